@@ -1,0 +1,39 @@
+# What a newcomer types: `make demo` and `make test`. Both set up all they need.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench clean help
+help:
+	@echo "make demo   the main job, end to end, on this machine"
+	@echo "make test   all tests that this machine can run, linters and coverage"
+	@echo "make lint   ruff, mypy, import-linter only"
+	@echo "make bench  every benchmark, each a ratio of one run"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
+	  "This needs Python 3.11 or later; this is %d.%d. Say make PYTHON=..." % v[:2])'
+	@echo "making $(VENV) and installing what pyproject.toml lists; a minute at most"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/burst demo
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests benchmarks
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/python -m tests
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Pure decisions: the world and `now` come in as arguments, actions are values."""

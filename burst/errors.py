@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What can go wrong. Each class names the decision it causes, not the layer it is from.
+
+Every error has two parts: what happened, and what the reader can do about it. The
+second may be empty only where the first leaves no question.
+"""
+
+from __future__ import annotations
+
+
+class BurstError(Exception):
+    """Base of all errors of this project that a person is meant to read."""
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.advice}" if self.advice else self.what
+
+
+class ConfigError(BurstError):
+    """A setting is wrong: do not start, or on a reload keep the old settings."""
+
+
+class CertificateError(BurstError):
+    """The CURVE certificate cannot be used: start nothing that would have to join."""
+
+
+class JobspecError(BurstError):
+    """A jobspec cannot be read: leave that job alone and say so on it."""
+
+
+class Denied(BurstError):
+    """The caller may not do that: only the instance owner may."""
+
+
+class LeadError(BurstError):
+    """The lead refused or cannot do something; this call failed, others may not."""
+
+
+class Unreadable(LeadError):
+    """The lead cannot be read now: act on nothing that depends on it, read again."""
+
+
+class LeadGone(Unreadable):
+    """The connection to the lead is lost: throw the handle away and connect anew."""
+
+
+class ServiceTaken(LeadError):
+    """Another daemon serves this lead: do not start."""
+
+
+class NoDaemon(LeadError):
+    """Nobody serves `burst` at this lead: the command needs a running daemon."""
+
+
+class StoreError(BurstError):
+    """The store cannot be used: do not start, since nothing could be recorded."""
+
+
+class RecordUnreadable(StoreError):
+    """One record cannot be understood: quarantine its burst, never delete it."""
+
+
+class ProviderError(BurstError):
+    """Base of what a provider raises on purpose; the subclass is the decision."""
+
+
+class InsufficientCapacity(ProviderError):
+    """None to be had: end this burst, set the offer aside, place the job elsewhere."""
+
+
+class Transient(ProviderError):
+    """It may work later: back off and try again, after `retry_after` s if given."""
+
+    def __init__(
+        self, what: str, advice: str = "", *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(what, advice)
+        self.retry_after = retry_after
+
+
+class Refused(ProviderError):
+    """Credentials, quota or settings: disable the provider, say how to enable it."""
+
+
+class NotFound(ProviderError):
+    """Nothing of that burst is left: its reaping is done."""

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""THE lead interface: what the engine needs of a Flux instance.
+
+Implemented for Flux in `burst.shell.flux` and for the embedded lead in
+`burst.shell.embedded`; one contract suite, `tests/contract/`, runs against both.
+
+Methods are called from the engine's thread unless they say otherwise. All raise
+Unreadable (LeadGone when the connection is lost, after which only `close` is called)
+and Denied where the caller is not the instance owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity, LeadView
+
+Failures = Mapping[JobId, str]
+"""Jobs for which a request failed, and what the lead said: gone, or not allowed."""
+
+
+class Store(Protocol):
+    """Where records live: keys such as `burst/ID` to text.
+
+    Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text up to 1 MiB.
+    """
+
+    def load(self) -> dict[str, str]:
+        """Return everything that is kept. Raises StoreError, Unreadable."""
+        ...
+
+    def write(self, changes: Mapping[str, str | None]) -> None:
+        """Keep all these values, or none; None deletes the key.
+
+        Returns once they survive a crash of the lead and of the machine.
+        Raises StoreError, Unreadable.
+        """
+        ...
+
+
+class ServiceRequest(msgspec.Struct, frozen=True):
+    """One request to the service `burst`: `burst.METHOD` with a JSON object."""
+
+    method: str
+    payload: dict[str, Any]
+    userid: int
+    owner: bool
+    """Whether the caller is the instance owner."""
+
+
+Handler = Callable[[ServiceRequest], dict[str, Any]]
+"""Answers a request. Called from worker threads, several at a time; may block for
+seconds. A BurstError it raises reaches the caller as that text (Denied as such);
+anything else reaches him as an internal error and the log with its traceback."""
+
+
+class Lead(Protocol):
+    """A running instance, seen by its owner."""
+
+    def identity(self) -> LeadIdentity:
+        """Return what is fixed while the lead runs; read once, then remembered."""
+        ...
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Begin to follow jobs and ranks, on a thread and a handle of its own.
+
+        `wake` is called from that thread whenever anything changed; it must be quick.
+        Returns once the jobs that exist are known. Losses (job manager reloaded) are
+        repaired in the background by a new sync; until then `observe` raises.
+        """
+        ...
+
+    def observe(self) -> LeadView:
+        """Return one consistent picture. Needs `listen` before."""
+        ...
+
+    def hold(self, jobs: Sequence[JobId]) -> Failures:
+        """Set the urgency of each job to 0."""
+        ...
+
+    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+        """Set the urgency of each job to the given value, 1 to 31."""
+        ...
+
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+        """Merge each mapping into the job's memo under `burst`; None deletes a key.
+
+        Shown by `flux jobs -o '{user.burst.state}'` (flux-jobs(1)).
+        """
+        ...
+
+    def fail(self, job: JobId, reason: str) -> None:
+        """Raise a fatal exception of type `burst` on the job, with reason as its note.
+
+        Raises LeadError if the job is gone.
+        """
+        ...
+
+    def drain(self, ranks: frozenset[int], reason: str) -> None:
+        """Have no new job start on these ranks; one drained already keeps its reason.
+
+        Raises LeadError.
+        """
+        ...
+
+    def undrain(self, ranks: frozenset[int]) -> None:
+        """Let jobs start on these ranks again. Those not drained are passed over.
+
+        Raises LeadError.
+        """
+        ...
+
+    def store(self) -> Store:
+        """Return where records are kept, next to the jobs they serve."""
+        ...
+
+    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+        """Register the service `burst`: the lock against a second daemon, and our API.
+
+        `holder` (pid, host, since) is what a second daemon is told of us. The service
+        is gone when this process is. Raises ServiceTaken naming the holder.
+        """
+        ...
+
+    def call(
+        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+    ) -> dict[str, Any]:
+        """Ask the daemon that serves this lead, from any rank, as owner or guest.
+
+        Raises NoDaemon, Denied, BurstError with what the daemon said.
+        """
+        ...
+
+    def close(self) -> None:
+        """End threads and handles, and the service. Held jobs stay held."""
+        ...

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""The daemon's log: one event, one line, for people or as JSON (RFC 18)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any, Literal
+
+from burst.model.event import Event
+
+_LOGGER = logging.getLogger("burst")
+
+
+class _Lines(logging.Formatter):
+    """`2026-01-31T12:00:00 burst-0-3fa9c1 join ranks=4-7`, or the RFC 18 line."""
+
+    def __init__(self, form: Literal["text", "json"]) -> None:
+        super().__init__()
+        self._json = form == "json"
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = getattr(record, "event", None)
+        about = getattr(record, "about", "")
+        if event is None:
+            name = "log" if record.levelno < logging.WARNING else "warning"
+            event = Event(record.created, name, {"text": record.getMessage()})
+        if self._json:
+            context = {"about": about, **event.context} if about else event.context
+            line = Event(event.timestamp, event.name, context).line()
+        else:
+            line = _for_people(event, about)
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _for_people(event: Event, about: str) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(event.timestamp))
+    if set(event.context) == {"text"}:
+        return f"{stamp} {event.context['text']}"
+    details = " ".join(f"{key}={_word(value)}" for key, value in event.context.items())
+    return " ".join(part for part in (stamp, about, event.name, details) if part)
+
+
+def _word(value: Any) -> str:
+    text = str(value)
+    return f'"{text}"' if " " in text else text
+
+
+def start(form: Literal["text", "json"], *, debug: bool = False) -> None:
+    """Send the log to standard error in this form. Called once, and on a reload."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines(form))
+    _LOGGER.handlers[:] = [handler]
+    _LOGGER.propagate = False
+    _LOGGER.setLevel(logging.DEBUG if debug else logging.INFO)
+
+
+def event(entry: Event, about: str = "", *, level: int = logging.INFO) -> None:
+    """Log an event of a burst, a job or a provider, named by `about`."""
+    _LOGGER.log(level, "", extra={"event": entry, "about": about})
+
+
+def say(text: str, *args: object, level: int = logging.INFO) -> None:
+    """Log a sentence that is no event."""
+    _LOGGER.log(level, text, *args)
+
+
+def failure(text: str, *args: object) -> None:
+    """Log what was caught where nothing was expected, with its traceback."""
+    _LOGGER.warning(text, *args, exc_info=True)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Values. No input or output, no clock, no decision."""

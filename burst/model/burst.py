@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The record of one burst: its lease, and what has happened to it."""
+
+from __future__ import annotations
+
+import enum
+from typing import NewType
+
+import msgspec
+
+from burst.errors import RecordUnreadable
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.shape import Shape
+
+BurstId = NewType("BurstId", str)
+"""`SLOT-HASH`, such as `burst-0-3fa9c1`: a DNS label, unique for a lead for ever."""
+
+RECORD_VERSION = 1
+
+
+class State(enum.Enum):
+    """Phases of potentially long duration. NEW is the first, INACTIVE the last."""
+
+    NEW = "new"
+    PROVISION = "provision"
+    JOIN = "join"
+    ONLINE = "online"
+    DRAIN = "drain"
+    REAP = "reap"
+    INACTIVE = "inactive"
+
+
+class Result(enum.Enum):
+    """How a burst ended; set by what sent it to REAP."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    TIMEOUT = "timeout"
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided when the burst was made. Never changes.
+
+    `hosts[i]` has rank `ranks[i]`; both are a run from the start of the rank slot, in
+    the lead's order.
+    """
+
+    id: BurstId
+    provider: str
+    offer: str
+    slot: str
+    hosts: tuple[str, ...]
+    ranks: tuple[int, ...]
+    shape: Shape
+    """Of each node, as the lead's R declares it."""
+    userids: tuple[int, ...] = ()
+    """Users it was made for; counts against their limits. Empty: made by request."""
+    created: float = 0.0
+    price: float = 0.0
+    """Per node and hour, as offered."""
+
+
+class Burst(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease and its events, and what replaying the events says.
+
+    Only burst.core.lifecycle makes new ones from old ones.
+    """
+
+    lease: Lease
+    events: tuple[Event, ...] = ()
+    state: State = State.NEW
+    since: float = 0.0
+    """When it entered the state."""
+    result: Result | None = None
+    jobs: frozenset[JobId] = frozenset()
+    """Jobs that count on it and are not known to have ended."""
+    drained: frozenset[int] = frozenset()
+    """Ranks that we drained and did not undrain yet."""
+    idle_since: float | None = None
+    """Since when nothing runs on it and no job counts on it; None while busy."""
+    lost_since: float | None = None
+    """Since when at least one rank that was online is not; None while all are."""
+    quarantined: str = ""
+    """Why nothing is done to it any more until a person decides; empty if not."""
+
+    @property
+    def id(self) -> BurstId:
+        """The id of the lease."""
+        return self.lease.id
+
+    @property
+    def live(self) -> bool:
+        """Whether something of it may still exist: its rank slot is not free."""
+        return self.state is not State.INACTIVE
+
+
+class _Record(msgspec.Struct):
+    version: int
+    lease: Lease
+    events: tuple[Event, ...]
+
+
+def encode_record(burst: Burst) -> str:
+    """Return the JSON text that is kept: the lease and its events, nothing derived."""
+    record = _Record(RECORD_VERSION, burst.lease, burst.events)
+    return msgspec.json.encode(record).decode()
+
+
+def decode_record(text: str) -> tuple[Lease, tuple[Event, ...]]:
+    """Return the lease and the events of a record. Raises RecordUnreadable."""
+    try:
+        record = msgspec.json.decode(text, type=_Record)
+    except msgspec.MsgspecError as error:
+        raise RecordUnreadable(f"not a burst record: {error}") from error
+    if record.version != RECORD_VERSION:
+        raise RecordUnreadable(
+            f"record of version {record.version}, this program knows {RECORD_VERSION}",
+            "run the version that wrote it",
+        )
+    return record.lease, record.events

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What is known of a lead: what never changes while it runs, and how it is now."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from burst.model.jobid import JobId
+from burst.model.request import Request, Wish
+from burst.model.shape import Shape
+
+
+class HostEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry of `[bootstrap] hosts`, flux-config-bootstrap(5); host is a hostlist."""
+
+    host: str
+    bind: str = ""
+    connect: str = ""
+    parent: str = ""
+
+
+class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lead's own `[bootstrap]` table. Its order of hosts is the order of ranks."""
+
+    hosts: tuple[HostEntry, ...]
+    default_port: int = 0
+    default_bind: str = ""
+    default_connect: str = ""
+
+
+class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What is fixed for as long as the lead runs. Ranks are indices of `hosts`."""
+
+    kind: Literal["flux", "embedded"]
+    version: str
+    """Of the broker, such as `0.88.0`; a follower must match MAJOR.MINOR."""
+    uri: str
+    """Where clients on this host connect: `local://…` or `embedded://…`."""
+    owner: str
+    """The instance id: the tag on all that we make for this lead. Letters, digits, -"""
+    hosts: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    """By rank, from R."""
+    properties: Mapping[str, frozenset[int]] = {}
+    """R's properties: name to ranks."""
+    bootstrap: Bootstrap
+    endpoint: str
+    """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""
+    certificate: str
+    """Path of the CURVE certificate. Never its content."""
+    statedir: str = ""
+    """Where the lead keeps what must outlive it; empty if nowhere."""
+
+
+class JobState(enum.Enum):
+    """Flux's job states (RFC 21) as far as a burst cares."""
+
+    DEPEND = "depend"
+    PRIORITY = "priority"
+    SCHED = "sched"
+    RUN = "run"
+    CLEANUP = "cleanup"
+    INACTIVE = "inactive"
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """One burstable job as the lead last told it. Times: seconds since the epoch."""
+
+    id: JobId
+    userid: int
+    state: JobState
+    urgency: int
+    """0 is held, 16 the default, 31 the highest (flux-submit(1))."""
+    priority: int = 0
+    request: Request | None
+    """None where the jobspec cannot be read; then `unreadable` says why."""
+    unreadable: str = ""
+    wish: Wish = Wish()
+    duration: float = 0.0
+    """The job's time limit in seconds, 0 for none."""
+    queue: str = ""
+    ranks: frozenset[int] = frozenset()
+    """Ranks of its allocation, if any."""
+    t_submit: float
+    t_start: float = 0.0
+    t_finish: float = 0.0
+    result: str = ""
+    """Once INACTIVE: completed, failed, canceled or timeout."""
+
+
+class LeadView(msgspec.Struct, frozen=True, kw_only=True):
+    """One consistent picture of the lead. All sets are of ranks."""
+
+    read_at: float
+    jobs: Mapping[JobId, JobView]
+    """Burstable jobs that are active, and those that ended less than a minute ago."""
+    online: frozenset[int]
+    torpid: frozenset[int] = frozenset()
+    drained: Mapping[int, str] = {}
+    """Rank to the reason given; draining ranks too. Survives the broker's restart."""
+    excluded: frozenset[int] = frozenset()
+    allocated: frozenset[int] = frozenset()
+    """Ranks of which any core or GPU is allocated. Read after `drained`, with the
+    scheduler's knowledge of the drain between the two: a rank that is drained and
+    not allocated here will get no job any more."""
+    free: Mapping[int, Shape] = {}
+    """Unallocated cores and GPUs of each rank, up or not."""

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Why a job waits, why an offer was turned down: all the reasons there are."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Reason(enum.Enum):
+    """One sentence each, with the facts it needs in braces."""
+
+    # About a job that needs no burst, or gets none on purpose.
+    LOCAL = "it can start on nodes that are up"
+    PATIENCE = "it may still start on nodes that are up; bursts after {patience}"
+    NOT_READY = "it waits for its {what}, not for nodes"
+    RUNNING = "it runs on {hosts}"
+    ENDED = "it ended: {result}"
+    USER_HOLD = "its user holds it (urgency 0)"
+    OBEYED = "its user changed the urgency after it was held; it is left alone"
+    UNREADABLE = "{why}; it is left alone"
+
+    # About a job that is being helped.
+    PROPOSED = "{nodes} nodes of {offer} for it as {burst}"
+    ASSIGNED = "burst {burst} has room for it"
+    COMING = "burst {burst} is {state}: {online} of {nodes} nodes online"
+    RELEASED = "its nodes are online; Flux's scheduler starts it"
+
+    # About a job that nothing can be done for, now or ever.
+    NO_SLOTS = "the lead declares no rank slots, so nothing can join it"
+    NO_OFFERS = "no provider offers anything"
+    TOO_LARGE = "it needs {need} nodes; the most that any offer has is {most}"
+    NO_ROOM = "it needs {need} nodes; free rank slots hold {most} at the most"
+    NEVER_FITS = "no rank slot has a node that holds it ({want})"
+    EXCLUDED = "its constraints exclude every rank slot"
+    TURNED_DOWN = "every offer was turned down"
+
+    # About an offer or a slot that was turned down for a job.
+    WISHED_OTHER = "the job asks for provider {wish}"
+    SHAPE = "its nodes have {has}; the rank slot declares {want}"
+    FEW_NODES = "sells {most} nodes at the most; {need} are needed"
+    MANY_NODES = "sells {least} nodes at the least; {need} are needed"
+    SLOTS_BUSY = "every rank slot that would do is leased or not offline"
+    SLOTS_SMALL = "the largest free rank slot for it has {most} nodes; {need} needed"
+    SET_ASIDE = "had no capacity; set aside for another {left}"
+    DISABLED = "provider {provider} is disabled: {why}; burst enable {provider}"
+    BREAKER = "provider {provider} failed {failures} times; next try in {left}"
+    UNREAD = "provider {provider} has not answered yet"
+    LIMIT_NODES = "limit of {limit} nodes in all: {used} in use, {need} more needed"
+    LIMIT_BURSTS = "limit of {limit} bursts at a time is reached"
+    LIMIT_BURST = "limit of {limit} nodes a burst; {need} are needed"
+    LIMIT_USER = "limit of {limit} nodes a user: {used} in use, {need} more needed"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why one offer was turned down."""
+
+    offer: str
+    """`provider/offer`."""
+    reason: Reason
+    facts: Mapping[str, Any] = {}
+
+    def text(self) -> str:
+        """Return the reason as a sentence without a full stop."""
+        return self.reason.value.format(**self.facts)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What was decided about one job, and why."""
+
+    reason: Reason
+    facts: Mapping[str, Any] = {}
+    refusals: tuple[Refusal, ...] = ()
+
+    def text(self) -> str:
+        """Return the reason as a sentence without a full stop."""
+        return self.reason.value.format(**self.facts)

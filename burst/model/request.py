@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""What a jobspec (RFC 14, RFC 25) asks for, as far as placing it needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.errors import JobspecError
+
+# A jobspec nests node, slot and core; a crafted one may nest without end.
+_DEEPEST = 100
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Resources of one job. Equal requests are placed alike, so this is hashable.
+
+    `nodes` is 0 where the job asks for slots only (`-n` without `-N`). `slots` is the
+    total. Ranges (RFC 14) count with their minimum: what the job can live with.
+    `constraint` is RFC 31 as canonical JSON text, empty for none.
+    """
+
+    nodes: int
+    slots: int
+    cores_per_slot: int
+    gpus_per_slot: int = 0
+    exclusive: bool = False
+    constraint: str = ""
+
+    def __str__(self) -> str:
+        slot = f"{self.cores_per_slot} core{'s' * (self.cores_per_slot != 1)}"
+        if self.gpus_per_slot:
+            slot += f", {self.gpus_per_slot} GPU{'s' * (self.gpus_per_slot != 1)}"
+        what = f"{self.slots} slot{'s' * (self.slots != 1)} of {slot}"
+        if not self.nodes:
+            return what
+        whole = "whole " if self.exclusive else ""
+        return f"{self.nodes} {whole}node{'s' * (self.nodes != 1)}, {what}"
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
+
+    A wish narrows what may be done for the job; it never widens a limit.
+    """
+
+    provider: str = ""
+
+
+def parse_request(jobspec: Mapping[str, Any]) -> Request:
+    """Return the resources a jobspec asks for, counted as Flux's Rv1Pool counts them.
+
+    The redacted jobspec of the job manager's journal is enough. Raises JobspecError.
+    """
+    found = _Found()
+    try:
+        _walk(jobspec["resources"], 1, found, 0)
+        system = _system(jobspec)
+        if found.slots is None or found.cores is None:
+            raise JobspecError("its resources name no slot with cores")
+        nodes, slots = found.nodes, found.slots
+        if found.exclusive and nodes is None:
+            nodes, slots = slots, 1
+        constraint = system.get("constraints")
+        return Request(
+            nodes=nodes or 0,
+            slots=slots * (nodes or 1),
+            cores_per_slot=found.cores,
+            gpus_per_slot=found.gpus,
+            exclusive=found.exclusive,
+            constraint=_canonical(constraint) if constraint else "",
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise JobspecError(f"its jobspec cannot be read: {error!r}") from error
+
+
+def parse_duration(jobspec: Mapping[str, Any]) -> float:
+    """Return the job's time limit in seconds, 0 for none. Raises JobspecError."""
+    try:
+        return float(_system(jobspec).get("duration") or 0.0)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise JobspecError(f"its duration cannot be read: {error!r}") from error
+
+
+def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
+    """Return the user's wish; what cannot be read is no wish. Raises JobspecError."""
+    try:
+        wish = _system(jobspec).get("burst") or {}
+        return Wish(provider=str(wish.get("provider") or ""))
+    except AttributeError as error:
+        raise JobspecError(
+            f"its attribute system.burst cannot be read: {error}"
+        ) from error
+
+
+def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
+    """Tell whether `attributes.system` has the attribute with a true value."""
+    try:
+        return bool(jobspec["attributes"]["system"].get(attribute))
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+class _Found(msgspec.Struct):
+    nodes: int | None = None
+    slots: int | None = None
+    cores: int | None = None
+    gpus: int = 0
+    exclusive: bool = False
+
+
+def _system(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
+    system: Mapping[str, Any] = (jobspec.get("attributes") or {}).get("system") or {}
+    return system
+
+
+def _canonical(constraint: Any) -> str:
+    return msgspec.json.encode(constraint, order="deterministic").decode()
+
+
+def _walk(
+    resources: Sequence[Mapping[str, Any]], factor: int, found: _Found, depth: int
+) -> None:
+    """Descend as Rv1Pool does: what stands above a node multiplies the nodes."""
+    if depth > _DEEPEST:
+        raise ValueError("resources nest too deeply")
+    for vertex in resources:
+        kind = vertex["type"]
+        count = _count(vertex.get("count", 1))
+        below = vertex.get("with", ())
+        if kind == "node":
+            found.nodes = count * factor
+            found.exclusive |= bool(vertex.get("exclusive"))
+            _walk(below, factor, found, depth + 1)
+            continue
+        if kind == "slot":
+            found.slots = count
+            found.exclusive |= bool(vertex.get("exclusive"))
+        elif kind == "core":
+            found.cores = count
+        elif kind == "gpu":
+            found.gpus = count
+        _walk(below, factor * count, found, depth + 1)
+
+
+def _count(count: Any) -> int:
+    """Return the least of an RFC 14 count: 4, `{"min": 2, "max": 8}`, "2-8", "2+"."""
+    if isinstance(count, Mapping):
+        least = int(count["min"])
+    elif isinstance(count, str):
+        text = count.strip("[]")
+        least = int(text.split(",")[0].split("-")[0].split(":")[0].rstrip("+"))
+    elif isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"not a count: {count!r}")
+    else:
+        least = count
+    if least < 1:
+        raise ValueError(f"not a count: {count!r}")
+    return least

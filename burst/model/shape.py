@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""What one node has to give."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """Cores and GPUs of one node, as R (RFC 20) counts them. R knows no memory."""
+
+    cores: int
+    gpus: int = 0
+
+    def holds(self, other: Shape) -> bool:
+        """Tell whether a node of this shape can stand in for one of the other."""
+        return self.cores >= other.cores and self.gpus >= other.gpus
+
+    def __str__(self) -> str:
+        cores = f"{self.cores} core{'s' * (self.cores != 1)}"
+        if not self.gpus:
+            return cores
+        return f"{cores}, {self.gpus} GPU{'s' * (self.gpus != 1)}"

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""THE plug-in interface: what makes and destroys followers.
+
+Four methods. Write a class with them, name it under the entry point group
+`burst.providers`, and run `burst.testing.ProviderContract` on it.
+
+    class Provider:
+        Settings = MySettings            # a msgspec.Struct: the keys of its table
+
+        def __init__(self, name: str, settings: MySettings, owner: str) -> None: ...
+
+What the daemon assumes of a provider:
+
+* It is **eventually consistent**: what was provisioned may be missing from `observe`
+  for a while, what was reaped may linger there.
+* It is **idempotent** by `burst_id`: the daemon repeats any call whose answer it lost.
+* It **tags** everything it makes with owner and burst id, before or as it makes it, so
+  that `observe` finds half-built things after a crash too.
+* It **may block**: each provider has a worker of its own. It never waits for progress
+  though; progress is what `observe` is for.
+* It is **called from one thread** at a time.
+
+What it raises is a decision (`burst.errors`): InsufficientCapacity ends this burst and
+sets the offer aside; Transient backs off; Refused disables the provider until a person
+acts; NotFound from `reap` says that nothing is left. Anything else counts as Transient,
+with its traceback in the log; three in a row open the breaker.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from burst.model.burst import BurstId
+from burst.model.lead import LeadIdentity
+from burst.model.shape import Shape
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider can sell: up to `max_nodes` equal nodes in one burst."""
+
+    name: str
+    shape: Shape
+    max_nodes: int
+    min_nodes: int = 1
+    price: float = 0.0
+    """Per node and hour, in the site's currency; 0 for free."""
+    join_time: float = 0.0
+    """Seconds from `provision` to followers joining, as far as is known; 0 if not."""
+
+
+class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a provider needs to make one burst. It holds no secret.
+
+    `hosts[i]` must join as rank `ranks[i]`: start its broker with that host name. The
+    certificate is a path in `lead`; where followers cannot read that path, the
+    provider brings the content there by a channel that only they can read.
+    """
+
+    burst_id: BurstId
+    owner: str
+    offer: str
+    hosts: tuple[str, ...]
+    ranks: tuple[int, ...]
+    shape: Shape
+    """What the lead's R declares for each of these nodes: give them at least that."""
+    lead: LeadIdentity
+    lease_end: float = 0.0
+    """Seconds since the epoch: from then on nobody needs it, even if we are gone. A
+    provider that can should end the burst itself then. 0 for no end."""
+
+
+class Phase(enum.Enum):
+    """A provider's word on a burst or a follower."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    FAILED = "failed"
+    ENDING = "ending"
+
+
+class Failure(enum.Enum):
+    """Why a burst is FAILED, where that changes what the daemon does."""
+
+    OTHER = "other"
+    CAPACITY = "capacity"
+
+
+class FollowerStatus(msgspec.Struct, frozen=True):
+    """One follower. `why` is a few words where it is not simply running."""
+
+    host: str
+    phase: Phase
+    why: str = ""
+
+
+class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider sees of one burst, half-built ones too.
+
+    RUNNING means that all followers were started, not that any has joined.
+    """
+
+    burst_id: BurstId
+    phase: Phase
+    followers: tuple[FollowerStatus, ...] = ()
+    why: str = ""
+    """One sentence for the person who asks why this takes so long, or why it failed.
+    The end of a log that explains it belongs here. No secret does."""
+    failure: Failure = Failure.OTHER
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Makes, watches and destroys bursts."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Return what can be sold at all, now and later; not what is free now.
+
+        Raises Transient or Refused.
+        """
+        ...
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Begin to make the burst, or go on. Returns promptly.
+
+        Called again with an equal spec after a crash or a Transient: make what is
+        missing, nothing twice. Raises InsufficientCapacity, Transient, Refused.
+        """
+        ...
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return every burst of our owner of which anything exists.
+
+        Raises Transient or Refused; never returns a part because the rest could not
+        be read, since what is missing may be taken for gone.
+        """
+        ...
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete all of the burst, or go on deleting. Returns promptly.
+
+        Called until it raises NotFound, which says that nothing of it exists any
+        more: no process, no object, no file, nothing that costs. Returning means:
+        asked for, not yet confirmed. Also raises Transient and Refused.
+        """
+        ...

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Effects: the lead, the store, the providers' workers, the service, the tick."""

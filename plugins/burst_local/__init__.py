@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Followers as processes on this host."""
