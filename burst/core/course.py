@@ -33,10 +33,12 @@ def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> Non
         _online(draft, burst, settings)
     elif burst.state is State.DRAIN:
         _drain(draft, burst, world.lead, settings)
-    elif burst.state is State.REAP:
-        _reap(draft, burst, world, settings)
-    elif burst.drained:
+    elif burst.state is State.INACTIVE and burst.drained:
         _undrain(draft, burst, world.lead)
+    burst = draft.bursts[burst.id]
+    if burst.state is State.REAP and world.lead is not None:
+        # In the tick in which it failed, too: its ranks are to get no job from now on.
+        _reap(draft, burst, world, settings)
 
 
 def take_down(draft: Draft, burst: Burst, note: str) -> None:

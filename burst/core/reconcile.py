@@ -53,7 +53,8 @@ def reconcile(books: Books, world: World, settings: Settings, now: float) -> Dec
         verdicts = {**intake.verdicts, **placed}
         settle(draft, world.lead, intake, verdicts, settings.intake)
     for burst in list(draft.bursts.values()):
-        if not burst.quarantined:
+        # What began in this very tick has its provider asked already.
+        if burst.id in books.bursts and not burst.quarantined:
             advance(draft, burst, world, settings)
     _forget(draft)
     return Decisions(

@@ -72,7 +72,7 @@ def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -
         new = world.lead.online.intersection(burst.lease.ranks) - burst.came
         if new:
             draft.note(burst.id, "joined", {"ranks": format_idset(new)})
-    for _ in range(len(State)):
+    while True:
         burst = draft.bursts[burst.id]
         what = meaning(
             burst.state, provider_word(burst, world), rank_count(burst, world)
@@ -91,8 +91,8 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
     """Write the event of a meaning; tell whether the state may have changed by it."""
     ranks = format_idset(burst.lease.ranks)
     if what is Meaning.STARTED:
-        draft.note(burst.id, "provision-finish", {})
-        return True
+        after = draft.note(burst.id, "provision-finish", {})
+        return not after.quarantined
     if what is Meaning.JOINED:
         draft.note(burst.id, "online", {"ranks": ranks})
         health = limits.restore(
