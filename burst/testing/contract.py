@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -17,7 +18,7 @@ from burst.testing.trial import Patience, Trial
 MakeProvider = Callable[[str], Provider]
 MakeSpec = Callable[[str, int], BurstSpec]
 Count = Callable[[BurstSpec], int]
-Begin = Callable[[Provider], Trial]
+Begin = Callable[..., Trial]
 
 
 class ProviderContract:
@@ -74,13 +75,15 @@ class ProviderContract:
         return None
 
     @pytest.fixture
-    def begin(self, count: Count | None) -> Iterator[Begin]:
+    def begin(
+        self, make_provider: MakeProvider, count: Count | None
+    ) -> Iterator[Begin]:
         """Begin trials, and at the end reap all that they were given."""
         patience = Patience(self.patience, self.pause, self.prompt)
         trials: list[Trial] = []
 
-        def begin_one(provider: Provider) -> Trial:
-            trials.append(Trial(provider, patience, count))
+        def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
+            trials.append(Trial(make(owner), patience, count))
             return trials[-1]
 
         yield begin_one
@@ -89,20 +92,25 @@ class ProviderContract:
                 trial.reap_all(burst_id)
 
     @pytest.fixture
-    def trial(self, begin: Begin, make_provider: MakeProvider) -> Trial:
-        return begin(make_provider("owner-a"))
+    def owner(self) -> str:
+        """Return one that neither another run nor an earlier one has."""
+        return f"owner-{uuid.uuid4().hex[:8]}"
 
     @pytest.fixture
-    def spec(self, make_spec: MakeSpec) -> BurstSpec:
-        return make_spec("owner-a", 0)
+    def trial(self, begin: Begin, owner: str) -> Trial:
+        return begin(owner)
+
+    @pytest.fixture
+    def spec(self, make_spec: MakeSpec, owner: str) -> BurstSpec:
+        return make_spec(owner, 0)
 
     @pytest.fixture
     def half_built(
         self, begin: Begin, make_interrupted: MakeProvider, spec: BurstSpec
     ) -> BurstSpec:
         """Return the spec of a burst whose provision stopped half way."""
-        trial = begin(make_interrupted("owner-a"))
-        trial.given[spec.burst_id] = spec
+        trial = begin(spec.owner, make_interrupted)
+        trial.give(spec)
         with pytest.raises(Exception):  # noqa: B017, PT011  any: it stands for a crash
             trial.provider.provision(spec)
         return spec
@@ -132,10 +140,10 @@ class ProviderContract:
         offer = offers[spec.offer]
         assert max(2, offer.min_nodes) <= len(spec.hosts) <= offer.max_nodes
         assert offer.shape.holds(spec.shape)
-        assert make_spec("owner-a", 0) == spec
-        for other in (make_spec("owner-a", 1), make_spec("owner-b", 0)):
+        assert make_spec(spec.owner, 0) == spec
+        for other in (make_spec(spec.owner, 1), make_spec(f"{spec.owner}-b", 0)):
             assert other.burst_id != spec.burst_id
-        assert not set(make_spec("owner-a", 1).hosts) & set(spec.hosts)
+        assert not set(make_spec(spec.owner, 1).hosts) & set(spec.hosts)
 
     def test_nothing_is_listed_before_anything_is_made(self, trial: Trial) -> None:
         assert trial.observe() == {}
@@ -157,10 +165,10 @@ class ProviderContract:
         trial.wait_running(spec)
 
     def test_a_restart_finds_what_was_made(
-        self, trial: Trial, spec: BurstSpec, begin: Begin, make_provider: MakeProvider
+        self, trial: Trial, spec: BurstSpec, begin: Begin
     ) -> None:
         trial.provision(spec)
-        restarted = begin(make_provider("owner-a"))
+        restarted = begin(spec.owner)
         restarted.wait_running(spec)
         restarted.provision(spec)
         restarted.wait_running(spec)
@@ -181,11 +189,11 @@ class ProviderContract:
         trial.wait_empty(half_built)
 
     def test_another_owners_burst_is_neither_seen_nor_touched(
-        self, trial: Trial, spec: BurstSpec, begin: Begin, make_provider: MakeProvider
+        self, trial: Trial, spec: BurstSpec, begin: Begin
     ) -> None:
         trial.provision(spec)
         trial.wait_running(spec)
-        stranger = begin(make_provider("owner-b"))
+        stranger = begin(f"{spec.owner}-b")
         assert stranger.observe() == {}
         assert stranger.reap(spec.burst_id), "to another owner it is NotFound"
         trial.wait_running(spec)
@@ -222,7 +230,7 @@ class ProviderContract:
     def test_two_bursts_are_independent(
         self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec
     ) -> None:
-        other = make_spec("owner-a", 1)
+        other = make_spec(spec.owner, 1)
         trial.provision(spec)
         trial.provision(other)
         trial.wait_running(spec)
