@@ -31,8 +31,11 @@ from burst_local.processes import Birth
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
-_TAIL_BYTES = 4096
-_TAIL_LINES = 3
+_TAIL_BYTES = 2048
+# A broker that cannot join says why first, and then how its shutdown went.
+_TAIL_LINES = 8
+# As sd-daemon(3) has it; brokers write it where they log to their own stderr.
+_PRIORITY = re.compile(r"^<[0-7]>")
 
 
 def is_name(text: str) -> bool:
@@ -75,7 +78,8 @@ class FollowerPlace(msgspec.Struct, frozen=True):
                 lines = file.read().decode(errors="replace").splitlines()
         except FileNotFoundError:
             return ""
-        words = " / ".join(line.strip() for line in lines[-_TAIL_LINES:])
+        last = (_PRIORITY.sub("", line).strip() for line in lines[-_TAIL_LINES:])
+        words = " / ".join(last)
         return "".join(letter if letter.isprintable() else " " for letter in words)
 
 

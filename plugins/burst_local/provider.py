@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -33,6 +34,9 @@ from burst_local.status import describe
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
+# Seconds until SIGTERM is repeated: a Flux broker that is just starting drops it, and
+# one that is leaving hurries at a second.
+_ASK_AGAIN = 2.0
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +84,8 @@ class LocalProvider:
         self._command = command or launch.follower_command(settings.flux)
         # Of the machine, so that a daemon after this one can go on by it.
         self._clock = clock
-        self._asked: set[Birth] = set()
-        """Processes that got SIGTERM; a second one makes a broker hurry."""
+        self._asked: dict[str, dict[Birth, float]] = {}
+        """When processes got SIGTERM last, by burst."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `local`."""
@@ -199,19 +203,22 @@ class LocalProvider:
         gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
         # A broker whose gateway left before it may not notice that it is to end.
         behind = [m for host, m in followers.items() if host not in gateways]
-        asked = {
-            process.birth: process
+        ask = [
+            process
             for members in behind or followers.values()
             for process in members.all
             # Jobs have groups of their own; their broker ends them while it lives.
             if members.leader is None or process.group == members.leader.group
-        }
-        send(signal.SIGTERM, (p for b, p in asked.items() if b not in self._asked))
-        self._asked |= set(asked)
+        ]
+        now = self._clock()
+        asked = self._asked.setdefault(place.id, {})
+        again = [p for p in ask if now - asked.get(p.birth, -math.inf) >= _ASK_AGAIN]
+        send(signal.SIGTERM, again)
+        asked.update((process.birth, now) for process in again)
 
     def _forget(self, place: BurstPlace) -> None:
+        self._asked.pop(place.id, None)
         for follower in place.followers():
             birth = follower.birth()
             if birth:
                 launch.forget(birth.pid)
-                self._asked.discard(birth)
