@@ -7,7 +7,6 @@ Flux needs are passed over, as one file serves both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from burst.config import Seconds, convert, read_toml
 from burst.embedded.pool import Node
 from burst.errors import ConfigError
 from burst.kits import certificate
+from burst.kits.broker import expand_hosts
 from burst.kits.certificate import Certificate
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.ranks import parse_hostlist, parse_idset
@@ -44,16 +44,7 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
         return self.hosts[self.rank].host
 
 
-class _BootstrapTable(msgspec.Struct, frozen=True, kw_only=True):
-    curve_cert: str
-    hosts: tuple[HostEntry, ...]
-    default_port: int = 0
-    default_bind: str = ""
-    default_connect: str = ""
-    enable_ipv6: bool = False
-
-
-class _HeartbeatTable(msgspec.Struct, frozen=True):
+class _Heartbeat(msgspec.Struct, frozen=True):
     timeout: Seconds = Seconds(300)
     period: Seconds = Seconds(2)
     warn_thresh: int = 3
@@ -86,38 +77,36 @@ def read_boot(path: Path, hostname: str) -> Boot:
     Raises ConfigError, CertificateError.
     """
     tables = read_toml(path)
-    where = f"{path}: bootstrap"
     written = tables.get("bootstrap")
-    if not isinstance(written, Mapping):
+    if not isinstance(written, Mapping) or "curve_cert" not in written:
         raise ConfigError(
-            f"{path}: has no table [bootstrap]", "`burst lead init` writes one"
+            f"{path}: bootstrap.curve_cert: is missing",
+            "name the certificate that the lead and its followers share;"
+            " `burst lead init` writes such a file",
         )
-    table = convert(_BootstrapTable, written, where)
-    _refuse_unknown_keys(written["hosts"], where)
-    hosts = _expand(table, where)
+    table = {key: value for key, value in written.items() if key != "curve_cert"}
+    bootstrap = convert(Bootstrap, table, f"{path}: bootstrap")
+    _refuse_unknown_keys(table["hosts"], path)
+    try:
+        hosts = expand_hosts(bootstrap)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.what}", error.advice) from error
     names = [entry.host for entry in hosts]
     if hostname not in names:
         raise ConfigError(
-            f"{where}: {hostname} not found in hosts",
-            "start it with the --hostname of one of them, or add it to the lead's"
-            " file and restart the lead",
+            f"{path}: bootstrap.hosts: {hostname} is not among them",
+            "start it with the --hostname of one that is, or add it to the lead's file"
+            " and restart the lead",
         )
-    heartbeat = convert(
-        _HeartbeatTable, tables.get("heartbeat", {}), f"{path}: heartbeat"
-    )
-    keypair = Path(table.curve_cert).absolute()
+    heartbeat = tables.get("heartbeat", {})
+    keypair = Path(str(written["curve_cert"])).absolute()
     return Boot(
         hosts=hosts,
         rank=names.index(hostname),
-        bootstrap=Bootstrap(
-            hosts=table.hosts,
-            default_port=table.default_port,
-            default_bind=table.default_bind,
-            default_connect=table.default_connect,
-        ),
+        bootstrap=bootstrap,
         certificate=certificate.read(keypair),
         certificate_path=keypair,
-        heartbeat_timeout=heartbeat.timeout,
+        heartbeat_timeout=convert(_Heartbeat, heartbeat, f"{path}: heartbeat").timeout,
     )
 
 
@@ -159,44 +148,13 @@ def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[Node, ...]:
     return nodes
 
 
-def _refuse_unknown_keys(entries: Any, where: str) -> None:
+def _refuse_unknown_keys(entries: Any, path: Path) -> None:
     for index, entry in enumerate(entries):
         for key in set(entry) - _ENTRY_KEYS:
             raise ConfigError(
-                f"{where}: hosts[{index}].{key}: no such key",
+                f"{path}: bootstrap.hosts[{index}].{key}: no such key",
                 "known keys are " + ", ".join(sorted(_ENTRY_KEYS)),
             )
-
-
-def _expand(table: _BootstrapTable, where: str) -> tuple[HostEntry, ...]:
-    """Return one entry a host; a host named again adds what it lacked, as in Flux."""
-    found: dict[str, dict[str, str]] = {}
-    for index, entry in enumerate(table.hosts):
-        keys = msgspec.to_builtins(entry)
-        try:
-            names = parse_hostlist(entry.host)
-        except ValueError as error:
-            raise ConfigError(f"{where}: hosts[{index}].host: {error}") from error
-        for name in names:
-            found[name] = {**keys, **found.get(name, {}), "host": name}
-    for name, keys in found.items():
-        parent = keys.get("parent", "")
-        if parent == name or (parent and parent not in found):
-            raise ConfigError(
-                f"{where}: hosts: the parent of {name} is {parent}",
-                "name another host of the list",
-            )
-        for key, default in (
-            ("bind", table.default_bind),
-            ("connect", table.default_connect),
-        ):
-            keys[key] = _fill(keys.get(key) or default, name, table.default_port)
-    return tuple(msgspec.convert(keys, HostEntry) for keys in found.values())
-
-
-def _fill(template: str, host: str, port: int) -> str:
-    tokens = {"%h": host, "%p": str(port), "%%": "%"}
-    return re.sub(r"%[hp%]", lambda match: tokens[match[0]], template)
 
 
 def _nodes(execution: _Execution) -> tuple[Node, ...]:

@@ -22,7 +22,7 @@ from burst.embedded.calls import Answer, Asked, Call, Change, Reply
 from burst.embedded.job import Job
 from burst.embedded.jobqueue import Queue
 from burst.embedded.picture import job_info, lead_view
-from burst.embedded.wire import Beat, Output, lead_socket
+from burst.embedded.wire import Beat, Output, serving_socket
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import say
 from burst.model.jobid import JobId
@@ -55,9 +55,8 @@ class Control:
         self._holder_words: Mapping[str, Any] = {}
         self._asked: dict[int, _Stream] = {}
         self._ask_numbers = itertools.count(1)
-        self.socket = lead_socket(context)
+        self.socket = serving_socket(context)
         self.socket.setsockopt(zmq.SNDHWM, 0)
-        self.socket.setsockopt(zmq.LINGER, 1000)
         self.socket.bind(f"ipc://{path}")
         self._answers: dict[type, Callable[[Any], Any]] = {
             calls.Identify: lambda _: self._identity,
@@ -92,7 +91,10 @@ class Control:
                 self._call((client, said.number), said)
 
     def push(self) -> None:
-        """Tell those who watch what changed since the last time."""
+        """Tell those who watch what changed since the last time, if anything did."""
+        if not self._queue.untold:
+            return
+        self._queue.untold = False
         changed = [
             self._queue.jobs[job_id]
             for job_id in sorted(self._queue.changed)

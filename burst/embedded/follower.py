@@ -24,8 +24,7 @@ from burst.embedded.wire import (
     Welcome,
     decode,
     encode,
-    member_socket,
-    use_as_follower,
+    follower_socket,
 )
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.log import say
@@ -51,9 +50,7 @@ class Follower:
         self._heard = 0.0
         self._tasks = Tasks(boot.hostname, rundir)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._socket = member_socket(self._context)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        use_as_follower(self._socket, boot.certificate)
+        self._socket = follower_socket(self._context, boot)
         try:
             self._socket.connect(self._endpoint)
         except zmq.ZMQError as error:
@@ -93,9 +90,8 @@ class Follower:
         """Kill what runs here, say goodbye, and close."""
         self._tasks.kill_all()
         if self._joined:
-            self._socket.setsockopt(zmq.LINGER, 1000)
             self._send(Goodbye())
-        self._socket.close()
+        self._socket.close(linger=1000)
         self._context.term()
 
     def _hello(self) -> Hello:

@@ -30,7 +30,6 @@ from burst.embedded.wire import (
     decode,
     encode,
     lead_socket,
-    use_as_lead,
 )
 from burst.errors import LeadError
 from burst.log import say
@@ -63,9 +62,7 @@ class Followers:
         self._strangers_said = 0.0
         self._zap = context.socket(zmq.ROUTER)
         self._zap.bind(_ZAP)
-        self._socket = lead_socket(context)
-        self._socket.setsockopt(zmq.LINGER, 1000)
-        use_as_lead(self._socket, boot.certificate)
+        self._socket = lead_socket(context, boot)
         self._monitor = self._socket.get_monitor_socket(
             zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
         )

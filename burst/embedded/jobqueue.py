@@ -38,8 +38,9 @@ _KILLED = 9
 class Queue:
     """All jobs of the lead, and the resources they share.
 
-    What has to be done on ranks is left in `orders`, which jobs changed in `changed`,
-    and in `unsettled` whether anything did; whoever acts on them clears them.
+    Whoever owns it does what is left in `orders` for ranks, calls `schedule` while it
+    is `unsettled`, and tells clients of the jobs in `changed` while any are `untold`,
+    or ranks; and clears these.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -48,6 +49,7 @@ class Queue:
         self.orders: list[tuple[int, Run | Kill]] = []
         self.changed: set[JobId] = set()
         self.unsettled = False
+        self.untold = False
         self._line: list[tuple[int, JobId]] = []
         self._running: dict[JobId, Job] = {}
         self._ended: deque[JobId] = deque()
@@ -168,12 +170,12 @@ class Queue:
     def rank_online(self, rank: int) -> None:
         """Let jobs start there, unless it is drained."""
         self.pool.online.add(rank)
-        self.unsettled = True
+        self._touch()
 
     def rank_lost(self, rank: int, now: float) -> None:
         """Let no job start there, and fail those that have tasks there."""
         self.pool.online.discard(rank)
-        self.unsettled = True
+        self._touch()
         host = self.pool.nodes[rank].host
         for job in list(self._running.values()):
             tasks = [task for task, where in job.running.items() if where == rank]
@@ -192,14 +194,14 @@ class Queue:
         self._check_ranks(ranks)
         for rank in ranks:
             self.pool.drained.setdefault(rank, reason)
-        self.unsettled = True
+        self._touch()
 
     def undrain(self, ranks: Set[int]) -> None:
         """Let jobs start there again. Raises LeadError."""
         self._check_ranks(ranks)
         for rank in ranks:
             self.pool.drained.pop(rank, None)
-        self.unsettled = True
+        self._touch()
 
     def _line_up(self, job: Job, now: float) -> None:
         self._post(job, now, "priority", priority=job.priority)
@@ -256,7 +258,10 @@ class Queue:
     def _post(self, job: Job, now: float, name: str, /, **context: Any) -> None:
         job.events.append(Event(now, name, context))
         self.changed.add(job.id)
-        self.unsettled = True
+        self._touch()
+
+    def _touch(self) -> None:
+        self.unsettled = self.untold = True
 
     def _next_id(self, now: float) -> JobId:
         """Return a FLUID (RFC 19) of generator 0, larger than any before."""

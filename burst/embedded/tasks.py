@@ -50,9 +50,10 @@ class Tasks:
     `fileno` becomes readable when `collect` has something to say.
     """
 
-    def __init__(self, host: str, home: Path) -> None:
+    def __init__(self, host: str, home: Path, grace: float = KILL_GRACE_S) -> None:
         self._host = host
         self._home = home
+        self._grace = grace
         self._selector = selectors.EpollSelector()
         self._tasks: list[_Task] = []
         self._last_call: dict[int, float] = {}
@@ -74,7 +75,7 @@ class Tasks:
     def kill(self, order: Kill) -> None:
         """Send SIGTERM to a job's tasks; `collect` sends SIGKILL after the grace."""
         if any(task.job == order.job for task in self._tasks):
-            self._last_call.setdefault(order.job, time.monotonic() + KILL_GRACE_S)
+            self._last_call.setdefault(order.job, time.monotonic() + self._grace)
             self._signal(signal.SIGTERM, order.job)
 
     def collect(self) -> Iterator[Output | Ended]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 import zmq
 
-from burst.kits.certificate import Certificate
+from burst.embedded.boot import Boot
 
 PROTOCOL = "1.0.0"
 """Version of what is said here; MAJOR.MINOR of both sides must be the same."""
@@ -23,7 +23,6 @@ SILENCE_MS = 2000
 """A connection over which nothing came for so long is closed by ZeroMQ."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one job, and sent of that of one task."""
-_ZAP_DOMAIN = b"burst"
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True):
@@ -106,20 +105,42 @@ def decode(frame: bytes) -> Message:
     return _DECODER.decode(frame)
 
 
-def member_socket(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
-    """Return a follower's socket, on which nothing is queued while not connected."""
+def follower_socket(
+    context: zmq.Context[zmq.Socket[bytes]], boot: Boot
+) -> zmq.Socket[bytes]:
+    """Return a socket that talks to the lead only, both sides with one certificate.
+
+    Nothing is queued on it while it is not connected.
+    """
     socket = context.socket(zmq.DEALER)
     socket.setsockopt(zmq.IMMEDIATE, 1)
     socket.setsockopt(zmq.SNDHWM, 0)
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
+    socket.setsockopt(zmq.IPV6, boot.bootstrap.enable_ipv6)
+    socket.setsockopt(zmq.CURVE_PUBLICKEY, boot.certificate.public)
+    socket.setsockopt(zmq.CURVE_SECRETKEY, boot.certificate.secret)
+    socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
     notice_silence(socket)
     return socket
 
 
-def lead_socket(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
-    """Return a lead's socket; it raises EHOSTUNREACH for a peer that is gone."""
+def lead_socket(
+    context: zmq.Context[zmq.Socket[bytes]], boot: Boot
+) -> zmq.Socket[bytes]:
+    """Return a socket for followers; about each key that connects it asks ZAP."""
+    socket = serving_socket(context)
+    socket.setsockopt(zmq.IPV6, boot.bootstrap.enable_ipv6)
+    socket.setsockopt(zmq.CURVE_SERVER, 1)
+    socket.setsockopt(zmq.CURVE_SECRETKEY, boot.certificate.secret)
+    socket.setsockopt(zmq.ZAP_DOMAIN, b"burst")
+    return socket
+
+
+def serving_socket(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
+    """Return a socket for many; sending to one that is gone raises EHOSTUNREACH."""
     socket = context.socket(zmq.ROUTER)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    socket.setsockopt(zmq.LINGER, 1000)
     notice_silence(socket)
     return socket
 
@@ -128,17 +149,3 @@ def notice_silence(socket: zmq.Socket[bytes]) -> None:
     """Have ZeroMQ close connections that are silent; it probes them by itself."""
     socket.setsockopt(zmq.HEARTBEAT_IVL, int(BEAT_S * 1000))
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)
-
-
-def use_as_lead(socket: zmq.Socket[bytes], certificate: Certificate) -> None:
-    """Have the socket accept by CURVE and ask ZAP about each key."""
-    socket.setsockopt(zmq.CURVE_SERVER, 1)
-    socket.setsockopt(zmq.CURVE_SECRETKEY, certificate.secret)
-    socket.setsockopt(zmq.ZAP_DOMAIN, _ZAP_DOMAIN)
-
-
-def use_as_follower(socket: zmq.Socket[bytes], certificate: Certificate) -> None:
-    """Have the socket connect by CURVE: the certificate is both sides' one."""
-    socket.setsockopt(zmq.CURVE_PUBLICKEY, certificate.public)
-    socket.setsockopt(zmq.CURVE_SECRETKEY, certificate.secret)
-    socket.setsockopt(zmq.CURVE_SERVERKEY, certificate.public)
