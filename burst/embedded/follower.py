@@ -54,6 +54,7 @@ class Follower:
         try:
             self._socket.connect(self._endpoint)
         except zmq.ZMQError as error:
+            self._context.destroy()
             raise ConfigError(
                 f"{self._endpoint}: no address to connect to: {error.strerror}",
                 "see connect and default_connect in flux-config-bootstrap(5)",

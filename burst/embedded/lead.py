@@ -39,14 +39,14 @@ class Lead:
         self._path = rundir / SOCKET
         self._queue = Queue(Pool(nodes))
         self._tasks = Tasks(boot.hostname, rundir)
+        identity = _identity(boot, nodes, self._path, statedir)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._followers = Followers(self._context, boot)
-        self._control = Control(
-            self._context,
-            self._path,
-            self._queue,
-            _identity(boot, nodes, self._path, statedir),
-        )
+        try:
+            self._followers = Followers(self._context, boot)
+            self._control = Control(self._context, self._path, self._queue, identity)
+        except BaseException:
+            self._context.destroy()
+            raise
         self._next_beat = 0.0
         self._queue.rank_online(boot.rank)
 

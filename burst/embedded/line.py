@@ -30,11 +30,11 @@ class Line:
         self.gone: LeadGone | None = None
         """Why the line is over; None as long as it is not."""
         self._replies: SimpleQueue[Reply] = SimpleQueue()
-        self._bell, self._ear = socket.socketpair()
-        self._bell.setblocking(False)
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._connection = Connection(uri)
+        self._bell, self._ear = socket.socketpair()
+        self._bell.setblocking(False)
         try:
             self._connection.send(Call(_NUMBER, opening))
             self.first = self._first_answer()
