@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -151,9 +151,10 @@ class EmbeddedInstance:
         self._end(HOSTS[0], signal.SIGKILL)
 
     def end(self) -> None:
-        """End what is left, however it fares."""
-        for host in list(self._brokers):
-            self._end(host, signal.SIGKILL)
+        """End what is left: cleanly, or by force and a failure."""
+        with ExitStack() as stack:
+            for host in self._brokers:
+                stack.callback(self._end, host, signal.SIGTERM)
 
     def start_follower(self, host: str) -> None:
         if host in self._brokers:

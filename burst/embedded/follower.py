@@ -110,10 +110,10 @@ class Follower:
         elif isinstance(order, Kill):
             self._tasks.kill(order)
         elif isinstance(order, Leave):
-            self._joined = False
             if order.stopping:
                 say("leaving: %s", order.why)
                 return False
+            self._joined = False
             raise LeadError(f"the lead sends us away: {order.why}")
         return True
 

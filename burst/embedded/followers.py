@@ -35,6 +35,8 @@ from burst.errors import LeadError
 from burst.log import say
 
 _ZAP = "inproc://zeromq.zap.01"
+_GOODBYE_S = 1.0
+"""How long a lead that stops waits for its followers to go first."""
 _REPEAT_S = 60.0
 """A stranger that tries again and again is logged this often."""
 
@@ -100,9 +102,15 @@ class Followers:
             self.send(rank, Beat())
 
     def close(self) -> None:
-        """Send everyone away, and close."""
+        """Send everyone away, wait a little for the goodbyes, and close."""
         for identity in self._ranks:
             self._tell(identity, Leave("the lead is stopping", stopping=True))
+        # ZeroMQ drops what a peer has not read yet when the connection ends.
+        deadline = time.monotonic() + _GOODBYE_S
+        while self._ranks and time.monotonic() < deadline:
+            self._socket.poll(100)
+            for _ in self.receive():
+                continue
         self._socket.disable_monitor()
         for socket in self.sockets:
             socket.close()

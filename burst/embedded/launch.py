@@ -14,7 +14,9 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def main(parent: str, cwd: str, fallback: str, *command: str) -> None:
+def main(  # pragma: no cover - another process, without site: tests/…/test_tasks.py
+    parent: str, cwd: str, fallback: str, *command: str
+) -> None:
     """Run the command, to be killed with its parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(parent):
@@ -37,5 +39,5 @@ def main(parent: str, cwd: str, fallback: str, *command: str) -> None:
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no cover - as above
     main(*sys.argv[1:])
