@@ -98,7 +98,7 @@ def start(
 def how_it_ended(pid: int) -> str:
     """Say how a follower that is gone ended, as far as that is known."""
     child = _children.get(pid)
-    if child is None or child.returncode is None:
+    if child is None or child.poll() is None:
         return "is gone"
     if child.returncode == _TIMED_OUT:
         return "exited with status 124, as at the end of its lease"

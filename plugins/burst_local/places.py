@@ -170,6 +170,11 @@ class Home:
             base, own = self._base.stat(), self.path.lstat()
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise Refused(
+                f"{self.path}: cannot be used: {error.strerror}",
+                "set dir to a directory that you may write",
+            ) from error
         shared = base.st_mode & 0o022 and not base.st_mode & stat.S_ISVTX
         for path, wrong in (
             (self._base, shared or base.st_uid not in (0, os.geteuid())),

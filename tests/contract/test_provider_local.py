@@ -35,7 +35,7 @@ class LocalContract(ProviderContract):
 
     @pytest.fixture
     def settings(self, place: Path) -> LocalSettings:
-        return LocalSettings(dir=str(place / "run"), cores=64, max_nodes=6)
+        return LocalSettings(dir=str(place / "run"), cores=64, gpus=1, max_nodes=6)
 
     @pytest.fixture
     def make_provider(self, settings: LocalSettings) -> MakeProvider:
@@ -60,7 +60,7 @@ class LocalContract(ProviderContract):
 
     @pytest.fixture
     def misconfigured(self, settings: LocalSettings) -> Callable[[], Provider]:
-        wrong = msgspec.structs.replace(settings, flux="/no/such/flux")
+        wrong = msgspec.structs.replace(settings, dir="/dev/null")
         return lambda: LocalProvider("here", wrong, "owner-a")
 
     @pytest.fixture

@@ -142,8 +142,11 @@ def test_a_home_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "base").write_text("")
+    home = Home(tmp_path / "base", "owner-1", "here")
     with pytest.raises(Refused, match=r"cannot be made: .*set dir"):
-        Home(tmp_path / "base", "owner-1", "here").open()
+        home.open()
+    with pytest.raises(Refused, match=r"cannot be used: .*set dir"):
+        home.check()
 
 
 @pytest.mark.parametrize(

@@ -263,3 +263,12 @@ def test_by_default_followers_live_in_a_short_directory_of_this_user(
     finally:
         bench.reap_all(provider, spec.burst_id)
     assert not place.parent.exists()
+
+
+def test_a_lease_that_nothing_could_end_is_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(bench.directory))
+    with pytest.raises(Refused, match="no program 'timeout'; install GNU"):
+        bench.provider().provision(bench.spec(lease_end=1.0))
+    assert bench.provider().observe() == []
