@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -187,3 +188,14 @@ def test_behind_a_gateway_they_join_and_leave_too(bench: Bench) -> None:
         assert sorted(output) == ["0", "1", "2", "2"]
         bench.reap_all(provider, spec.burst_id)
         wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
+
+
+def test_at_the_end_of_its_lease_a_broker_leaves_by_itself(
+    lead: FluxLead, bench: Bench
+) -> None:
+    spec = example_spec(lead.identity(bench.owner), 0, "local")
+    provider = follower_provider(bench)
+    provider.provision(msgspec.structs.replace(spec, lease_end=time.time() + 2))
+    wait_until(lambda: not bench.pids(spec.burst_id), "the end of the lease")
+    assert "at the end of its lease" in bench.status(provider).why
+    wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")

@@ -124,6 +124,7 @@ def test_provisioned_again_only_what_has_ended_is_started(bench: Bench) -> None:
     place = bench.home.burst(spec.burst_id)
     first, second = (place.follower(host).birth() for host in spec.hosts)
     assert first
+    wait_until(lambda: all(bench.logs(spec)), "the first words of both")
     os.kill(first.pid, signal.SIGKILL)
     wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its death")
     assert [f.phase for f in bench.status(provider).followers] == [
@@ -137,6 +138,28 @@ def test_provisioned_again_only_what_has_ended_is_started(bench: Bench) -> None:
     assert again[1] == second
     said = ["here I am\n" * 2, "here I am\n"]
     wait_until(lambda: bench.logs(spec) == said, "the second's words below the first's")
+
+
+def test_after_a_crash_before_a_second_start_was_recorded_there_is_no_third(
+    bench: Bench,
+) -> None:
+    provider, spec = bench.provider(), bench.spec(nodes=1)
+    provider.provision(spec)
+    follower = bench.home.burst(spec.burst_id).follower(spec.hosts[0])
+    first = follower.birth()
+    assert first
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its death")
+    in_the_way = follower.path / ".born"
+    in_the_way.mkdir()
+    with pytest.raises(IsADirectoryError):
+        provider.provision(spec)
+    in_the_way.rmdir()
+    (second,) = bench.pids(spec.burst_id)
+    restarted = bench.provider()
+    assert bench.status(restarted).phase is Phase.RUNNING
+    restarted.provision(spec)
+    assert bench.pids(spec.burst_id) == {second}
 
 
 def test_at_the_end_of_its_lease_a_follower_ends_by_itself(bench: Bench) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ from burst.provider import BurstSpec, Phase
 from tests.plugins.local.bench import SLEEP, Bench
 from tests.support.fluxlead import wait_until
 
-STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
+STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
 
 
 def wait_said(bench: Bench, spec: BurstSpec, word: str) -> None:
@@ -50,6 +51,7 @@ def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
     wait_said(bench, spec, "asked")
     bench.now += 1.9
     provider.reap(spec.burst_id)
+    wait_ticks(bench, spec)
     assert _times_asked(bench, spec) == [1, 1]
     bench.now += 8.0
     provider.reap(spec.burst_id)
@@ -63,6 +65,18 @@ def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
     wait_until(lambda: not bench.pids(spec.burst_id), "their end")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
+
+
+def wait_ticks(bench: Bench, spec: BurstSpec) -> None:
+    """Wait until every follower went on with its work, signals before that heeded."""
+    before = [log.count("tick") for log in bench.logs(spec)]
+    wait_until(
+        lambda: all(
+            log.count("tick") > n + 2
+            for log, n in zip(bench.logs(spec), before, strict=True)
+        ),
+        "ticks",
+    )
 
 
 def _times_asked(bench: Bench, spec: BurstSpec) -> list[int]:
@@ -247,6 +261,30 @@ def test_what_runs_in_a_living_followers_session_is_killed_with_it(
     assert birth
     bench.reap_all(provider, spec.burst_id)
     assert not _sleepers(birth, spec)
+
+
+def test_while_a_broker_lives_its_jobs_are_its_own_to_end(bench: Bench) -> None:
+    bench.script = (
+        "setsid sh -c \"trap 'echo job was told' TERM; while :; do sleep 0.05; done\" &"
+        + STUBBORN
+    )
+    provider, spec = bench.provider(), bench.spec(nodes=1)
+    provider.provision(spec)
+    wait_said(bench, spec, "ready")
+    wait_until(lambda: len(bench.pids(spec.burst_id)) >= 3, "the job")
+    provider.reap(spec.burst_id)
+    wait_said(bench, spec, "asked")
+    wait_ticks(bench, spec)
+    assert "told" not in bench.logs(spec)[0]
+
+
+def test_what_lost_its_directory_leaves_no_zombie_either(bench: Bench) -> None:
+    provider, spec = bench.provider(), bench.spec()
+    provider.provision(spec)
+    pids = bench.pids(spec.burst_id)
+    shutil.rmtree(bench.home.path)
+    bench.reap_all(provider, spec.burst_id)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 def test_a_gateway_is_asked_to_end_after_those_behind_it(bench: Bench) -> None:
