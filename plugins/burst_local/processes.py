@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,11 @@ TAGS = ("BURST_OWNER", "BURST_PROVIDER", "BURST_ID", "BURST_HOST")
 """Variables that each follower and, unless it cleans its environment, each process
 it starts has. Flux starts jobs with the environment of their submission instead."""
 _KEPT = (*TAGS, "FLUX_URI")
+# PF_KTHREAD of the flags in proc_pid_stat(5).
+_KERNEL_THREAD = 0x00200000
+# How often, and how many seconds apart, to look again at what shows no environment.
+_LOOKS = 10
+_PAUSE = 0.002
 
 
 class Birth(msgspec.Struct, frozen=True):
@@ -37,6 +43,9 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     session: int
     environ: Mapping[str, str]
     """Of the variables above, those it has; empty where it is not ours to read."""
+    bare: bool = False
+    """Whether it shows no environment at all, as any process does for a moment while
+    it begins to run another program."""
 
     @property
     def pid(self) -> int:
@@ -54,8 +63,15 @@ def scan(proc: Path = PROC) -> dict[int, Process]:
             f"processes cannot be read: {error}",
             "followers on this host need Linux and a readable /proc",
         ) from error
-    found = (_read(proc, pid, boot) for pid in pids)
-    return {process.pid: process for process in found if process}
+    seen = {pid: _read(proc, pid, boot) for pid in pids}
+    for _ in range(_LOOKS):
+        bare = [p.pid for p in seen.values() if p and p.bare]
+        if not bare:
+            break
+        # Without its tags a process of ours would pass for a stranger.
+        time.sleep(_PAUSE)
+        seen |= {pid: _read(proc, pid, boot) for pid in bare}
+    return {pid: process for pid, process in seen.items() if process}
 
 
 def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
@@ -104,19 +120,20 @@ def _read(proc: Path, pid: int, boot: str) -> Process | None:
         return None
     if fields[0] in "ZX":
         return None
+    content = _environ(proc / str(pid) / "environ")
+    pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
+    named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
     return Process(
         birth=Birth(pid, int(fields[19]), boot),
         group=int(fields[2]),
         session=int(fields[3]),
-        environ=_environ(proc / str(pid) / "environ"),
+        environ={name: named[name] for name in _KEPT if name in named},
+        bare=content == b"" and not int(fields[6]) & _KERNEL_THREAD,
     )
 
 
-def _environ(path: Path) -> dict[str, str]:
+def _environ(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return {}
-    pairs = (entry.partition(b"=") for entry in content.split(b"\0"))
-    named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
-    return {name: named[name] for name in _KEPT if name in named}
+        return None

@@ -116,6 +116,9 @@ class LocalProvider:
             members = followers.get(host)
             if members is None or members.leader is None:
                 self._start(spec, place, host, argv)
+            else:
+                # It may have been started by one who did not come to write it down.
+                place.follower(host).record(members.leader.birth)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a directory or a process."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -64,16 +64,28 @@ class LocalContract(ProviderContract):
         return lambda: LocalProvider("here", wrong, "owner-a")
 
     @pytest.fixture
-    def count(self) -> Count | None:
+    def count(self, settings: LocalSettings) -> Count | None:
+        """Count leaders of sessions that were started in a directory of the burst.
+
+        Not by their tags: while a process begins to run a program, its environment
+        cannot be seen for a moment.
+        """
+
         def leaders(spec: BurstSpec) -> int:
-            tags = {"BURST_ID": spec.burst_id, "BURST_OWNER": spec.owner}
+            place = Path(settings.dir) / f"{spec.owner}.here" / spec.burst_id
             return sum(
-                process.pid == process.session
-                and tags.items() <= process.environ.items()
+                process.pid == process.session and place in _directory(process.pid)
                 for process in scan().values()
             )
 
         return leaders
+
+
+def _directory(pid: int) -> Sequence[Path]:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink().parents
+    except OSError:  # it has ended, or is not ours to look at
+        return ()
 
 
 class TestLocalProvider(LocalContract):

@@ -39,6 +39,28 @@ def test_a_process_is_seen_with_its_session_and_our_variables_only(
     assert found.birth == birth_of(child.pid)
 
 
+def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "again.sh"
+    script.write_text(f"exec /bin/sh {script}\n")
+    with subprocess.Popen(["/bin/sh", script], env={"BURST_ID": "x"}) as process:
+        try:
+            wait_until(lambda: bool(scan()[process.pid].environ), "its first exec")
+            seen = [scan()[process.pid].environ for _ in range(200)]
+        finally:
+            process.kill()
+    assert seen == [{"BURST_ID": "x"}] * 200
+
+
+def test_a_process_may_have_no_environment_at_all() -> None:
+    with subprocess.Popen(["sleep", "1000"], env={}) as process:
+        try:
+            assert scan()[process.pid].environ == {}
+        finally:
+            process.kill()
+
+
 def test_a_zombie_does_not_run_but_its_birth_is_known(
     child: subprocess.Popen[bytes],
 ) -> None:
@@ -123,3 +145,13 @@ def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(
     (found,) = scan(tmp_path).values()
     assert found.birth == Birth(12, 777, "this-boot")
     assert found.environ == {}
+
+
+def test_what_never_shows_an_environment_has_none(tmp_path: Path) -> None:
+    boot = tmp_path / "sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("this-boot\n")
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12/stat").write_text("12 (x) S 1 12 12 " + "0 " * 15 + "777 0")
+    (tmp_path / "12/environ").touch()
+    assert scan(tmp_path)[12].environ == {}
