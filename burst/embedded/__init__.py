@@ -2,5 +2,26 @@
 """A lead and followers in pure Python, for the demo and the tests. Not a scheduler.
 
 Flux is the real thing. This is a stand-in with the same joining rules, so that the
-whole path of a burst can be seen on a machine that has no Flux.
+whole path of a burst can be seen on a machine that has no Flux. What it keeps of Flux:
+ranks fixed by `[bootstrap] hosts`, one shared CURVE certificate, the checks at hello,
+job states and events, a queue whose head blocks what is behind it, and how a rank is
+drained, lost and joined again. What it lacks: a tree of brokers, users other than the
+instance owner, queues, modules, and jobs that survive the lead.
+
+    boot       reads broker.toml and R
+    pool       resources: constraints, fit, allocation           pure
+    jobspec    made for a submission, read for its command       pure
+    job        one job                                           pure
+    jobqueue   all jobs: states, events, order                   pure
+    picture    jobs and ranks as clients are shown them          pure
+    wire       messages between lead and followers, CURVE
+    calls      messages between lead and clients
+    followers  the lead's side of the followers' socket
+    control    the lead's side of the clients' socket
+    lead       the loop that holds these together
+    follower   the loop of one that joins
+    tasks      processes of jobs, on the lead and on followers
+    launch     becomes one process of a job
+    client     the clients' side
+    commands   burst embedded lead, follower, submit, jobs, attach, cancel, urgency
 """

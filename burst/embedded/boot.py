@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""What a broker reads before it starts: `[bootstrap]` of broker.toml, and R.
+
+Source: flux-config-bootstrap(5) for the first, RFC 20 for the second. Tables that only
+Flux needs are passed over, as one file serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config import Seconds, convert, read_toml
+from burst.embedded.pool import Node
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.kits.broker import expand_hosts
+from burst.kits.certificate import Certificate
+from burst.model.lead import Bootstrap, HostEntry
+from burst.model.ranks import parse_hostlist, parse_idset
+
+_ENTRY_KEYS = frozenset(HostEntry.__struct_fields__)
+
+
+class Boot(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker's part in an instance."""
+
+    hosts: tuple[HostEntry, ...]
+    """One for each rank, defaults and `%h`, `%p` filled in."""
+    rank: int
+    bootstrap: Bootstrap
+    """The table as it was written."""
+    certificate: Certificate
+    certificate_path: Path
+    heartbeat_timeout: float
+    """How long a follower lives on without its lead, in seconds."""
+
+    @property
+    def hostname(self) -> str:
+        """This broker's own host."""
+        return self.hosts[self.rank].host
+
+
+class _Heartbeat(msgspec.Struct, frozen=True):
+    timeout: Seconds = Seconds(300)
+    period: Seconds = Seconds(2)
+    warn_thresh: int = 3
+
+
+class _Children(msgspec.Struct, frozen=True):
+    core: str
+    gpu: str = ""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    rank: str
+    children: _Children
+
+
+class _Execution(msgspec.Struct, frozen=True):
+    entries: tuple[_Entry, ...] = msgspec.field(name="R_lite")
+    nodelist: tuple[str, ...]
+    properties: Mapping[str, str] = {}
+
+
+class _R(msgspec.Struct, frozen=True):
+    version: Literal[1]
+    execution: _Execution
+
+
+def read_boot(path: Path, hostname: str) -> Boot:
+    """Return what broker.toml says for the broker of that host.
+
+    Raises ConfigError, CertificateError.
+    """
+    tables = read_toml(path)
+    written = tables.get("bootstrap")
+    if not isinstance(written, Mapping) or "curve_cert" not in written:
+        raise ConfigError(
+            f"{path}: bootstrap.curve_cert: is missing",
+            "name the certificate that the lead and its followers share;"
+            " `burst lead init` writes such a file",
+        )
+    table = {key: value for key, value in written.items() if key != "curve_cert"}
+    bootstrap = convert(Bootstrap, table, f"{path}: bootstrap")
+    _refuse_unknown_keys(table["hosts"], path)
+    try:
+        hosts = expand_hosts(bootstrap)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.what}", error.advice) from error
+    names = [entry.host for entry in hosts]
+    if hostname not in names:
+        raise ConfigError(
+            f"{path}: bootstrap.hosts: {hostname} is not among them",
+            "start it with the --hostname of one that is, or add it to the lead's file"
+            " and restart the lead",
+        )
+    heartbeat = tables.get("heartbeat", {})
+    keypair = Path(str(written["curve_cert"])).absolute()
+    return Boot(
+        hosts=hosts,
+        rank=names.index(hostname),
+        bootstrap=bootstrap,
+        certificate=certificate.read(keypair),
+        certificate_path=keypair,
+        heartbeat_timeout=convert(_Heartbeat, heartbeat, f"{path}: heartbeat").timeout,
+    )
+
+
+def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[Node, ...]:
+    """Return the resources of each rank, from the R that `[resource] path` names.
+
+    Raises ConfigError, also where R and hosts are not of the same machines.
+    """
+    table = read_toml(path).get("resource", {})
+    source = table.get("path") if isinstance(table, Mapping) else None
+    if not isinstance(source, str):
+        raise ConfigError(
+            f"{path}: resource.path: is missing",
+            "the embedded lead discovers nothing: name a file with R, as"
+            " `burst lead init` writes it",
+        )
+    where = Path(source)
+    try:
+        execution = msgspec.json.decode(where.read_bytes(), type=_R).execution
+        nodes = _nodes(execution)
+    except OSError as error:
+        raise ConfigError(
+            f"{where}: cannot be read: {error.strerror}",
+            f"it is resource.path of {path}",
+        ) from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ConfigError(
+            f"{where}: is no R: {error}", "`burst lead init` or `flux R encode` do one"
+        ) from error
+    named = [node.host for node in nodes]
+    if [node.rank for node in nodes] != list(range(len(named))) or named != [
+        entry.host for entry in hosts
+    ]:
+        raise ConfigError(
+            f"{where}: does not match bootstrap.hosts of {path}: "
+            + _difference(named, [entry.host for entry in hosts]),
+            "both must name the same hosts in the same order",
+        )
+    return nodes
+
+
+def _refuse_unknown_keys(entries: Any, path: Path) -> None:
+    for index, entry in enumerate(entries):
+        for key in set(entry) - _ENTRY_KEYS:
+            raise ConfigError(
+                f"{path}: bootstrap.hosts[{index}].{key}: no such key",
+                "known keys are " + ", ".join(sorted(_ENTRY_KEYS)),
+            )
+
+
+def _nodes(execution: _Execution) -> tuple[Node, ...]:
+    children = {
+        rank: entry.children
+        for entry in execution.entries
+        for rank in parse_idset(entry.rank)
+    }
+    hosts = [host for text in execution.nodelist for host in parse_hostlist(text)]
+    properties = {
+        name: parse_idset(ranks) for name, ranks in execution.properties.items()
+    }
+    return tuple(
+        Node(
+            rank=rank,
+            host=host,
+            cores=parse_idset(children[rank].core),
+            gpus=parse_idset(children[rank].gpu),
+            properties=frozenset(n for n, ranks in properties.items() if rank in ranks),
+        )
+        for rank, host in zip(sorted(children), hosts, strict=True)
+    )
+
+
+def _difference(named: Sequence[str], hosts: Sequence[str]) -> str:
+    for rank, (ours, theirs) in enumerate(zip(named, hosts, strict=False)):
+        if ours != theirs:
+            return f"rank {rank} is {ours} there and {theirs} here"
+    return f"{len(named)} hosts there, {len(hosts)} here"

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""What a lead and its clients on the same host say to each other.
+
+A client numbers its calls; each gets one Answer, or, where it opens a stream, several,
+of which the last says so. The client that registered the service `burst` is asked by
+the lead in turn. To clients with a stream, and to that one, the lead sends Beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from burst.embedded.wire import Beat
+from burst.errors import (
+    BurstError,
+    Denied,
+    JobspecError,
+    LeadError,
+    NoDaemon,
+    ServiceTaken,
+)
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, LeadView
+
+
+class _Body(msgspec.Struct, frozen=True, tag=True):
+    """Base of what can be called; the tag is the name of the class."""
+
+
+class Identify(_Body, frozen=True):
+    """Answer: LeadIdentity."""
+
+
+class Submit(_Body, frozen=True):
+    """Answer: the job's id."""
+
+    jobspec: Mapping[str, Any]
+    urgency: int
+
+
+class Urge(_Body, frozen=True):
+    """Set urgencies. Answer: what failed, by job."""
+
+    urgencies: Mapping[JobId, int]
+
+
+class Note(_Body, frozen=True):
+    """Merge into memos. Answer: what failed, by job."""
+
+    memos: Mapping[JobId, Mapping[str, Any]]
+
+
+class Throw(_Body, frozen=True):
+    """Raise an exception of severity 0 on a job. Answer: nothing."""
+
+    job: JobId
+    kind: str
+    note: str
+
+
+class Drain(_Body, frozen=True):
+    """Drain ranks; those that are keep their reason. Answer: nothing."""
+
+    ranks: frozenset[int]
+    reason: str
+
+
+class Undrain(_Body, frozen=True):
+    """The opposite. Answer: nothing."""
+
+    ranks: frozenset[int]
+
+
+class ListJobs(_Body, frozen=True):
+    """Answer: a JobInfo for each of these jobs, or for all."""
+
+    jobs: tuple[JobId, ...] = ()
+
+
+class Attach(_Body, frozen=True):
+    """Stream: pieces of the job's output, at last its JobInfo."""
+
+    job: JobId
+
+
+class Watch(_Body, frozen=True):
+    """Stream: a Change with all burstable jobs, then one whenever anything changed."""
+
+    attribute: str
+
+
+class Sync(_Body, frozen=True):
+    """Answer: the number of the last Change, which has everything so far."""
+
+
+class Register(_Body, frozen=True):
+    """Serve `burst` as long as this connection lives. Answer: nothing."""
+
+    holder: Mapping[str, Any]
+
+
+class Request(_Body, frozen=True):
+    """Ask the service. Answer: what it answers."""
+
+    method: str
+    payload: Mapping[str, Any]
+
+
+Body = (
+    Identify
+    | Submit
+    | Urge
+    | Note
+    | Throw
+    | Drain
+    | Undrain
+    | ListJobs
+    | Attach
+    | Watch
+    | Sync
+    | Register
+    | Request
+)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A BurstError on its way over the wire."""
+
+    kind: Literal["burst", "denied", "jobspec", "lead", "nodaemon", "taken"]
+    what: str
+    advice: str = ""
+
+    def error(self) -> BurstError:
+        """Return it as it was raised."""
+        return _KINDS[self.kind](self.what, self.advice)
+
+
+_KINDS = {
+    "denied": Denied,
+    "jobspec": JobspecError,
+    "nodaemon": NoDaemon,
+    "taken": ServiceTaken,
+    "lead": LeadError,
+    "burst": BurstError,
+}
+
+
+def fault_of(error: BurstError) -> Fault:
+    """Return the error as it goes over the wire, as near to its class as is known."""
+    kind = next(kind for kind, cls in _KINDS.items() if isinstance(error, cls))
+    return msgspec.convert(
+        {"kind": kind, "what": error.what, "advice": error.advice}, Fault
+    )
+
+
+class _Frame(msgspec.Struct, frozen=True, tag=True):
+    """Base of what goes over the clients' socket."""
+
+
+class Call(_Frame, frozen=True):
+    """Client to lead."""
+
+    number: int
+    body: Body
+
+
+class Answer(_Frame, frozen=True):
+    """Lead to client."""
+
+    number: int
+    payload: Any = None
+    fault: Fault | None = None
+    last: bool = True
+
+
+class Asked(_Frame, frozen=True):
+    """Lead to the one that serves: somebody made a Request."""
+
+    number: int
+    method: str
+    payload: dict[str, Any]
+    userid: int
+
+
+class Reply(_Frame, frozen=True):
+    """The one that serves to the lead."""
+
+    number: int
+    payload: Any = None
+    fault: Fault | None = None
+
+
+FromClient = Call | Reply
+ToClient = Answer | Asked | Beat
+_FROM_CLIENT: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)
+_TO_CLIENT: msgspec.msgpack.Decoder[ToClient] = msgspec.msgpack.Decoder(ToClient)
+
+
+def decode_from_client(frame: bytes) -> FromClient:
+    """Return what a client said. Raises msgspec.MsgspecError."""
+    return _FROM_CLIENT.decode(frame)
+
+
+def decode_to_client(frame: bytes) -> ToClient:
+    """Return what the lead said. Raises msgspec.MsgspecError."""
+    return _TO_CLIENT.decode(frame)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """How the instance is now, with the jobs that changed since the last one."""
+
+    number: int
+    view: LeadView
+
+
+class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One job, for people and programs that ask for it."""
+
+    id: JobId
+    userid: int
+    state: JobState
+    urgency: int
+    nnodes: int
+    """Of its allocation; before that, what it asks for, 0 for any number."""
+    ntasks: int
+    hosts: tuple[str, ...]
+    result: str
+    exit_code: int
+    """Of the task with the highest, 128 and the signal's number if killed by one."""
+    t_submit: float
+    t_start: float
+    t_finish: float
+    command: tuple[str, ...]
+    memo: Mapping[str, Any]
+    events: tuple[Event, ...]
+    output_cut: bool
+    """Whether it wrote more than is kept."""

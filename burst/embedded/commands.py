@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""`burst embedded …`: the stand-in's brokers, and what a user does with its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst import log
+from burst.embedded import jobcommands
+from burst.embedded.boot import read_boot, read_nodes
+from burst.embedded.follower import Follower
+from burst.embedded.lead import Lead
+from burst.embedded.process import private_directory, stop_signals
+from burst.errors import BurstError, ConfigError
+
+
+class _Group(click.Group):
+    """Errors that people are meant to read are shown without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BurstError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option(
+            "--rundir", type=Path, required=True, help="Private, one for each broker."
+        ),
+        click.option("--hostname", required=True, help="Which of the hosts it is."),
+        click.option(
+            "--config", type=Path, required=True, help="Its broker.toml, as for Flux."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_Group)
+def group() -> None:
+    """A lead and followers in pure Python: a stand-in for Flux.
+
+    For the demo and for tests on machines without Flux, and for nothing else: jobs are
+    lost with the lead, only its owner can use it, and there is no tree of brokers. Flux
+    is the real thing: https://flux-framework.org
+    """
+
+
+@group.command()
+@_broker_options
+@click.option(
+    "--statedir", type=Path, help="Where the owner id and the store outlive the lead."
+)
+def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
+    """Be rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests."""
+    log.start("text")
+    boot = read_boot(config, hostname)
+    if boot.rank:
+        raise ConfigError(
+            f"{config}: {hostname} is rank {boot.rank}, and the lead is rank 0",
+            f"say --hostname {boot.hosts[0].host}",
+        )
+    nodes = read_nodes(config, boot.hosts)
+    if statedir:
+        statedir = statedir.absolute()
+        statedir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        stop_signals() as stop,
+        private_directory(rundir) as directory,
+        closing(Lead(boot, nodes, directory, statedir)) as broker,
+    ):
+        broker.run(stop)
+
+
+@group.command()
+@_broker_options
+def follower(config: Path, hostname: str, rundir: Path) -> None:
+    """Join the lead that the file names, until SIGTERM. A stand-in for Flux.
+
+    Connects to rank 0 also where the file names a parent: there is no tree.
+    """
+    log.start("text")
+    boot = read_boot(config, hostname)
+    with (
+        stop_signals() as stop,
+        private_directory(rundir) as directory,
+        closing(Follower(boot, directory)) as broker,
+    ):
+        broker.run(stop)
+
+
+for _command in jobcommands.COMMANDS:
+    group.add_command(_command)

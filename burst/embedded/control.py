@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""The lead's side of the clients' socket: calls, streams, and the service `burst`.
+
+The socket is in a directory that only the instance owner can enter, so everyone who
+can connect is the owner.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zmq
+
+from burst.embedded import calls
+from burst.embedded.calls import Answer, Asked, Call, Change, Reply
+from burst.embedded.job import Job
+from burst.embedded.jobqueue import Queue
+from burst.embedded.picture import job_info, lead_view
+from burst.embedded.wire import Beat, Output, serving_socket
+from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
+from burst.log import say
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, LeadIdentity
+
+_NO_DAEMON = NoDaemon(
+    "no daemon serves this lead", "start one with `burst daemon -c FILE`"
+)
+_Client = bytes
+_Stream = tuple[_Client, int]
+"""A client, and the number of the call that opened the stream."""
+
+
+class Control:
+    """All clients of the lead. `receive` is to be called when `socket` is readable."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        path: Path,
+        queue: Queue,
+        identity: LeadIdentity,
+    ) -> None:
+        self._queue = queue
+        self._identity = identity
+        self._number = 0
+        self._watchers: dict[_Stream, str] = {}
+        self._attached: dict[_Stream, JobId] = {}
+        self._holder: _Client | None = None
+        self._holder_words: Mapping[str, Any] = {}
+        self._asked: dict[int, _Stream] = {}
+        self._ask_numbers = itertools.count(1)
+        self.socket = serving_socket(context)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.bind(f"ipc://{path}")
+        self._answers: dict[type, Callable[[Any], Any]] = {
+            calls.Identify: lambda _: self._identity,
+            calls.Submit: self._submit,
+            calls.Urge: self._urge,
+            calls.Note: self._note,
+            calls.Throw: self._throw,
+            calls.Drain: lambda body: queue.drain(body.ranks, body.reason),
+            calls.Undrain: lambda body: queue.undrain(body.ranks),
+            calls.ListJobs: self._list,
+            calls.Sync: self._sync,
+        }
+        self._openings: dict[type, Callable[[_Stream, Any], None]] = {
+            calls.Watch: self._watch,
+            calls.Attach: self._attach,
+            calls.Register: self._register,
+            calls.Request: self._request,
+        }
+
+    def receive(self) -> None:
+        """Do what clients ask for."""
+        while self.socket.poll(0):
+            client, frame = self.socket.recv_multipart()
+            try:
+                said = calls.decode_from_client(frame)
+            except msgspec.MsgspecError as error:
+                say("a client said what cannot be understood: %s", error)
+                continue
+            if isinstance(said, Reply):
+                self._reply(client, said)
+            else:
+                self._call((client, said.number), said)
+
+    def push(self) -> None:
+        """Tell those who watch what changed since the last time, if anything did."""
+        if not self._queue.untold:
+            return
+        self._queue.untold = False
+        changed = [
+            self._queue.jobs[job_id]
+            for job_id in sorted(self._queue.changed)
+            if job_id in self._queue.jobs
+        ]
+        self._queue.changed.clear()
+        self._number += 1
+        for stream, attribute in list(self._watchers.items()):
+            self._tell_change(stream, attribute, changed)
+        ended = {job.id: job for job in changed if job.state is JobState.INACTIVE}
+        for stream, job_id in list(self._attached.items()):
+            if job_id in ended:
+                self._close_attached(stream, ended[job_id])
+
+    def output(self, piece: Output) -> None:
+        """Pass a piece of output on to those who are attached to its job."""
+        for stream, job_id in list(self._attached.items()):
+            if job_id == piece.job:
+                self._send(stream[0], Answer(stream[1], piece, last=False))
+
+    def beat(self) -> None:
+        """Let everyone who waits hear from us, which finds those that are gone."""
+        waiting = {client for client, _ in [*self._watchers, *self._attached]}
+        if self._holder:
+            waiting.add(self._holder)
+        for client in waiting:
+            self._send(client, Beat())
+
+    def _call(self, stream: _Stream, call: Call) -> None:
+        client, number = stream
+        kind = type(call.body)
+        try:
+            if kind in self._openings:
+                self._openings[kind](stream, call.body)
+                return
+            answer = Answer(number, self._answers[kind](call.body))
+        except BurstError as error:
+            answer = Answer(number, fault=calls.fault_of(error))
+        self._send(client, answer)
+
+    def _send(self, client: _Client, message: Answer | Asked | Beat) -> bool:
+        """Send, or forget a client that is gone."""
+        try:
+            frame = msgspec.msgpack.encode(message)
+            self.socket.send_multipart([client, frame], zmq.NOBLOCK)
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EHOSTUNREACH:
+                raise
+            self._forget(client)
+            return False
+        return True
+
+    def _forget(self, client: _Client) -> None:
+        for streams in (self._watchers, self._attached):
+            for stream in [each for each in streams if each[0] == client]:
+                streams.pop(stream)
+        if client == self._holder:
+            self._holder = None
+            waiting, self._asked = self._asked, {}
+            fault = calls.fault_of(_NO_DAEMON)
+            for asker, number in waiting.values():
+                self._send(asker, Answer(number, fault=fault))
+
+    def _submit(self, body: calls.Submit) -> JobId:
+        return self._queue.submit(
+            body.jobspec, body.urgency, os.getuid(), time.time()
+        ).id
+
+    def _urge(self, body: calls.Urge) -> dict[JobId, str]:
+        return _failures(body.urgencies, self._queue.set_urgency)
+
+    def _note(self, body: calls.Note) -> dict[JobId, str]:
+        return _failures(body.memos, self._queue.merge_memo)
+
+    def _throw(self, body: calls.Throw) -> None:
+        self._queue.raise_exception(body.job, body.kind, body.note, time.time())
+
+    def _list(self, body: calls.ListJobs) -> list[calls.JobInfo]:
+        wanted = body.jobs or tuple(self._queue.jobs)
+        return [job_info(self._queue.find(job_id)) for job_id in wanted]
+
+    def _sync(self, _: calls.Sync) -> int:
+        self.push()
+        return self._number
+
+    def _watch(self, stream: _Stream, body: calls.Watch) -> None:
+        self._watchers[stream] = body.attribute
+        self._tell_change(stream, body.attribute, list(self._queue.jobs.values()))
+
+    def _tell_change(self, stream: _Stream, attribute: str, jobs: list[Job]) -> None:
+        view = lead_view(self._queue.pool, jobs, attribute, time.time())
+        change = Change(self._number, view)
+        self._send(stream[0], Answer(stream[1], change, last=False))
+
+    def _attach(self, stream: _Stream, body: calls.Attach) -> None:
+        job = self._queue.find(body.job)
+        self._attached[stream] = job.id
+        for piece in job.output:
+            self._send(stream[0], Answer(stream[1], piece, last=False))
+        if job.state is JobState.INACTIVE:
+            self._close_attached(stream, job)
+
+    def _close_attached(self, stream: _Stream, job: Job) -> None:
+        self._attached.pop(stream, None)
+        self._send(stream[0], Answer(stream[1], job_info(job)))
+
+    def _register(self, stream: _Stream, body: calls.Register) -> None:
+        # The holder may have died since it was last heard of.
+        if self._holder and self._send(self._holder, Beat()):
+            pid, host = (self._holder_words.get(key, "?") for key in ("pid", "host"))
+            raise ServiceTaken(
+                f"another daemon serves this lead: pid {pid} on {host}",
+                "one serves a lead: stop that one first",
+            )
+        self._holder, self._holder_words = stream[0], body.holder
+        self._send(stream[0], Answer(stream[1]))
+
+    def _request(self, stream: _Stream, body: calls.Request) -> None:
+        if not self._holder:
+            raise _NO_DAEMON
+        number = next(self._ask_numbers)
+        self._asked[number] = stream
+        self._send(
+            self._holder, Asked(number, body.method, dict(body.payload), os.getuid())
+        )
+
+    def _reply(self, client: _Client, reply: Reply) -> None:
+        stream = self._asked.pop(reply.number, None)
+        if stream and client == self._holder:
+            answer = Answer(stream[1], reply.payload, fault=reply.fault)
+            self._send(stream[0], answer)
+
+
+def _failures(
+    orders: Mapping[JobId, Any], order: Callable[[JobId, Any, float], None]
+) -> dict[JobId, str]:
+    """Give each order, and return what the lead says to those that fail."""
+    failures = {}
+    for job_id, value in orders.items():
+        try:
+            order(job_id, value, time.time())
+        except LeadError as error:
+            failures[job_id] = str(error)
+    return failures

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""An embedded follower: joins the lead, runs what it is told to, and leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import zmq
+
+from burst.embedded.boot import Boot
+from burst.embedded.tasks import Tasks
+from burst.embedded.wire import (
+    BEAT_S,
+    PROTOCOL,
+    Beat,
+    Goodbye,
+    Hello,
+    Kill,
+    Leave,
+    Message,
+    Run,
+    Welcome,
+    decode,
+    encode,
+    follower_socket,
+)
+from burst.errors import ConfigError, LeadError, LeadGone
+from burst.log import say
+
+_AGAIN_S = 0.1
+
+
+class Follower:
+    """One that joins. Made, run until it is told to stop or to leave, and closed.
+
+    There is no tree: hosts with a `parent` connect to rank 0 too.
+    """
+
+    def __init__(self, boot: Boot, rundir: Path) -> None:
+        self._boot = boot
+        self._endpoint = boot.hosts[0].connect
+        if not self._endpoint:
+            raise ConfigError(
+                f"{boot.hosts[0].host} has no connect address, so nobody can join it",
+                "set default_connect in [bootstrap], such as tcp://ADDRESS:%p",
+            )
+        self._joined = False
+        self._heard = 0.0
+        self._tasks = Tasks(boot.hostname, rundir)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._socket = follower_socket(self._context, boot)
+        try:
+            self._socket.connect(self._endpoint)
+        except zmq.ZMQError as error:
+            self._context.destroy()
+            raise ConfigError(
+                f"{self._endpoint}: no address to connect to: {error.strerror}",
+                "see connect and default_connect in flux-config-bootstrap(5)",
+            ) from error
+
+    def run(self, stop: int) -> None:
+        """Serve until the descriptor `stop` is readable or the lead stops.
+
+        Waits for a lead that is not there for as long as it takes, as Flux does; one
+        that was there and is gone is given up after `[heartbeat] timeout`. Raises
+        LeadError if told to leave, LeadGone.
+        """
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        for descriptor in (self._tasks.fileno(), stop):
+            poller.register(descriptor, zmq.POLLIN)
+        say("waiting for the lead at %s as rank %d", self._endpoint, self._boot.rank)
+        next_beat = 0.0
+        while True:
+            if time.monotonic() >= next_beat:
+                sent = self._send(Beat() if self._joined else self._hello())
+                next_beat = time.monotonic() + (BEAT_S if sent else _AGAIN_S)
+                self._check_lead()
+            ready = dict(poller.poll(int(_AGAIN_S * 1000)))
+            if stop in ready:
+                return
+            while self._socket.poll(0):
+                if not self._obey(decode(self._socket.recv())):
+                    return
+            for piece in self._tasks.collect():
+                self._send(piece)
+
+    def close(self) -> None:
+        """Kill what runs here, say goodbye, and close."""
+        self._tasks.kill_all()
+        if self._joined:
+            self._send(Goodbye())
+        self._socket.close(linger=1000)
+        self._context.term()
+
+    def _hello(self) -> Hello:
+        return Hello(PROTOCOL, self._boot.hostname, self._boot.rank, os.getpid())
+
+    def _obey(self, order: Message) -> bool:
+        """Do what the lead says; False if it is to end."""
+        self._heard = time.monotonic()
+        if isinstance(order, Welcome):
+            self._joined = True
+            say("joined as rank %d", self._boot.rank)
+        elif isinstance(order, Run):
+            for piece in self._tasks.run(order):
+                self._send(piece)
+        elif isinstance(order, Kill):
+            self._tasks.kill(order)
+        elif isinstance(order, Leave):
+            if order.stopping:
+                say("leaving: %s", order.why)
+                return False
+            self._joined = False
+            raise LeadError(f"the lead sends us away: {order.why}")
+        return True
+
+    def _check_lead(self) -> None:
+        silent = time.monotonic() - self._heard
+        if self._joined and silent > self._boot.heartbeat_timeout:
+            raise LeadGone(
+                f"nothing heard of the lead for {silent:.0f} s",
+                "start the follower anew when the lead is back",
+            )
+
+    def _send(self, message: Message) -> bool:
+        """Send, unless the lead is away: it will not know us when it is back."""
+        try:
+            self._socket.send(encode(message), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True

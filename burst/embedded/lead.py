@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""The embedded lead: rank 0, its queue, and the loop that serves all sockets."""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+import time
+from pathlib import Path
+
+import zmq
+
+from burst.embedded.boot import Boot
+from burst.embedded.control import Control
+from burst.embedded.followers import Followers, Joined, Lost
+from burst.embedded.jobqueue import Queue
+from burst.embedded.pool import Node, Pool
+from burst.embedded.process import SOCKET
+from burst.embedded.tasks import Tasks
+from burst.embedded.wire import BEAT_S, PROTOCOL, Ended, Kill, Message, Output, Run
+from burst.log import say
+from burst.model.lead import LeadIdentity
+
+_LABEL = 63
+
+
+class Lead:
+    """Rank 0. Made, run until told to stop, and closed.
+
+    Kept over a restart in `statedir`: the owner id, and the store that the daemon has
+    there. Jobs, memos and drains are not kept.
+    """
+
+    def __init__(
+        self, boot: Boot, nodes: tuple[Node, ...], rundir: Path, statedir: Path | None
+    ) -> None:
+        self._hosts = boot.hosts
+        self._path = rundir / SOCKET
+        self._queue = Queue(Pool(nodes))
+        self._tasks = Tasks(boot.hostname, rundir)
+        identity = _identity(boot, nodes, self._path, statedir)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        try:
+            self._followers = Followers(self._context, boot)
+            self._control = Control(self._context, self._path, self._queue, identity)
+        except BaseException:
+            self._context.destroy()
+            raise
+        self._next_beat = 0.0
+        self._queue.rank_online(boot.rank)
+
+    def run(self, stop: int) -> None:
+        """Serve until the descriptor `stop` is readable."""
+        poller = zmq.Poller()
+        for source in (*self._followers.sockets, self._control.socket):
+            poller.register(source, zmq.POLLIN)
+        for descriptor in (self._tasks.fileno(), stop):
+            poller.register(descriptor, zmq.POLLIN)
+        say("listening on %s, clients at %s", self._hosts[0].bind, self._path)
+        while True:
+            self._settle()
+            ready = dict(poller.poll(self._patience()))
+            if stop in ready:
+                return
+            for rank, message in self._followers.receive():
+                self._hear(rank, message)
+            for piece in self._tasks.collect():
+                self._take(piece)
+            self._control.receive()
+            self._beat()
+
+    def close(self) -> None:
+        """Send followers away, kill what runs here, and remove the socket's file."""
+        self._tasks.kill_all()
+        self._followers.close()
+        self._control.socket.close()
+        self._context.term()
+        self._path.unlink(missing_ok=True)
+        say("stopped")
+
+    def _settle(self) -> None:
+        """Bring the queue to rest: start, end, and tell of it."""
+        self._queue.expire(time.time())
+        while self._queue.unsettled:
+            self._queue.unsettled = False
+            self._queue.schedule(time.time())
+            orders, self._queue.orders = self._queue.orders, []
+            for rank, order in orders:
+                self._order(rank, order)
+            self._control.push()
+
+    def _order(self, rank: int, order: Run | Kill) -> None:
+        if rank:
+            self._followers.send(rank, order)
+        elif isinstance(order, Kill):
+            self._tasks.kill(order)
+        else:
+            for piece in self._tasks.run(order):
+                self._take(piece)
+
+    def _hear(self, rank: int, message: Message | Joined | Lost) -> None:
+        if isinstance(message, Joined):
+            self._queue.rank_online(rank)
+        elif isinstance(message, Lost):
+            self._queue.rank_lost(rank, time.time())
+        elif isinstance(message, Output | Ended):
+            self._take(message)
+
+    def _take(self, piece: Output | Ended) -> None:
+        if isinstance(piece, Ended):
+            self._queue.task_ended(piece, time.time())
+        elif self._queue.take_output(piece):
+            self._control.output(piece)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT_S
+            self._followers.beat()
+            self._control.beat()
+
+    def _patience(self) -> int:
+        """Return how many milliseconds may pass until something is due."""
+        beat = self._next_beat - time.monotonic()
+        due = min(beat, self._queue.next_deadline() - time.time())
+        return math.ceil(max(0.0, due) * 1000)
+
+
+def _identity(
+    boot: Boot, nodes: tuple[Node, ...], control: Path, statedir: Path | None
+) -> LeadIdentity:
+    names = sorted({name for node in nodes for name in node.properties})
+    return LeadIdentity(
+        kind="embedded",
+        version=PROTOCOL,
+        uri=f"embedded://{control}",
+        owner=_owner(boot.hostname, statedir or control.parent),
+        hosts=tuple(entry.host for entry in boot.hosts),
+        shapes=tuple(node.shape for node in nodes),
+        properties={
+            name: frozenset(node.rank for node in nodes if name in node.properties)
+            for name in names
+        },
+        bootstrap=boot.bootstrap,
+        endpoint=boot.hosts[boot.rank].connect,
+        certificate=str(boot.certificate_path),
+        statedir=str(statedir or ""),
+    )
+
+
+def _owner(hostname: str, directory: Path) -> str:
+    """Return the instance id, made by the first lead that ran on this state."""
+    path = directory / "owner"
+    if path.exists():
+        return path.read_text().strip()
+    label = re.sub(r"[^a-z0-9]+", "-", hostname.lower()).strip("-")
+    owner = f"{label[: _LABEL - 9].rstrip('-')}-{secrets.token_hex(4)}"
+    path.write_text(owner + "\n")
+    return owner

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Jobs and ranks as clients are shown them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from burst.embedded.calls import JobInfo
+from burst.embedded.job import Job
+from burst.embedded.pool import Pool
+from burst.embedded.wire import OUTPUT_LIMIT
+from burst.errors import JobspecError
+from burst.model.lead import JobState, JobView, LeadView
+from burst.model.request import Wish, is_burstable, parse_wish
+
+RECENT_S = 60.0
+"""Jobs that ended are shown to the engine for this long."""
+
+
+def lead_view(pool: Pool, jobs: Iterable[Job], attribute: str, now: float) -> LeadView:
+    """Return the ranks, and those of the jobs that may burst and matter still."""
+    return LeadView(
+        read_at=now,
+        jobs={
+            job.id: job_view(job)
+            for job in jobs
+            if is_burstable(job.jobspec, attribute)
+            and not (job.t_inactive and job.t_inactive < now - RECENT_S)
+        },
+        online=frozenset(pool.online),
+        drained=dict(pool.drained),
+        allocated=pool.allocated(),
+        free=pool.free_shapes(),
+    )
+
+
+def job_view(job: Job) -> JobView:
+    """Return a job as the engine is shown it."""
+    wish, unreadable = Wish(), ""
+    try:
+        wish = parse_wish(job.jobspec)
+    except JobspecError as error:
+        unreadable = str(error)
+    return JobView(
+        id=job.id,
+        userid=job.userid,
+        state=job.state,
+        urgency=job.urgency,
+        priority=job.priority,
+        request=None if unreadable else job.request,
+        unreadable=unreadable,
+        wish=wish,
+        duration=job.duration,
+        ranks=frozenset(job.allocation),
+        t_submit=job.t_submit,
+        t_start=job.t_start,
+        t_finish=job.t_finish,
+        result=job.result,
+    )
+
+
+def job_info(job: Job) -> JobInfo:
+    """Return a job as people are shown it."""
+    never_ran = job.state is JobState.INACTIVE and not job.t_start
+    return JobInfo(
+        id=job.id,
+        userid=job.userid,
+        state=job.state,
+        urgency=job.urgency,
+        nnodes=len(job.hosts) or job.request.nodes,
+        ntasks=job.request.slots,
+        hosts=job.hosts,
+        result=job.result,
+        exit_code=1 if never_ran else _exit_code(job.status),
+        t_submit=job.t_submit,
+        t_start=job.t_start,
+        t_finish=job.t_finish,
+        command=job.command.argv,
+        memo=job.memo,
+        events=tuple(job.events),
+        output_cut=job.output_size >= OUTPUT_LIMIT,
+    )
+
+
+def _exit_code(status: int) -> int:
+    """Return what a shell would return for a wait status."""
+    killed_by = status & 0x7F
+    return 128 + killed_by if killed_by else status >> 8

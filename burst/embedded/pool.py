@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT
+"""Resources: which ranks a request may have, which fit, what is taken. Pure.
+
+Fit is decided as Flux's Rv1Pool decides it: the rank with the most free cores first,
+then the most free GPUs, then the lowest rank; a request that no set of ranks could
+hold, were all up and free, is infeasible and is told so in Flux's words.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.errors import JobspecError
+from burst.model.ranks import format_idset, parse_hostlist, parse_idset
+from burst.model.request import Request
+from burst.model.shape import Shape
+
+
+class Infeasible(Exception):
+    """No set of ranks could ever hold the request; the text is Flux's."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank has, by R."""
+
+    rank: int
+    host: str
+    cores: frozenset[int]
+    gpus: frozenset[int] = frozenset()
+    properties: frozenset[str] = frozenset()
+
+    @property
+    def shape(self) -> Shape:
+        """The same as numbers."""
+        return Shape(len(self.cores), len(self.gpus))
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What a job has of one rank, and how many of its slots that makes."""
+
+    cores: frozenset[int]
+    gpus: frozenset[int]
+    slots: int
+
+
+Allocation = Mapping[int, Share]
+"""By rank."""
+
+
+class Pool:
+    """The ranks of an instance: up or not, drained or not, free or not."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = {node.rank: node for node in nodes}
+        self.online: set[int] = set()
+        self.drained: dict[int, str] = {}
+        self._free = {
+            rank: (node.cores, node.gpus) for rank, node in self.nodes.items()
+        }
+
+    def free_shapes(self) -> dict[int, Shape]:
+        """Return what is unallocated of each rank, up or not."""
+        return {
+            rank: Shape(len(cores), len(gpus))
+            for rank, (cores, gpus) in self._free.items()
+        }
+
+    def allocated(self) -> frozenset[int]:
+        """Return the ranks of which anything is allocated."""
+        return frozenset(
+            rank
+            for rank, node in self.nodes.items()
+            if self._free[rank] != (node.cores, node.gpus)
+        )
+
+    def allocate(
+        self, request: Request, constraint: Mapping[str, Any] | None
+    ) -> Allocation | None:
+        """Take and return what the request needs; None if it is not free now.
+
+        Raises Infeasible.
+        """
+        allowed = self._allowed(constraint)
+        usable = [
+            rank for rank in allowed if rank in self.online and rank not in self.drained
+        ]
+        usable.sort(key=lambda rank: tuple(-len(part) for part in self._free[rank]))
+        chosen = (
+            self._whole_nodes(request, usable)
+            if request.nodes
+            else self._slots(request, usable)
+        )
+        if chosen is None:
+            _check_feasible(request, [self.nodes[rank].shape for rank in allowed])
+            return None
+        for rank, share in chosen.items():
+            cores, gpus = self._free[rank]
+            self._free[rank] = (cores - share.cores, gpus - share.gpus)
+        return chosen
+
+    def release(self, allocation: Allocation) -> None:
+        """Give back what `allocate` returned."""
+        for rank, share in allocation.items():
+            cores, gpus = self._free[rank]
+            self._free[rank] = (cores | share.cores, gpus | share.gpus)
+
+    def _allowed(self, constraint: Mapping[str, Any] | None) -> list[int]:
+        if constraint is None:
+            return list(self.nodes)
+        return [r for r, node in self.nodes.items() if matches(node, constraint)]
+
+    def _whole_nodes(self, request: Request, ranks: list[int]) -> Allocation | None:
+        slots = request.slots // request.nodes
+        chosen: dict[int, Share] = {}
+        for rank in ranks:
+            if len(chosen) == request.nodes:
+                break
+            cores, gpus = self._free[rank]
+            if request.exclusive:
+                whole = cores == self.nodes[rank].cores
+                if whole and len(gpus) >= request.gpus_per_slot:
+                    chosen[rank] = Share(cores, gpus, slots)
+            elif _slots_in(len(cores), len(gpus), request) >= slots:
+                chosen[rank] = _share(cores, gpus, slots, request)
+        return chosen if len(chosen) == request.nodes else None
+
+    def _slots(self, request: Request, ranks: list[int]) -> Allocation | None:
+        chosen: dict[int, Share] = {}
+        missing = request.slots
+        for rank in ranks:
+            cores, gpus = self._free[rank]
+            take = min(missing, _slots_in(len(cores), len(gpus), request))
+            if take:
+                chosen[rank] = _share(cores, gpus, take, request)
+                missing -= take
+        return chosen if not missing else None
+
+
+def summary(allocation: Allocation) -> str:
+    """Return what was allocated as Flux's annotation says it: `rank4/core[0-3]`."""
+    parts = []
+    for rank, share in sorted(allocation.items()):
+        gpus = f",gpu[{format_idset(share.gpus)}]" if share.gpus else ""
+        parts.append(f"rank{rank}/core[{format_idset(share.cores)}]{gpus}")
+    return " ".join(parts)
+
+
+def matches(node: Node, constraint: Mapping[str, Any]) -> bool:
+    """Tell whether the node satisfies an RFC 31 constraint. Raises JobspecError."""
+    try:
+        operator, operands = next(
+            (name, constraint[name]) for name in _OPERATORS if name in constraint
+        )
+        return _OPERATORS[operator](node, operands)
+    except (StopIteration, TypeError, ValueError, LookupError, RecursionError) as error:
+        raise JobspecError(
+            "its constraint cannot be read",
+            "RFC 31 knows " + ", ".join(_OPERATORS),
+        ) from error
+
+
+def _has_properties(node: Node, names: Any) -> bool:
+    return all(
+        name[1:] not in node.properties
+        if name.startswith("^")
+        else name in node.properties
+        for name in _texts(names)
+    )
+
+
+@functools.lru_cache(64)
+def _hosts(text: str) -> frozenset[str]:
+    return frozenset(parse_hostlist(text))
+
+
+def _is_host(node: Node, lists: Any) -> bool:
+    return any(node.host in _hosts(text) for text in _texts(lists))
+
+
+def _is_rank(node: Node, sets: Any) -> bool:
+    return any(node.rank in parse_idset(text) for text in _texts(sets))
+
+
+def _all(node: Node, constraints: Any) -> bool:
+    # Each is looked at, so that what cannot be read is found at submit.
+    found = [matches(node, each) for each in constraints]
+    return all(found)
+
+
+def _any(node: Node, constraints: Any) -> bool:
+    found = [matches(node, each) for each in constraints]
+    return any(found)
+
+
+def _not(node: Node, constraints: Any) -> bool:
+    return not matches(node, constraints[0])
+
+
+# In the order in which Flux's Rv1Set looks for them.
+_OPERATORS: dict[str, Callable[[Node, Any], bool]] = {
+    "properties": _has_properties,
+    "hostlist": _is_host,
+    "ranks": _is_rank,
+    "and": _all,
+    "or": _any,
+    "not": _not,
+}
+
+
+def _texts(operands: Any) -> list[str]:
+    texts = [operands] if isinstance(operands, str) else list(operands)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("expected text")
+    return texts
+
+
+def _slots_in(cores: int, gpus: int, request: Request) -> int:
+    slots = cores // request.cores_per_slot
+    if request.gpus_per_slot:
+        slots = min(slots, gpus // request.gpus_per_slot)
+    return slots
+
+
+def _share(
+    cores: frozenset[int], gpus: frozenset[int], slots: int, request: Request
+) -> Share:
+    first_cores = sorted(cores)[: slots * request.cores_per_slot]
+    first_gpus = sorted(gpus)[: slots * request.gpus_per_slot]
+    return Share(frozenset(first_cores), frozenset(first_gpus), slots)
+
+
+def _check_feasible(request: Request, shapes: Sequence[Shape]) -> None:
+    """Raise Infeasible unless the request fits the shapes when all are free."""
+    slot = Shape(request.cores_per_slot, request.gpus_per_slot)
+    if request.exclusive:
+        _check_count(shapes, slot, request.nodes, "exclusive node(s)")
+    elif request.nodes:
+        slots = request.slots // request.nodes
+        need = Shape(slots * slot.cores, slots * slot.gpus)
+        gpus = f" and {need.gpus} GPUs" if need.gpus else ""
+        what = f"node(s) with {need.cores} cores{gpus} each"
+        _check_count(shapes, need, request.nodes, what)
+    else:
+        _check_slots(request, shapes)
+
+
+def _check_count(shapes: Sequence[Shape], need: Shape, nodes: int, what: str) -> None:
+    eligible = sum(shape.holds(need) for shape in shapes)
+    if eligible < nodes:
+        raise Infeasible(
+            f"unsatisfiable request: need {nodes} {what}, only {eligible} eligible"
+        )
+
+
+def _check_slots(request: Request, shapes: Sequence[Shape]) -> None:
+    need, size, gpus = request.slots, request.cores_per_slot, request.gpus_per_slot
+    by_cores = sum(shape.cores // size for shape in shapes)
+    if by_cores < need:
+        raise Infeasible(
+            f"unsatisfiable request: need {need} slot(s) of {size} core(s), only"
+            f" {by_cores} such slot(s) available (total cores:"
+            f" {sum(shape.cores for shape in shapes)})"
+        )
+    both = sum(_slots_in(shape.cores, shape.gpus, request) for shape in shapes)
+    if both < need:
+        raise Infeasible(
+            f"unsatisfiable request: need {need} slot(s) with {gpus} GPU(s) each, only"
+            f" {both} available (total GPUs: {sum(shape.gpus for shape in shapes)})"
+        )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What every broker process has: a directory of its own, and a way to be stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from burst.errors import ConfigError, LeadError
+
+LONGEST_PATH = 107
+"""Of a Unix socket, in bytes: sun_path of unix(7) without its last zero."""
+SOCKET = "control"
+
+
+@contextlib.contextmanager
+def private_directory(path: Path) -> Iterator[Path]:
+    """Yield the directory, made if need be, that no other broker uses meanwhile.
+
+    Raises ConfigError, LeadError.
+    """
+    path = path.absolute()
+    socket_path = path / SOCKET
+    size = len(os.fsencode(socket_path))
+    if size > LONGEST_PATH:
+        raise ConfigError(
+            f"{socket_path}: is {size} bytes long, and a Unix socket's path may have"
+            f" {LONGEST_PATH}",
+            "choose a shorter --rundir",
+        )
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = path.stat()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be used: {error.strerror}") from error
+    if state.st_uid != os.geteuid() or state.st_mode & 0o077:
+        raise ConfigError(
+            f"{path}: is not private (mode {state.st_mode & 0o777:04o}, owner"
+            f" {state.st_uid})",
+            f"whoever can enter it can control the lead: chmod 700 {path}, or choose"
+            " another --rundir",
+        )
+    with open(path / "lock", "a", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LeadError(
+                f"{path}: another broker uses it", "end that one, or use another"
+            ) from None
+        yield path
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[int]:
+    """Yield a descriptor that is readable once SIGTERM or SIGINT came."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        before = {
+            number: signal.signal(number, _note)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        wakeup = signal.set_wakeup_fd(theirs.fileno())
+        try:
+            yield ours.fileno()
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the wake-up descriptor has told the loop already."""

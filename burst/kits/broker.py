@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""What a follower needs to join: its broker.toml, and the command that starts it.
+
+Ranks are positions in one list of hosts that all brokers of an instance share, so a
+follower's list is the lead's own, copied entry by entry; with it come the entries
+with `parent`, by which followers join through one of them, the gateway. Only where
+rank 0 is reached may differ: a lead behind a NodePort cannot know that itself.
+
+Sources: flux-config-bootstrap(5), flux-broker(1), flux-config-resource(5).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from burst.config import convert
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.ranks import parse_hostlist
+
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+_TOKEN = re.compile(r"%([hp%])")
+# Of sun_path in unix(7), without the zero at its end.
+_LONGEST_SOCKET = 107
+
+
+def expand_hosts(bootstrap: Bootstrap) -> tuple[HostEntry, ...]:
+    """Return one entry for each rank: a single host, URIs with `%h` and `%p` filled in.
+
+    A host may be listed again to add keys that its first entry lacks, as Flux allows.
+    `bind` and `connect` are empty where neither the entry nor a default has one.
+    Raises ConfigError where Flux would refuse the table.
+    """
+    found: dict[str, HostEntry] = {}
+    for entry in bootstrap.hosts:
+        for host in _hosts(entry):
+            found[host] = _merge(found.get(host, HostEntry(host)), entry)
+    return tuple(_resolve(entry, bootstrap, found) for entry in found.values())
+
+
+def find_gateways(identity: LeadIdentity, hosts: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a burst's hosts through which others of them join.
+
+    Empty where all connect to the lead. The others need to resolve and reach the
+    gateway's `connect` address, and should be stopped before it. Raises ConfigError.
+    """
+    entries = {entry.host: entry for entry in expand_hosts(identity.bootstrap)}
+    parents = {entries[host].parent for host in hosts if host in entries}
+    return tuple(host for host in hosts if host in parents)
+
+
+def follower_config(
+    identity: LeadIdentity,
+    hosts: Sequence[str],
+    ranks: Sequence[int],
+    certificate_path: str = "",
+) -> str:
+    """Return the text of broker.toml for these hosts of a burst, read back and checked.
+
+    `certificate_path` is where the follower finds the certificate; by default where
+    the lead does. Raises ConfigError, CertificateError.
+    """
+    path = certificate_path or identity.certificate
+    text = tomli_w.dumps(follower_tables(identity, path))
+    check(tomllib.loads(text), identity, hosts, ranks)
+    return text
+
+
+def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, Any]:
+    """Return the tables of broker.toml for any follower of this lead."""
+    entries = identity.bootstrap.hosts
+    if not entries:
+        raise ConfigError(
+            "the lead has no [bootstrap] hosts, so nothing can join it",
+            "`burst lead init` writes a configuration that has",
+        )
+    lead = msgspec.structs.replace(
+        entries[0], host=identity.hosts[0], connect=identity.endpoint
+    )
+    # Of two entries for a host the first decides. So where rank 0 shares its entry
+    # with other hosts, that entry can follow as it is.
+    shared = () if entries[0].host == lead.host else entries[:1]
+    bootstrap = msgspec.structs.replace(
+        identity.bootstrap, hosts=(lead, *shared, *entries[1:])
+    )
+    return {
+        "bootstrap": {
+            "curve_cert": certificate_path,
+            **msgspec.to_builtins(bootstrap),
+        },
+        # No path: R comes from the lead. A follower starts under a host name that the
+        # lead chose, and without noverify Flux drains it for that; it must stand in
+        # the follower's own file, though everything else is synced from the lead's.
+        "resource": {"noverify": True},
+        # Flux waits 30s before it tries again, long for a lead that is just up.
+        "tbon": {"connect_timeout": "5s"},
+    }
+
+
+def check(
+    tables: Mapping[str, Any],
+    identity: LeadIdentity,
+    hosts: Sequence[str],
+    ranks: Sequence[int],
+) -> None:
+    """Raise ConfigError or CertificateError if these hosts could not join with this.
+
+    `tables` are those of a follower's broker.toml as read back. Flux itself would not
+    say much: a follower with a wrong address or certificate waits for ever, silently.
+    """
+    table = dict(tables.get("bootstrap", {}))
+    if not table.pop("curve_cert", ""):
+        raise ConfigError(
+            "bootstrap.curve_cert: is missing",
+            "make a certificate with `burst keygen` and name it in the lead's file",
+        )
+    certificate.read(Path(identity.certificate))
+    entries = expand_hosts(convert(Bootstrap, table, "bootstrap"))
+    names = tuple(entry.host for entry in entries)
+    if names != identity.hosts:
+        raise ConfigError(
+            "bootstrap.hosts: not the hosts of the lead in the lead's order",
+            "was the lead's file changed since it was started? restart the lead",
+        )
+    if not identity.endpoint.startswith("tcp://") or "*" in identity.endpoint:
+        raise ConfigError(
+            f"no follower can connect to the lead at {identity.endpoint or 'nowhere'}",
+            "set address and port under [lead]",
+        )
+    if entries[0].connect != identity.endpoint:
+        raise ConfigError(f"bootstrap.hosts: {names[0]} is not at {identity.endpoint}")
+    if len(hosts) != len(ranks):
+        raise ConfigError(f"{len(hosts)} hosts for {len(ranks)} ranks")
+    for host, rank in zip(hosts, ranks, strict=True):
+        _check_host(host, rank, entries, hosts)
+
+
+def flux_follower_argv(
+    flux: str, config: Path, hostname: str, rundir: Path
+) -> list[str]:
+    """Return the command of a Flux follower; `flux` is the program.
+
+    Its messages go to its own standard error, not to the lead's log, since what it
+    says before it has joined is what explains why it does not. Raises ConfigError if
+    rundir is too long for a unix socket.
+    """
+    socket = rundir / "local"
+    check_socket(socket)
+    return [
+        *(flux, "broker", f"--config-path={config}"),
+        *(f"-Shostname={hostname}", f"-Srundir={rundir}"),
+        *(f"-Slocal-uri=local://{socket}", "-Slog-stderr-mode=local"),
+    ]
+
+
+def embedded_follower_argv(config: Path, hostname: str, rundir: Path) -> list[str]:
+    """Return the command of a follower of the embedded lead, for the same broker.toml.
+
+    It runs under this Python, which has this package.
+    """
+    return [
+        *(sys.executable, "-m", "burst.embedded", "follower"),
+        *("--config", str(config), "--hostname", hostname, "--rundir", str(rundir)),
+    ]
+
+
+def check_socket(path: Path) -> None:
+    """Raise ConfigError if the path is too long for a unix socket (unix(7))."""
+    length = len(str(path).encode())
+    if length > _LONGEST_SOCKET:
+        raise ConfigError(
+            f"{path}: {length} bytes, and a unix socket's path has {_LONGEST_SOCKET}"
+            " at the most",
+            "choose a directory with a shorter name",
+        )
+
+
+def is_host_name(name: str) -> bool:
+    """Tell whether Flux takes the name for a host: DNS labels (RFC 1035)."""
+    return len(name) <= 253 and all(_LABEL.match(part) for part in name.split("."))
+
+
+def _hosts(entry: HostEntry) -> tuple[str, ...]:
+    try:
+        hosts = parse_hostlist(entry.host)
+    except ValueError as error:
+        raise ConfigError(f"bootstrap.hosts: {error}") from error
+    for host in hosts:
+        if not is_host_name(host):
+            raise ConfigError(
+                f"bootstrap.hosts: not a host name: {host!r}",
+                "use DNS labels: letters, digits and dashes within, up to 63 each",
+            )
+    return hosts
+
+
+def _merge(known: HostEntry, entry: HostEntry) -> HostEntry:
+    return HostEntry(
+        known.host,
+        bind=known.bind or entry.bind,
+        connect=known.connect or entry.connect,
+        parent=known.parent or entry.parent,
+    )
+
+
+def _resolve(
+    entry: HostEntry, bootstrap: Bootstrap, known: Mapping[str, HostEntry]
+) -> HostEntry:
+    if entry.parent == entry.host or (entry.parent and entry.parent not in known):
+        raise ConfigError(
+            f"bootstrap.hosts: {entry.host}: parent {entry.parent!r} is not another"
+            " of the hosts"
+        )
+    values = {"h": entry.host, "p": str(bootstrap.default_port), "%": "%"}
+
+    def fill(key: str, uri: str) -> str:
+        if "%p" in uri and not bootstrap.default_port:
+            raise ConfigError(
+                f"bootstrap: {key} {uri!r} has %p, but there is no default_port"
+            )
+        filled = _TOKEN.sub(lambda token: values[token[1]], uri)
+        if uri and not filled.startswith(("tcp://", "ipc://")):
+            raise ConfigError(
+                f"bootstrap: {key} {uri!r} does not begin with tcp:// or ipc://"
+            )
+        return filled
+
+    return HostEntry(
+        entry.host,
+        bind=fill("bind", entry.bind or bootstrap.default_bind),
+        connect=fill("connect", entry.connect or bootstrap.default_connect),
+        parent=entry.parent,
+    )
+
+
+def _check_host(
+    host: str, rank: int, entries: Sequence[HostEntry], burst: Sequence[str]
+) -> None:
+    """Refuse a host that is at another rank, or whose parent would not be there."""
+    if not 0 < rank < len(entries) or entries[rank].host != host:
+        raise ConfigError(
+            f"bootstrap.hosts: {host} is not at rank {rank}",
+            "was the lead's file changed since it was started? restart the lead",
+        )
+    parent = entries[rank].parent
+    if parent in ("", entries[0].host):
+        return
+    if parent not in burst:
+        raise ConfigError(
+            f"bootstrap.hosts: {host} joins through {parent}, not one of its burst",
+            "let all hosts of a rank slot join through its first",
+        )
+    gateway = next(entry for entry in entries if entry.host == parent)
+    if not gateway.bind or not gateway.connect:
+        raise ConfigError(
+            f"bootstrap.hosts: {host} joins through {parent}, which lacks bind or"
+            " connect"
+        )

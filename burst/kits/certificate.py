@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""CURVE certificates in Flux's format: make, read, check and write them.
+
+One certificate is shared by the lead and all that join it; its secret key is what
+lets a broker in. The file is what flux-keygen(1) writes: two sections, `metadata` and
+`curve`, of indented lines `key = "value"`. Flux's reader is stricter than the format's
+origin (ZeroMQ RFC 4), so this one is as strict: what passes here, Flux takes too.
+
+No text that this module raises or returns for printing holds a secret key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import zmq
+
+from burst.errors import CertificateError
+
+_KEY = re.compile(r"[A-Za-z0-9.-]+\Z")
+# Flux refuses a certificate with any other character in a value, `_` for one.
+_VALUE = re.compile(r"[A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$# \t-]*\Z")
+_NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$# \t-]")
+_Z85 = re.compile(r"[A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$#-]{40}\Z")
+_BLANK = " \t\r\n\f\v"
+# Flux reads lines into a buffer of 256 bytes, the newline and a zero included.
+_LONGEST_LINE = 254
+_LONGEST_NAME = 200
+_LARGEST_FILE = 64 * 1024
+_NEW_ONE = "make one with `burst keygen PATH` or `flux keygen PATH`"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A usable certificate. The secret key shows in no repr and in no comparison."""
+
+    public: bytes
+    """40 characters of Z85, as pyzmq's `curve_publickey` and `curve_serverkey` want."""
+    secret: bytes = field(repr=False, compare=False)
+    """40 characters of Z85, for `curve_secretkey`."""
+    metadata: Mapping[str, str] = field(compare=False)
+    """All of the section `metadata`, `name` included."""
+
+    @property
+    def name(self) -> str:
+        """The name by which Flux's overlay lists it."""
+        return self.metadata["name"]
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the public key, by which messages tell certificates apart."""
+        return hashlib.sha256(self.public).hexdigest()[:12]
+
+
+def create(name: str, hostname: str = "") -> Certificate:
+    """Return a new certificate; hostname is by default this machine's.
+
+    Neither is ever empty in what this writes: Flux does not start a lead whose
+    certificate has no name. Raises CertificateError if the name has characters that
+    Flux does not read back.
+    """
+    if not 0 < len(name) <= _LONGEST_NAME or not _VALUE.match(name):
+        raise CertificateError(
+            f"not a name for a certificate: {name!r}",
+            f"use 1 to {_LONGEST_NAME} letters, digits, dots and dashes",
+        )
+    where = hostname or socket.gethostname()
+    public, secret = zmq.curve_keypair()
+    metadata = {
+        "name": name,
+        "keygen.hostname": _NOT_IN_VALUE.sub("-", where)[:_LONGEST_NAME] or "unknown",
+        "keygen.time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "keygen.userid": str(os.getuid()),
+        "keygen.zmq-version": zmq.zmq_version(),
+    }
+    return Certificate(public, secret, metadata)
+
+
+def write(certificate: Certificate, path: Path, *, replace: bool = False) -> None:
+    """Write the file with mode 0600, whole or not at all.
+
+    Nobody else can read it at any moment: the content goes to a private file beside
+    it first, which then gets the name. Raises CertificateError if the path exists,
+    unless told to replace it, or cannot be written.
+    """
+    try:
+        # mkstemp makes the file with mode 0600 and O_EXCL.
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with open(descriptor, "w", encoding="ascii") as file:
+                file.write(format_certificate(certificate))
+                file.flush()
+                os.fsync(descriptor)
+            if replace:
+                temporary.replace(path)
+            else:
+                # Unlike a rename, a link never takes the place of what is there.
+                os.link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise CertificateError(
+            f"{path}: exists already",
+            "who has joined with it could not join again; remove it first if that is"
+            " meant",
+        ) from error
+    except OSError as error:
+        raise CertificateError(
+            f"{path}: cannot be written: {error.strerror}"
+        ) from error
+
+
+def read(path: Path) -> Certificate:
+    """Return the certificate in a file.
+
+    Raises CertificateError where Flux would refuse the file, on a lead or on a
+    follower, saying what to do about it.
+    """
+    return parse(_content(path), str(path))
+
+
+def parse(text: str, where: str) -> Certificate:
+    """Return the certificate in the text of a file; errors begin with `where`.
+
+    Raises CertificateError.
+    """
+    if not text.strip():
+        raise CertificateError(f"{where}: is empty", _NEW_ONE)
+    sections = _sections(text, where)
+    metadata, curve = sections["metadata"], sections["curve"]
+    for key in ("public-key", "secret-key"):
+        if key in curve and not _Z85.match(curve[key]):
+            raise CertificateError(
+                f"{where}: its {key} is not 40 characters of Z85",
+                "the file is damaged: copy it again from where it was made",
+            )
+    if set(curve) == {"public-key"}:
+        raise CertificateError(
+            f"{where}: holds only the public key",
+            "a follower needs the lead's whole certificate: copy that file",
+        )
+    if set(curve) != {"public-key", "secret-key"}:
+        raise CertificateError(f"{where}: is not a CURVE certificate", _NEW_ONE)
+    found = Certificate(
+        curve["public-key"].encode(), curve["secret-key"].encode(), metadata
+    )
+    _check_pair(found, where)
+    if "name" not in metadata:
+        raise CertificateError(
+            f"{where}: has no name in its metadata, and a Flux lead does not start"
+            " with it",
+            'add the line `    name = "burst"` below `metadata`, or ' + _NEW_ONE,
+        )
+    return found
+
+
+def format_certificate(certificate: Certificate) -> str:
+    """Return the text of the file. It holds the secret key."""
+    lines = ["#  ZeroMQ CURVE **Secret** Certificate", "#  DO NOT DISTRIBUTE", ""]
+    lines += ["metadata"]
+    lines += [f'    {key} = "{value}"' for key, value in certificate.metadata.items()]
+    lines += ["curve"]
+    lines += [f'    public-key = "{certificate.public.decode()}"']
+    lines += [f'    secret-key = "{certificate.secret.decode()}"']
+    return "\n".join(lines) + "\n"
+
+
+def _sections(text: str, where: str) -> dict[str, dict[str, str]]:
+    sections: dict[str, dict[str, str]] = {"metadata": {}, "curve": {}}
+    current: dict[str, str] | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        word = line.strip(_BLANK)
+        if not word or word.startswith("#"):
+            continue
+        if word in sections and not line.startswith((" ", "\t")):
+            current = sections[word]
+            continue
+        pair = _pair(line, word)
+        known = current is not sections["curve"] or (
+            pair is not None and pair[0] in ("public-key", "secret-key")
+        )
+        if current is None or pair is None or not known or pair[0] in current:
+            # The line itself may hold a key, so its number has to do.
+            raise CertificateError(
+                f"{where}: is not a CURVE certificate (line {number})", _NEW_ONE
+            )
+        current[pair[0]] = pair[1]
+    return sections
+
+
+def _pair(line: str, word: str) -> tuple[str, str] | None:
+    """Return key and value of `    key = "value"`, None where Flux reads none."""
+    if len(line) > _LONGEST_LINE or not line.startswith((" ", "\t")):
+        return None
+    key, equals, value = (part.strip(_BLANK) for part in word.partition("="))
+    quoted = len(value) >= 2 and value[0] == value[-1] == '"'
+    if not equals or not quoted or not _KEY.match(key) or not _VALUE.match(value[1:-1]):
+        return None
+    return key, value[1:-1]
+
+
+def _check_pair(found: Certificate, where: str) -> None:
+    try:
+        matches = zmq.curve_public(found.secret) == found.public
+    except zmq.ZMQError:  # 40 characters of Z85 that encode no 32 bytes
+        matches = False
+    if not matches:
+        raise CertificateError(
+            f"{where}: its secret key does not belong to its public key",
+            "two certificates were mixed, or the file is damaged: copy the lead's",
+        )
+
+
+def _content(path: Path) -> str:
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise CertificateError(f"{path}: is not a file", _NEW_ONE)
+            content = file.read(_LARGEST_FILE)
+    except FileNotFoundError as error:
+        raise CertificateError(f"{path}: no such file", _NEW_ONE) from error
+    except OSError as error:
+        raise CertificateError(
+            f"{path}: cannot be read: {error.strerror}",
+            "give the path of the file, and run this as the user who owns it",
+        ) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise CertificateError(
+            f"{path}: is open to group or others (mode {stat.S_IMODE(mode):04o})",
+            f"whoever read it can join: say chmod 600 {path}, and make a new one if"
+            " this machine has other users",
+        )
+    # What is not ASCII can only be in a comment, or is refused with its line's number.
+    return content.decode("ascii", "replace")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for a writer, should the path be a FIFO."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What an embedded lead says unasked: how it changes, and what others ask of us."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from burst.embedded import calls
+from burst.embedded.calls import Answer, Asked, Change, Fault, Reply
+from burst.embedded.client import TIMEOUT_S
+from burst.embedded.line import Line
+from burst.embedded.picture import RECENT_S
+from burst.errors import BurstError, LeadGone
+from burst.lead import Handler, ServiceRequest
+from burst.log import failure
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+
+_WORKERS = 4
+
+
+class Watched:
+    """The lead as it was last told, kept by a thread. Raises LeadGone."""
+
+    def __init__(self, uri: str, attribute: str, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._news = threading.Condition()
+        self._jobs: dict[JobId, JobView] = {}
+        self._ended: dict[JobId, float] = {}
+        self._line = Line(uri, calls.Watch(attribute))
+        self._take(self._line.first)
+        self._line.start(self._hear, self._end)
+
+    def view(self, number: int) -> LeadView:
+        """Return the picture once it has the change of that number."""
+        with self._news:
+            self._news.wait_for(
+                lambda: self._line.gone or self._change.number >= number, TIMEOUT_S
+            )
+            if self._line.gone:
+                raise self._line.gone
+            if self._change.number < number:
+                raise LeadGone("the lead does not tell what changed")
+            self._forget()
+            return msgspec.structs.replace(
+                self._change.view, read_at=time.time(), jobs=dict(self._jobs)
+            )
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._line.close()
+
+    def _hear(self, said: Answer | Asked) -> None:
+        if isinstance(said, Answer):
+            with self._news:
+                self._take(said)
+                self._news.notify_all()
+            self._wake()
+
+    def _end(self) -> None:
+        with self._news:
+            self._news.notify_all()
+        self._wake()
+
+    def _take(self, answer: Answer) -> None:
+        self._change = msgspec.convert(answer.payload, Change)
+        for job in self._change.view.jobs.values():
+            self._jobs[job.id] = job
+            if job.state is JobState.INACTIVE:
+                self._ended.setdefault(job.id, time.monotonic())
+
+    def _forget(self) -> None:
+        """Drop jobs that ended a while ago."""
+        oldest = time.monotonic() - RECENT_S
+        for job_id in [each for each, ended in self._ended.items() if ended < oldest]:
+            del self._jobs[job_id], self._ended[job_id]
+
+
+class Service:
+    """The service `burst`: each request is answered on one of a few threads.
+
+    Opening raises ServiceTaken, LeadGone.
+    """
+
+    def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
+        self._handler = handler
+        self._line = Line(uri, calls.Register(holder))
+        self._pool = ThreadPoolExecutor(_WORKERS, "embedded-service")
+        self._line.start(self._hear, lambda: None)
+
+    def close(self) -> None:
+        """Serve no more. Requests that are being answered get no answer."""
+        self._line.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _hear(self, said: Answer | Asked) -> None:
+        if isinstance(said, Asked):
+            self._pool.submit(self._serve, said)
+
+    def _serve(self, asked: Asked) -> None:
+        self._line.reply(Reply(asked.number, *self._answer(asked)))
+
+    def _answer(self, asked: Asked) -> tuple[Any, Fault | None]:
+        request = ServiceRequest(asked.method, asked.payload, asked.userid, owner=True)
+        try:
+            answer = self._handler(request)
+            # Encoded here, so that what cannot be is this request's failure alone.
+            return msgspec.Raw(msgspec.msgpack.encode(answer)), None
+        except BurstError as error:
+            return None, calls.fault_of(error)
+        except Exception:  # noqa: BLE001 - a bug of one method must not end the others
+            failure("burst.%s failed", asked.method)
+            return None, Fault(
+                "burst", "internal error in the daemon", "its log has the traceback"
+            )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Finds the providers that the settings name, under the entry point group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+import msgspec
+
+from burst.config import ProviderTable, Settings, convert
+from burst.errors import ConfigError
+from burst.provider import Provider
+
+GROUP = "burst.providers"
+_METHODS = ("offers", "provision", "observe", "reap")
+
+
+def load(
+    settings: Settings, owner: str, found: Iterable[EntryPoint] | None = None
+) -> dict[str, Provider]:
+    """Return a provider for each enabled table, by name, in the settings' order.
+
+    Nothing of a disabled one is imported, so what it needs need not be installed.
+    `found` is by default what is installed. Raises ConfigError, or what a provider
+    raises for its settings.
+    """
+    known = _by_type(found)
+    return {
+        name: _make(name, table, owner, known)
+        for name, table in settings.providers.items()
+        if table.enabled
+    }
+
+
+def known_types(found: Iterable[EntryPoint] | None = None) -> list[str]:
+    """Return what `type` may be in a table [providers.NAME]."""
+    return sorted(_by_type(found))
+
+
+def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
+    points = entry_points(group=GROUP) if found is None else found
+    return {point.name: point for point in points}
+
+
+def _make(
+    name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
+) -> Provider:
+    where = f"providers.{name}"
+    point = known.get(table.type)
+    if point is None:
+        raise ConfigError(
+            f"{where}.type: no provider {table.type!r} is installed",
+            "installed are " + (", ".join(sorted(known)) or "none"),
+        )
+    kind = _import(point, where)
+    _check(kind, point, where)
+    parsed = convert(kind.Settings, table.options, where)
+    return cast(Provider, kind(name, parsed, owner))
+
+
+def _import(point: EntryPoint, where: str) -> Any:
+    try:
+        return point.load()
+    except ImportError as error:
+        raise ConfigError(
+            f"{where}: provider {point.name} needs what is not installed: {error}",
+            f"pip install {_requirement(point)}, or set enabled = false",
+        ) from error
+    except AttributeError as error:
+        raise ConfigError(
+            f"{where}: provider {point.name} is not at {point.value}: {error}",
+            "that is a mistake in its package; install another version of it",
+        ) from error
+
+
+def _requirement(point: EntryPoint) -> str:
+    """Return what to install: the package, with the extras its entry point names."""
+    package = point.dist.name if point.dist else point.module.partition(".")[0]
+    extras = ",".join(point.extras)
+    return f"'{package}[{extras}]'" if extras else package
+
+
+def _check(kind: Any, point: EntryPoint, where: str) -> None:
+    missing = [m for m in _METHODS if not callable(getattr(kind, m, None))]
+    if missing:
+        raise ConfigError(
+            f"{where}: {point.value} has no method {', '.join(missing)}",
+            "a provider has four; docs/providers.md says which",
+        )
+    settings = getattr(kind, "Settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, msgspec.Struct)):
+        raise ConfigError(
+            f"{where}: {point.value} has no Settings",
+            "a provider declares its keys as a msgspec.Struct",
+        )

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""For the tests of providers, ours and other people's. Needs pytest.
+
+    from burst.testing import ProviderContract, example_spec
+
+    class TestMyProvider(ProviderContract):
+        ...                     # four fixtures; its docstring says which
+
+`FakeProvider` is the other half: a provider without a cloud, for tests of what calls
+providers, with a knob for each way in which a real one goes wrong.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+# Before the module is imported: its asserts then say what they compared.
+pytest.register_assert_rewrite("burst.testing.contract", "burst.testing.trial")
+
+from burst.testing.cloud import Call, FakeCloud, FakeSettings  # noqa: E402
+from burst.testing.contract import ProviderContract  # noqa: E402
+from burst.testing.examples import example_lead, example_spec  # noqa: E402
+from burst.testing.fake import FakeProvider  # noqa: E402
+from burst.testing.trial import Trial  # noqa: E402
+
+__all__ = [
+    "Call",
+    "FakeCloud",
+    "FakeProvider",
+    "FakeSettings",
+    "ProviderContract",
+    "Trial",
+    "example_lead",
+    "example_spec",
+]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""What every provider must keep. Subclass it and run pytest."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from burst.errors import ConfigError, ProviderError
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec, Provider
+from burst.testing.trial import Patience, Trial
+
+MakeProvider = Callable[[str], Provider]
+MakeSpec = Callable[[str, int], BurstSpec]
+Count = Callable[[BurstSpec], int]
+Begin = Callable[..., Trial]
+
+
+class ProviderContract:
+    """Subclass it as `Test…` and give these fixtures.
+
+    `make_provider`
+        `make_provider(owner)` returns a new provider object for that owner. All of one
+        test work in the same world: a second object of an owner is a restart.
+    `make_spec`
+        `make_spec(owner, number)` returns the spec of a burst of at least two nodes
+        that the provider can make; equal for equal arguments, of other hosts for
+        another number. `burst.testing.example_spec` may do.
+    `make_interrupted`
+        `make_interrupted(owner)` is a provider whose next `provision` stops half way
+        with an exception, as if the process died, after it has begun to make things.
+    `misconfigured`
+        `misconfigured()` makes a provider with settings that cannot work, such as
+        unknown credentials. Making it may raise as well.
+
+    And where what exists can be counted without asking the provider:
+
+    `count`
+        `count(spec)` returns how many followers of a burst exist. Without it, nothing
+        here finds what a provider makes and does not list.
+
+    Bursts are reaped at the end of each test, whatever its result.
+    """
+
+    patience = 60.0
+    """Seconds until what was asked for must show, run or be gone."""
+    pause = 0.2
+    """Seconds between two looks."""
+    prompt = 10.0
+    """Seconds for one call to return."""
+
+    @pytest.fixture
+    def make_provider(self) -> MakeProvider:
+        raise NotImplementedError("give a fixture make_provider")
+
+    @pytest.fixture
+    def make_spec(self) -> MakeSpec:
+        raise NotImplementedError("give a fixture make_spec")
+
+    @pytest.fixture
+    def make_interrupted(self) -> MakeProvider:
+        raise NotImplementedError("give a fixture make_interrupted")
+
+    @pytest.fixture
+    def misconfigured(self) -> Callable[[], Provider]:
+        raise NotImplementedError("give a fixture misconfigured")
+
+    @pytest.fixture
+    def count(self) -> Count | None:
+        return None
+
+    @pytest.fixture
+    def begin(
+        self, make_provider: MakeProvider, count: Count | None
+    ) -> Iterator[Begin]:
+        """Begin trials, and at the end reap all that they were given."""
+        patience = Patience(self.patience, self.pause, self.prompt)
+        trials: list[Trial] = []
+
+        def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
+            trials.append(Trial(make(owner), patience, count))
+            return trials[-1]
+
+        yield begin_one
+        for trial in trials:
+            for burst_id in trial.given:
+                trial.reap_all(burst_id)
+
+    @pytest.fixture
+    def owner(self) -> str:
+        """Return one that neither another run nor an earlier one has."""
+        return f"owner-{uuid.uuid4().hex[:8]}"
+
+    @pytest.fixture
+    def trial(self, begin: Begin, owner: str) -> Trial:
+        return begin(owner)
+
+    @pytest.fixture
+    def spec(self, make_spec: MakeSpec, owner: str) -> BurstSpec:
+        return make_spec(owner, 0)
+
+    @pytest.fixture
+    def half_built(
+        self, begin: Begin, make_interrupted: MakeProvider, spec: BurstSpec
+    ) -> BurstSpec:
+        """Return the spec of a burst whose provision stopped half way."""
+        trial = begin(spec.owner, make_interrupted)
+        trial.give(spec)
+        with pytest.raises(Exception):  # noqa: B017, PT011  any: it stands for a crash
+            trial.provider.provision(spec)
+        return spec
+
+    def test_offers_are_sane(self, trial: Trial) -> None:
+        offers = trial.offers()
+        names = [offer.name for offer in offers]
+        assert names, "a provider sells something"
+        assert all(names)
+        assert len(set(names)) == len(names), "an offer's name stands for one offer"
+        for offer in offers:
+            assert 1 <= offer.min_nodes <= offer.max_nodes, offer
+            assert offer.shape.cores >= 1, offer
+            assert offer.shape.gpus >= 0, offer
+            assert offer.price >= 0, offer
+            assert offer.join_time >= 0, offer
+        assert trial.offers() == offers, (
+            "an offer is what can be sold, not what is free"
+        )
+
+    def test_specs_fit_the_offers(
+        self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec
+    ) -> None:
+        """Checks the fixtures, without which the other tests say little."""
+        offers = {offer.name: offer for offer in trial.offers()}
+        assert spec.offer in offers
+        offer = offers[spec.offer]
+        assert max(2, offer.min_nodes) <= len(spec.hosts) <= offer.max_nodes
+        assert offer.shape.holds(spec.shape)
+        assert make_spec(spec.owner, 0) == spec
+        for other in (make_spec(spec.owner, 1), make_spec(f"{spec.owner}-b", 0)):
+            assert other.burst_id != spec.burst_id
+        assert not set(make_spec(spec.owner, 1).hosts) & set(spec.hosts)
+
+    def test_nothing_is_listed_before_anything_is_made(self, trial: Trial) -> None:
+        assert trial.observe() == {}
+
+    def test_a_burst_is_listed_and_then_runs(
+        self, trial: Trial, spec: BurstSpec
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        assert set(trial.observe()) == {spec.burst_id}
+
+    def test_provisioned_twice_it_is_made_once(
+        self, trial: Trial, spec: BurstSpec
+    ) -> None:
+        trial.provision(spec)
+        trial.provision(spec)
+        trial.wait_running(spec)
+        trial.provision(spec)
+        trial.wait_running(spec)
+
+    def test_a_restart_finds_what_was_made(
+        self, trial: Trial, spec: BurstSpec, begin: Begin
+    ) -> None:
+        trial.provision(spec)
+        restarted = begin(spec.owner)
+        restarted.wait_running(spec)
+        restarted.provision(spec)
+        restarted.wait_running(spec)
+        restarted.reap_all(spec.burst_id)
+        restarted.wait_empty(spec)
+
+    def test_half_built_it_is_listed_and_completed(
+        self, trial: Trial, half_built: BurstSpec
+    ) -> None:
+        trial.wait_listed(half_built.burst_id, lambda _: True, "to be listed")
+        trial.provision(half_built)
+        trial.wait_running(half_built)
+
+    def test_half_built_it_can_be_reaped(
+        self, trial: Trial, half_built: BurstSpec
+    ) -> None:
+        trial.reap_all(half_built.burst_id)
+        trial.wait_empty(half_built)
+
+    def test_another_owners_burst_is_neither_seen_nor_touched(
+        self, trial: Trial, spec: BurstSpec, begin: Begin
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        stranger = begin(f"{spec.owner}-b")
+        assert stranger.observe() == {}
+        assert stranger.reap(spec.burst_id), "to another owner it is NotFound"
+        trial.wait_running(spec)
+
+    def test_reaped_it_is_gone(self, trial: Trial, spec: BurstSpec) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
+        assert trial.reap(spec.burst_id), "what is gone stays NotFound"
+
+    def test_reaping_what_never_was_is_not_found(self, trial: Trial) -> None:
+        assert trial.reap(BurstId("burst-9-000000"))
+
+    def test_reaped_while_it_is_made_it_does_not_come_back(
+        self, trial: Trial, spec: BurstSpec
+    ) -> None:
+        trial.provision(spec)
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
+        trial.wait_empty(spec)
+
+    def test_provisioned_while_it_is_reaped_it_still_ends(
+        self, trial: Trial, spec: BurstSpec
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        trial.reap(spec.burst_id)
+        with contextlib.suppress(ProviderError):  # it may decline, or go along
+            trial.provider.provision(spec)
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
+
+    def test_two_bursts_are_independent(
+        self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec
+    ) -> None:
+        other = make_spec(spec.owner, 1)
+        trial.provision(spec)
+        trial.provision(other)
+        trial.wait_running(spec)
+        trial.wait_running(other)
+        trial.reap_all(spec.burst_id)
+        trial.wait(lambda: set(trial.observe()) == {other.burst_id}, "one to be left")
+        trial.wait_running(other)
+
+    @pytest.mark.parametrize("change", ["offer", "nodes"])
+    def test_what_it_does_not_sell_it_declines(
+        self, trial: Trial, spec: BurstSpec, change: str
+    ) -> None:
+        most = max(offer.max_nodes for offer in trial.offers())
+        many = tuple(f"{spec.hosts[0]}x{n}" for n in range(most + 1))
+        wrong = {
+            "offer": msgspec.structs.replace(spec, offer="no-such-offer"),
+            "nodes": msgspec.structs.replace(
+                spec, hosts=many, ranks=tuple(range(1, most + 2))
+            ),
+        }[change]
+        with pytest.raises(ProviderError):
+            trial.provision(wrong)
+        trial.reap_all(wrong.burst_id)
+        trial.wait_empty(wrong)
+
+    def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
+        self, misconfigured: Callable[[], Provider], spec: BurstSpec
+    ) -> None:
+        with pytest.raises((ConfigError, ProviderError)) as caught:
+            _use(misconfigured(), spec)
+        assert caught.value.what
+
+
+def _use(provider: Provider, spec: BurstSpec) -> None:
+    provider.offers()
+    provider.provision(spec)

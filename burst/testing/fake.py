@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""A provider without a cloud: deterministic, in memory, without a clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.model.burst import BurstId
+from burst.provider import (
+    BurstSpec,
+    BurstStatus,
+    Failure,
+    FollowerStatus,
+    Offer,
+    Phase,
+)
+from burst.testing.cloud import Call, FakeBurst, FakeCloud, FakeSettings, Key
+
+
+class FakeProvider:
+    """Keeps its word unless a knob says otherwise. Each knob may be set at any time.
+
+    Time passes by calls only: a delay is a number of calls of `observe` (`reap` counts
+    too where a burst ends). The attributes `next_…_error` are raised once, before
+    anything is done.
+    """
+
+    Settings = FakeSettings
+
+    next_offers_error: Exception | None = None
+    next_provision_error: Exception | None = None
+    next_observe_error: Exception | None = None
+    next_reap_error: Exception | None = None
+    next_answer_lost = False
+    """The next provision or reap does all it should and then raises Transient."""
+    build_only: int | None = None
+    """The next provision makes this many followers and then raises Transient."""
+    hang: threading.Event | None = None
+    """Calls do not return before this is set."""
+    listed_after = 0
+    """Calls of `observe` that do not list a new burst yet."""
+    starts_after = 0
+    """Calls of `observe` that list a burst before its followers run."""
+    starts_only: int | None = None
+    """How many followers of a burst ever run: 0 for none, None for all."""
+    ends_after = 0
+    """Calls between the first reap of a burst and its end."""
+    listed_still = 0
+    """Calls of `observe` that go on to list a burst that is gone."""
+
+    def __init__(
+        self,
+        name: str = "fake",
+        settings: FakeSettings | None = None,
+        owner: str = "owner",
+        cloud: FakeCloud | None = None,
+    ) -> None:
+        self.name = name
+        self.settings = settings or FakeSettings()
+        self.owner = owner
+        self.cloud = cloud or FakeCloud()
+        self.calls: list[Call] = []
+
+    def fail(
+        self, burst_id: BurstId, why: str, failure: Failure = Failure.OTHER
+    ) -> None:
+        """Let all followers of a burst fail; its things remain until it is reaped."""
+        burst = self._mine()[burst_id]
+        burst.failed = dict.fromkeys(burst.spec.hosts, why)
+        burst.failure = failure
+
+    def lose(self, burst_id: BurstId, hosts: Sequence[str] = ()) -> None:
+        """Let these followers vanish though nobody asked for it; by default all."""
+        burst = self._mine()[burst_id]
+        burst.made = [h for h in burst.made if hosts and h not in hosts]
+        if not burst.made:
+            del self.cloud.bursts[self._key(burst_id)]
+
+    def running(self) -> Mapping[str, BurstId]:
+        """Return the hosts of ours that `observe` would call RUNNING now."""
+        return {
+            status.host: burst_id
+            for burst_id, burst in self._mine().items()
+            for status in self._followers(burst)
+            if status.phase is Phase.RUNNING
+        }
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the one offer, `nodes`."""
+        self._enter(Call("offers"))
+        return [
+            Offer(
+                name="nodes",
+                shape=self.settings.shape,
+                max_nodes=self.settings.max_nodes,
+                price=self.settings.price,
+                join_time=self.settings.join_time,
+            )
+        ]
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Make what is missing of the burst."""
+        self._enter(Call("provision", spec.burst_id))
+        burst = self._admit(spec)
+        missing = [host for host in spec.hosts if host not in burst.made]
+        some, self.build_only = missing[: self.build_only], None
+        burst.made += some
+        if some != missing:
+            raise Transient("connection reset", "call again")
+        self._leave()
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """List our bursts, and let one unit of time pass for them."""
+        self._enter(Call("observe"))
+        listed = []
+        for burst_id, burst in self._mine().items():
+            burst.observed += 1
+            self._pass(burst_id, burst)
+            if burst.ends_in != 0 and burst.observed > self.listed_after:
+                listed.append(self._status(burst))
+        return [*listed, *self._list_ghosts()]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Begin to end a burst, or let one unit of time pass for its end."""
+        self._enter(Call("reap", burst_id))
+        burst = self._mine().get(burst_id)
+        if burst is None:
+            raise NotFound(f"nothing of {burst_id} is left")
+        if burst.ends_in is None:
+            burst.ends_in = self.ends_after + 1
+        self._pass(burst_id, burst)
+        self._leave()
+
+    def _enter(self, call: Call) -> None:
+        """Do what a knob says instead of the call."""
+        self.calls.append(call)
+        if self.hang:
+            self.hang.wait()
+        if self.settings.credentials != "good":
+            raise Refused("the fake cloud does not know us", "set good credentials")
+        knob = f"next_{call.method}_error"
+        error: Exception | None = getattr(self, knob)
+        setattr(self, knob, None)
+        if error:
+            raise error
+
+    def _leave(self) -> None:
+        lost, self.next_answer_lost = self.next_answer_lost, False
+        if lost:
+            raise Transient("the answer was lost", "call again")
+
+    def _key(self, burst_id: BurstId) -> Key:
+        return self.owner, self.name, burst_id
+
+    def _mine(self) -> dict[BurstId, FakeBurst]:
+        mine = (self.owner, self.name)
+        return {key[2]: b for key, b in self.cloud.bursts.items() if key[:2] == mine}
+
+    def _admit(self, spec: BurstSpec) -> FakeBurst:
+        """Return what there is of the burst, or begin it."""
+        known = self._mine().get(spec.burst_id)
+        if known and known.ends_in is not None:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        if known and known.spec.hosts != spec.hosts:
+            raise Refused(f"{spec.burst_id} has other hosts", "reap it first")
+        if spec.offer != "nodes" or not self.settings.shape.holds(spec.shape):
+            raise Refused(f"no offer {spec.offer} of {spec.shape}")
+        used = sum(len(burst.spec.hosts) for burst in self.cloud.bursts.values())
+        free = self.settings.capacity - (0 if known else used)
+        if len(spec.hosts) > min(free, self.settings.max_nodes):
+            raise InsufficientCapacity(f"{free} nodes are free")
+        return self.cloud.bursts.setdefault(
+            self._key(spec.burst_id), known or FakeBurst(spec)
+        )
+
+    def _pass(self, burst_id: BurstId, burst: FakeBurst) -> None:
+        """Let one unit of time pass for a burst that is being reaped."""
+        if burst.ends_in is None:
+            return
+        burst.ends_in -= 1
+        if burst.ends_in == 0:
+            del self.cloud.bursts[self._key(burst_id)]
+            ghost = self._status(burst), self.listed_still
+            self.cloud.ghosts[self._key(burst_id)] = ghost
+
+    def _list_ghosts(self) -> list[BurstStatus]:
+        """List what is gone, unless it has been made again, for a last few times."""
+        listed = []
+        for key, (status, times) in list(self.cloud.ghosts.items()):
+            if key == self._key(status.burst_id) and times:
+                self.cloud.ghosts[key] = status, times - 1
+                if key not in self.cloud.bursts:
+                    listed.append(status)
+        return listed
+
+    def _followers(self, burst: FakeBurst) -> tuple[FollowerStatus, ...]:
+        up = burst.observed > self.listed_after + self.starts_after
+        able = set(burst.spec.hosts[: self.starts_only] if up else ())
+        return tuple(
+            FollowerStatus(host, Phase.FAILED, burst.failed[host])
+            if host in burst.failed
+            else FollowerStatus(host, Phase.RUNNING)
+            if host in able and host in burst.made
+            else FollowerStatus(host, Phase.PENDING, "not up yet")
+            for host in burst.spec.hosts
+        )
+
+    def _status(self, burst: FakeBurst) -> BurstStatus:
+        followers = self._followers(burst)
+        phases = {status.phase for status in followers}
+        if burst.ends_in is not None:
+            phase = Phase.ENDING
+        elif Phase.FAILED in phases:
+            phase = Phase.FAILED
+        else:
+            phase = Phase.PENDING if Phase.PENDING in phases else Phase.RUNNING
+        return BurstStatus(
+            burst_id=burst.spec.burst_id,
+            phase=phase,
+            followers=followers,
+            why=next((s.why for s in followers if s.why), ""),
+            failure=burst.failure,
+        )

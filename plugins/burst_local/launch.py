@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Starts follower processes, and learns how those of this process ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from burst.errors import Refused, Transient
+from burst.kits.broker import embedded_follower_argv, flux_follower_argv
+from burst.provider import BurstSpec
+from burst_local.places import FollowerPlace
+
+Command = Callable[[BurstSpec, str, Path, Path], list[str]]
+"""Returns the argv of a follower: of which burst, host, broker.toml, rundir."""
+
+# Nothing else of the daemon's environment, which may hold credentials of a cloud, is
+# passed on: jobs of other people run below a follower.
+_INHERITED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"),
+    *("LD_LIBRARY_PATH", "PYTHONPATH"),
+)
+
+# What timeout(1) exits with when it had to end the command.
+_TIMED_OUT = 124
+
+# Children of this process, whichever provider object started them: only their parent
+# can wait for them, and until it does they are zombies.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def follower_command(flux: str) -> Command:
+    """Return how followers are started for a lead of either kind."""
+
+    def command(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
+        if spec.lead.kind == "embedded":
+            return embedded_follower_argv(config, host, rundir)
+        program = shutil.which(flux)
+        if program is None:
+            raise Refused(
+                f"there is no program {flux!r}",
+                "install Flux, or set flux to the path of the lead's",
+            )
+        return flux_follower_argv(program, config, host, rundir)
+
+    return command
+
+
+def limit_time(argv: list[str], lease_end: float) -> list[str]:
+    """Return a command that ends at that time, though nobody be left to end it."""
+    if not lease_end:
+        return argv
+    program = shutil.which("timeout")
+    if program is None:
+        raise Refused("there is no program 'timeout'", "install GNU coreutils")
+    left = max(1.0, lease_end - time.time())
+    return [program, "--kill-after=30", f"{left:.0f}", *argv]
+
+
+def start(
+    argv: list[str],
+    place: FollowerPlace,
+    tags: Mapping[str, str],
+    environment: Mapping[str, str],
+) -> int:
+    """Start a follower in a session of its own and return its pid.
+
+    Raises Refused if the program cannot be run, Transient if the host is at a limit.
+    """
+    inherited = {key: os.environ[key] for key in _INHERITED if key in os.environ}
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=place.path,
+            env={**inherited, **environment, **tags},
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise Refused(
+            f"{argv[0]} cannot be run: {error.strerror}", "set flux to its path"
+        ) from error
+    except OSError as error:
+        raise Transient(f"{argv[0]} cannot be run now: {error.strerror}") from error
+    finally:
+        os.close(log)
+    _children[child.pid] = child
+    return child.pid
+
+
+def how_it_ended(pid: int) -> str:
+    """Say how a follower that is gone ended, as far as that is known."""
+    child = _children.get(pid)
+    if child is None or child.poll() is None:
+        return "is gone"
+    if child.returncode == _TIMED_OUT:
+        return "exited with status 124, as at the end of its lease"
+    if child.returncode < 0:
+        return f"was killed by signal {-child.returncode}"
+    return f"exited with status {child.returncode}"
+
+
+def bury() -> None:
+    """Wait for children that have ended, which is for their parent to do."""
+    for child in _children.values():
+        child.poll()
+
+
+def forget(pid: int) -> None:
+    """Drop what is remembered of a follower whose burst has ended."""
+    child = _children.get(pid)
+    if child and child.poll() is not None:
+        del _children[pid]

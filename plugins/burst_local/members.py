@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Which processes belong to which follower, by what is on disk and in /proc."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from burst_local.places import FollowerPlace, Home, is_name
+from burst_local.processes import Process
+
+
+class Members(msgspec.Struct, frozen=True):
+    """Living processes of one follower."""
+
+    leader: Process | None
+    """The broker, which leads the session; None if it is gone."""
+    others: tuple[Process, ...]
+    """What it started and has not ended with it, such as jobs."""
+
+    @property
+    def all(self) -> tuple[Process, ...]:
+        """Leader and others."""
+        return (self.leader, *self.others) if self.leader else self.others
+
+
+Followers = Mapping[str, Members]
+"""By host. A follower of which nothing lives is not in it."""
+
+
+def find_members(
+    processes: Mapping[int, Process], tags: Mapping[str, str], home: Home
+) -> dict[str, Followers]:
+    """Return the followers of each burst of which any process lives, by burst id.
+
+    A process is a follower's if it has our tags, as a follower has before anything of
+    it is written down; or if it is in the session of a living follower; or, once that
+    is gone, if it has the session's number and the follower's FLUX_URI too. The number
+    alone may have been given to another session since, and the variable alone may be
+    of a person who looks at the broker.
+    """
+    tagged = _tagged(processes, tags)
+    sessions: dict[int, list[Process]] = defaultdict(list)
+    for process in processes.values():
+        sessions[process.session].append(process)
+    places: dict[tuple[str, str], FollowerPlace] = {
+        (burst.id, place.host): place
+        for burst in home.bursts()
+        for place in burst.followers()
+    }
+    found: dict[str, dict[str, Members]] = defaultdict(dict)
+    for burst_id, host in sorted({*tagged, *places}):
+        place = places.get((burst_id, host))
+        members = _members(tagged.get((burst_id, host), []), place, sessions)
+        if members.all:
+            found[burst_id][host] = members
+    return dict(found)
+
+
+def _tagged(
+    processes: Mapping[int, Process], tags: Mapping[str, str]
+) -> dict[tuple[str, str], list[Process]]:
+    found: dict[tuple[str, str], list[Process]] = defaultdict(list)
+    for process in processes.values():
+        environ = process.environ
+        if tags.items() <= environ.items():
+            burst_id = environ.get("BURST_ID", "")
+            host = environ.get("BURST_HOST", "")
+            if is_name(burst_id) and is_name(host):
+                found[burst_id, host].append(process)
+    return found
+
+
+def _members(
+    tagged: list[Process],
+    place: FollowerPlace | None,
+    sessions: Mapping[int, list[Process]],
+) -> Members:
+    birth = place.birth() if place else None
+    if birth:
+        session = sessions.get(birth.pid, [])
+        leader = next((p for p in session if p.birth == birth), None)
+        uri = f"local://{place.path}/local" if place else ""
+        if leader is None:
+            session = [p for p in session if p.environ.get("FLUX_URI") == uri]
+    else:
+        # It was started and not written down, or its directory is gone. What leads a
+        # session and is the oldest to do so is the follower; jobs may lead others.
+        leaders = [p for p in tagged if p.pid == p.session]
+        leader = min(leaders, key=lambda p: p.birth.start, default=None)
+        session = sessions.get(leader.pid, []) if leader else []
+    others = {p.pid: p for p in (*tagged, *session) if p is not leader}
+    return Members(leader, tuple(others.values()))

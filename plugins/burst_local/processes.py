@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Processes as proc(5) shows them, and signals that reach no recycled pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from burst.errors import Refused
+
+PROC = Path("/proc")
+TAGS = ("BURST_OWNER", "BURST_PROVIDER", "BURST_ID", "BURST_HOST")
+"""Variables that each follower and, unless it cleans its environment, each process
+it starts has. Flux starts jobs with the environment of their submission instead."""
+_KEPT = (*TAGS, "FLUX_URI")
+# PF_KTHREAD of the flags in proc_pid_stat(5).
+_KERNEL_THREAD = 0x00200000
+# How often, and how many seconds apart, to look again at what shows no environment.
+_LOOKS = 10
+_PAUSE = 0.002
+
+
+class Birth(msgspec.Struct, frozen=True):
+    """What tells a process from all others, of other boots too."""
+
+    pid: int
+    start: int
+    """Clock ticks after boot."""
+    boot: str
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that runs: a zombie does not."""
+
+    birth: Birth
+    group: int
+    session: int
+    environ: Mapping[str, str]
+    """Of the variables above, those it has; empty where it is not ours to read."""
+    bare: bool = False
+    """Whether it shows no environment at all, as any process does for a moment while
+    it begins to run another program."""
+
+    @property
+    def pid(self) -> int:
+        """The pid, for as long as the process lives."""
+        return self.birth.pid
+
+
+def scan(proc: Path = PROC) -> dict[int, Process]:
+    """Return all processes by pid. Raises Refused where there is no Linux /proc."""
+    try:
+        boot = _boot(proc)
+        pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
+    except OSError as error:
+        raise Refused(
+            f"processes cannot be read: {error}",
+            "followers on this host need Linux and a readable /proc",
+        ) from error
+    seen = {pid: _read(proc, pid, boot) for pid in pids}
+    for _ in range(_LOOKS):
+        bare = [p.pid for p in seen.values() if p and p.bare]
+        if not bare:
+            break
+        # Without its tags a process of ours would pass for a stranger.
+        time.sleep(_PAUSE)
+        seen |= {pid: _read(proc, pid, boot) for pid in bare}
+    return {pid: process for pid, process in seen.items() if process}
+
+
+def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
+    """Send a signal to each of these that still lives, and to no successor of it.
+
+    Raises Refused if one belongs to another user.
+    """
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(process.pid)
+            try:
+                # The handle stays with one process, whatever becomes of the pid. That
+                # it is the one we mean has to be looked up after it was opened.
+                again = _read(PROC, process.pid, process.birth.boot)
+                if again and again.birth == process.birth:
+                    signal.pidfd_send_signal(handle, signum)
+            except PermissionError as error:
+                raise Refused(
+                    f"process {process.pid} belongs to another user",
+                    "run the daemon as the user who started the followers",
+                ) from error
+            finally:
+                os.close(handle)
+
+
+def birth_of(pid: int) -> Birth:
+    """Return what tells a child of ours from all others, a zombie too."""
+    return Birth(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
+
+
+def _boot(proc: Path) -> str:
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _stat(proc: Path, pid: int) -> list[str]:
+    """Return the fields after the name."""
+    stat = (proc / str(pid) / "stat").read_text(errors="replace")
+    # The name, in parentheses, may hold spaces and parentheses itself.
+    return stat.rpartition(")")[2].split()
+
+
+def _read(proc: Path, pid: int, boot: str) -> Process | None:
+    try:
+        fields = _stat(proc, pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if fields[0] in "ZX":
+        return None
+    content = _environ(proc / str(pid) / "environ")
+    pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
+    named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    return Process(
+        birth=Birth(pid, int(fields[19]), boot),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        environ={name: named[name] for name in _KEPT if name in named},
+        bare=content == b"" and not int(fields[6]) & _KERNEL_THREAD,
+    )
+
+
+def _environ(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None

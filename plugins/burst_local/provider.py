@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""The local provider: a burst is a few processes and a directory."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from burst.config import Seconds
+from burst.errors import (
+    CertificateError,
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    Transient,
+)
+from burst.kits.broker import find_gateways, follower_config
+from burst.model.burst import BurstId
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, BurstStatus, Offer
+from burst_local import launch
+from burst_local.members import Followers, find_members
+from burst_local.places import BurstPlace, Home, is_name
+from burst_local.processes import Birth, birth_of, scan, send
+from burst_local.status import describe
+
+_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
+_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
+# Seconds until SIGTERM is repeated: a Flux broker that is just starting drops it, and
+# one that is leaving hurries at a second.
+_ASK_AGAIN = 2.0
+
+
+class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`[providers.NAME]` with `type = "local"`."""
+
+    max_nodes: _AtLeast1 = 8
+    """Followers at a time, of all bursts together. A Flux broker that does nothing
+    takes 13 MB."""
+    cores: _AtLeast0 = 0
+    """Of each follower, as offered; 0 for all this process may use. Nothing binds a
+    follower to cores of its own: all share the host's."""
+    gpus: _AtLeast0 = 0
+    price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Per node and hour. Free by default: the host is there anyway."""
+    dir: str = ""
+    """Where followers have their directories; `/tmp/burst-UID` by default: short, as a
+    unix socket's path must be, and the same whoever starts the daemon and how, which
+    XDG_RUNTIME_DIR is not."""
+    flux: str = "flux"
+    """The program, by name or path. Its version must be the lead's."""
+    grace: Seconds = Seconds(10)
+    """From SIGTERM to SIGKILL. A broker leaves in 0.2s, 64 of them in 6s."""
+    environment: Mapping[str, str] = {}
+    """Added to the followers' environment, which is else PATH and little more."""
+
+
+class LocalProvider:
+    """Followers as processes on this host, for leads that run on it too."""
+
+    Settings = LocalSettings
+
+    def __init__(
+        self,
+        name: str,
+        settings: LocalSettings,
+        owner: str,
+        *,
+        command: launch.Command | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._tags = {"BURST_OWNER": owner, "BURST_PROVIDER": name}
+        base = Path(settings.dir or f"/tmp/burst-{os.geteuid()}")  # noqa: S108
+        self._home = Home(base.absolute(), owner, name)
+        self._command = command or launch.follower_command(settings.flux)
+        # Of the machine, so that a daemon after this one can go on by it.
+        self._clock = clock
+        self._asked: dict[str, dict[Birth, float]] = {}
+        """When processes got SIGTERM last, by burst."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the one offer, `local`."""
+        cores = self._settings.cores or len(os.sched_getaffinity(0))
+        return [
+            Offer(
+                name="local",
+                shape=Shape(cores, self._settings.gpus),
+                max_nodes=self._settings.max_nodes,
+                price=self._settings.price,
+                join_time=1.0,
+            )
+        ]
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Start those followers that do not run."""
+        self._home.check()
+        place = self._admit(spec)
+        try:
+            config = follower_config(spec.lead, spec.hosts, spec.ranks)
+            commands = {host: self._argv(spec, place, host) for host in spec.hosts}
+        except (ConfigError, CertificateError) as error:
+            raise Refused(error.what, error.advice) from error
+        self._home.open()
+        place.make(spec, config)
+        followers = self._members().get(spec.burst_id, {})
+        for host, argv in commands.items():
+            members = followers.get(host)
+            if members is None or members.leader is None:
+                self._start(spec, place, host, argv)
+            else:
+                # It may have been started by one who did not come to write it down.
+                place.follower(host).record(members.leader.birth)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return all bursts of which there is a directory or a process."""
+        found = self._members()
+        ids = sorted({*(place.id for place in self._home.bursts()), *found})
+        return [describe(self._home.burst(i), found.get(i, {})) for i in ids]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Ask what runs to end, kill what did not; then remove the directory."""
+        gone = NotFound(f"nothing of {burst_id} is left on this host")
+        if not is_name(burst_id):
+            raise gone
+        place = self._home.burst(burst_id)
+        followers = self._members().get(burst_id, {})
+        if not followers and not place.exists():
+            raise gone
+        self._home.open()
+        since = place.ending_since()
+        if since is None:
+            since = self._clock()
+            place.begin_ending(since)
+        if followers:
+            overdue = self._clock() - since >= self._settings.grace
+            self._stop(place, followers, overdue=overdue)
+            return
+        self._forget(place)
+        place.remove()
+        self._home.close()
+        raise gone
+
+    def _admit(self, spec: BurstSpec) -> BurstPlace:
+        """Return the burst's place, if it is one that we sell and have room for."""
+        (offer,) = self.offers()
+        if not is_name(spec.burst_id):
+            raise Refused(f"{spec.burst_id!r} is no burst id")
+        place = self._home.burst(spec.burst_id)
+        if spec.offer != offer.name or not offer.shape.holds(spec.shape):
+            raise Refused(
+                f"no offer {spec.offer!r} with {spec.shape} a node; {offer.name!r} has"
+                f" {offer.shape}",
+                "set cores and gpus of the provider, or fewer in the lead's R",
+            )
+        if place.ending_since() is not None:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        known = place.spec()
+        if known and (known.hosts, known.ranks) != (spec.hosts, spec.ranks):
+            raise Refused(f"{spec.burst_id} is there with other hosts", "reap it first")
+        others = (p.spec() for p in self._home.bursts() if p.id != spec.burst_id)
+        free = self._settings.max_nodes - sum(len(s.hosts) for s in others if s)
+        if len(spec.hosts) > free:
+            raise InsufficientCapacity(
+                f"{len(spec.hosts)} followers wanted, {max(free, 0)} of"
+                f" {self._settings.max_nodes} free on this host",
+                "set max_nodes if it can carry more",
+            )
+        return place
+
+    def _argv(self, spec: BurstSpec, place: BurstPlace, host: str) -> list[str]:
+        rundir = place.follower(host).path
+        argv = self._command(spec, host, place.config, rundir)
+        return launch.limit_time(argv, spec.lease_end)
+
+    def _start(
+        self, spec: BurstSpec, place: BurstPlace, host: str, argv: list[str]
+    ) -> None:
+        follower = place.follower(host)
+        # What is recorded must never be an earlier process while a later one runs:
+        # without a record the tags are believed.
+        follower.unrecord()
+        tags = {**self._tags, "BURST_ID": spec.burst_id, "BURST_HOST": host}
+        pid = launch.start(argv, follower, tags, self._settings.environment)
+        follower.record(birth_of(pid))
+
+    def _members(self) -> dict[str, Followers]:
+        self._home.check()
+        launch.bury()
+        return find_members(scan(), self._tags, self._home)
+
+    def _stop(self, place: BurstPlace, followers: Followers, *, overdue: bool) -> None:
+        """Signal what is to end next. Does not wait for it."""
+        if overdue:
+            send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
+            return
+        spec = place.spec()
+        gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
+        # A broker whose gateway left before it may not notice that it is to end.
+        behind = [m for host, m in followers.items() if host not in gateways]
+        ask = [
+            process
+            for members in behind or followers.values()
+            for process in members.all
+            # Jobs have groups of their own; their broker ends them while it lives.
+            if members.leader is None or process.group == members.leader.group
+        ]
+        now = self._clock()
+        asked = self._asked.setdefault(place.id, {})
+        again = [p for p in ask if now - asked.get(p.birth, -math.inf) >= _ASK_AGAIN]
+        send(signal.SIGTERM, again)
+        asked.update((process.birth, now) for process in again)
+
+    def _forget(self, place: BurstPlace) -> None:
+        self._asked.pop(place.id, None)
+        for follower in place.followers():
+            birth = follower.birth()
+            if birth:
+                launch.forget(birth.pid)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Says of a burst what its directory and its processes say."""
+
+from __future__ import annotations
+
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, FollowerStatus, Phase
+from burst_local.launch import how_it_ended
+from burst_local.members import Followers, Members
+from burst_local.places import BurstPlace
+
+
+def describe(place: BurstPlace, followers: Followers) -> BurstStatus:
+    """Return the status of a burst of which something exists."""
+    if place.ending_since() is not None:
+        return _ending(place.id, followers)
+    spec = place.spec()
+    if spec is None:
+        return BurstStatus(
+            burst_id=place.id,
+            phase=Phase.PENDING,
+            followers=tuple(
+                _follower(place, host, members)
+                for host, members in sorted(followers.items())
+            ),
+            why="its directory is not complete; provision or reap it again",
+        )
+    found = tuple(_follower(place, h, followers.get(h)) for h in spec.hosts)
+    phases = {follower.phase for follower in found}
+    phase = next(p for p in (Phase.FAILED, Phase.PENDING, Phase.RUNNING) if p in phases)
+    worst = next(follower for follower in found if follower.phase is phase)
+    return BurstStatus(
+        burst_id=place.id,
+        phase=phase,
+        followers=found,
+        why=f"{worst.host} {worst.why}" if worst.why else "",
+    )
+
+
+def _ending(burst_id: BurstId, followers: Followers) -> BurstStatus:
+    left = sum(len(members.all) for members in followers.values())
+    return BurstStatus(
+        burst_id=burst_id,
+        phase=Phase.ENDING,
+        followers=tuple(
+            FollowerStatus(host, Phase.ENDING, f"{len(members.all)} processes left")
+            for host, members in sorted(followers.items())
+        ),
+        why=f"{left} processes have not ended yet" if left else "",
+    )
+
+
+def _follower(place: BurstPlace, host: str, members: Members | None) -> FollowerStatus:
+    if members and members.leader:
+        return FollowerStatus(host, Phase.RUNNING)
+    follower = place.follower(host)
+    birth = follower.birth()
+    if birth is None and members is None:
+        return FollowerStatus(host, Phase.PENDING, "is not started yet")
+    ended = how_it_ended(birth.pid) if birth else "is gone"
+    words = follower.last_words() or "it said nothing"
+    return FollowerStatus(host, Phase.FAILED, f"{ended}: {words}")

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""Providers that break their word in one way each. The contract must tell every one.
+
+Not collected by itself: test_provider_mutants.py runs it and reads who failed what.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.errors import NotFound, Transient
+from burst.kits import certificate
+from burst.model.burst import BurstId
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, BurstStatus, Offer, Phase
+from burst.testing import FakeProvider
+from tests.contract.test_provider_fake import FakeContract
+
+
+class _Broken(FakeContract):
+    patience = 0.2
+    prompt = 0.1
+
+
+class SellsNothing(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        return []
+
+
+class SellsOneTwice(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        return [*super().offers(), *super().offers()]
+
+
+class SellsEmptyNodes(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        offers = super().offers()
+        return [msgspec.structs.replace(offer, shape=Shape(0)) for offer in offers]
+
+
+class SellsWhatIsFree(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        asked = len(self.calls)
+        return [
+            msgspec.structs.replace(offer, max_nodes=4 - asked)
+            for offer in super().offers()
+        ]
+
+
+class NeverStarts(FakeProvider):
+    starts_only = 0
+
+
+class StartsInPart(FakeProvider):
+    starts_only = 1
+
+
+class MakesTwiceOnARepeat(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        super().provision(spec)
+        if known and known.ends_in is None:
+            known.made += spec.hosts
+
+
+class ForgetsAtARestart(FakeProvider):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.mine: set[BurstId] = set()
+
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        self.mine.add(spec.burst_id)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        return [s for s in super().observe() if s.burst_id in self.mine]
+
+
+class ListsOnlyWhatIsWhole(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        whole = {i for i, b in self._mine().items() if len(b.made) == len(b.spec.hosts)}
+        return [status for status in super().observe() if status.burst_id in whole]
+
+
+class LeavesHalfBuiltThingsHalfBuilt(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        if spec.burst_id not in self._mine():
+            super().provision(spec)
+
+
+class SaysNotFoundForHalfBuiltThings(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        burst = self._mine().get(burst_id)
+        if burst and len(burst.made) < len(burst.spec.hosts):
+            raise NotFound("it is not complete, so it is not there")
+        super().reap(burst_id)
+
+
+class IgnoresTheOwner(FakeProvider):
+    def __init__(self, owner: str, **kwargs: Any) -> None:
+        super().__init__(owner="anybody", **kwargs)
+
+
+class ReapsForAnyOwner(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        for key in [key for key in self.cloud.bursts if key[2] == burst_id]:
+            del self.cloud.bursts[key]
+        raise NotFound("it is gone now")
+
+
+class ReapsNothing(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        if burst_id not in self._mine():
+            raise NotFound("there is none")
+
+
+class ReapsEverything(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        super().reap(burst_id)
+        for other in list(self._mine()):
+            super().reap(other)
+
+
+class SaysNotFoundTooEarly(FakeProvider):
+    ends_after = 5
+
+    def reap(self, burst_id: BurstId) -> None:
+        super().reap(burst_id)
+        raise NotFound("asked for is as good as done")
+
+
+class NeverSaysNotFound(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        if burst_id in self._mine():
+            super().reap(burst_id)
+
+
+class RaisesItsOwnErrorForTheUnknown(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        try:
+            super().reap(burst_id)
+        except NotFound as error:
+            raise KeyError(burst_id) from error
+
+
+class ListsWhatIsGone(FakeProvider):
+    listed_still = 1_000_000_000
+
+
+class ComesBackAfterItsEnd(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        known = self._mine().get(burst_id)
+        super().reap(burst_id)
+        if known and known.observed < 1:
+            known.ends_in = None
+            known.observed = 1
+            self.returning = {self._key(burst_id): known}
+
+    def observe(self) -> Sequence[BurstStatus]:
+        statuses = super().observe()
+        self.cloud.bursts |= self.__dict__.pop("returning", {})
+        return statuses
+
+
+class RevivesWhatIsReaped(FakeProvider):
+    ends_after = 1
+
+    def provision(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        if known and known.ends_in is not None:
+            known.ends_in = 1_000_000_000
+            return
+        super().provision(spec)
+
+
+class TellsTheSecretInAStatus(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        mine = self._mine()
+        return [
+            msgspec.structs.replace(status, why=_secret(mine[status.burst_id].spec))
+            for status in super().observe()
+        ]
+
+
+class TellsTheSecretInAnError(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        if spec.burst_id not in self._mine():
+            super().provision(spec)
+            raise Transient(f"cannot send {_secret(spec)}")
+        super().provision(spec)
+
+
+class ListsWhatCannotBeEncoded(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return [
+            msgspec.structs.replace(status, why=Path("/a/log"))
+            for status in super().observe()
+        ]
+
+
+class ListsOneTwice(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return [status for status in super().observe() for _ in (1, 2)]
+
+
+class ListsAFollowerTwice(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return [
+            msgspec.structs.replace(status, followers=status.followers * 2)
+            for status in super().observe()
+        ]
+
+
+class RunsWithAFollowerMissing(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return [
+            msgspec.structs.replace(
+                status, phase=Phase.RUNNING, followers=status.followers[1:]
+            )
+            for status in super().observe()
+        ]
+
+
+class MixesBursts(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return list(super().observe())[:1]
+
+
+class SellsAnything(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(msgspec.structs.replace(spec, offer="nodes"))
+
+
+class SellsAnyNumber(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        most = self.settings
+        self.settings = msgspec.structs.replace(most, max_nodes=1000)
+        super().provision(spec)
+        self.settings = most
+
+
+class WaitsForProgress(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        threading.Event().wait(0.15)
+        super().provision(spec)
+
+
+class RaisesWhatNobodyKnows(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        if self.settings.credentials != "good":
+            raise PermissionError("401")
+        return super().offers()
+
+
+def _secret(spec: BurstSpec) -> str:
+    return certificate.read(Path(spec.lead.certificate)).secret.decode()
+
+
+BROKEN = {
+    kind.__name__: kind
+    for kind in FakeProvider.__subclasses__()
+    if kind.__module__ == __name__
+}
+for _name, _kind in BROKEN.items():
+    globals()[f"Test{_name}"] = type(f"Test{_name}", (_Broken,), {"kind": _kind})

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Contract of the job side of `Lead.listen` and `Lead.observe`."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from burst.lead import Lead
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.request import Request, Wish
+from tests.contract.base import WithInstance
+from tests.contract.instance import SLEEP, Instance
+from tests.contract.watching import Watch
+
+
+class JobsContract(WithInstance):
+    def test_jobs_from_before_are_known_when_listen_returns(
+        self, instance: Instance, lead: Lead
+    ) -> None:
+        job = instance.submit(nodes=4)
+        lead.listen(lambda: None)
+        assert job in lead.observe().jobs
+
+    def test_a_pending_job_is_told_in_full(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        before = time.time()
+        job = instance.submit(
+            nodes=2,
+            slots=2,
+            cores=3,
+            gpus=1,
+            urgency=20,
+            provider="local",
+            attributes={"duration": 90.0},
+        )
+        view = watch.state(job, JobState.SCHED)
+        assert view.id == job
+        assert view.userid == os.getuid()
+        assert view.urgency == 20
+        assert view.priority == 20
+        assert view.request == Request(
+            nodes=2, slots=2, cores_per_slot=3, gpus_per_slot=1
+        )
+        assert view.unreadable == ""
+        assert view.wish == Wish(provider="local")
+        assert view.duration == 90.0
+        assert view.queue == ""
+        assert view.ranks == frozenset()
+        assert before - 1 <= view.t_submit <= time.time() + 1
+        assert (view.t_start, view.t_finish, view.result) == (0.0, 0.0, "")
+
+    def test_slots_without_nodes_stay_without_nodes(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(slots=9)
+        request = watch.state(job, JobState.SCHED).request
+        assert request == Request(nodes=0, slots=9, cores_per_slot=1)
+
+    def test_only_burstable_jobs_are_told(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        others = {
+            instance.submit(nodes=4, burstable=False),
+            instance.submit(nodes=4, burstable=False, attributes={"burstable": False}),
+        }
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        assert not others & set(watch.lead.observe().jobs)
+
+    def test_a_running_job_has_ranks_and_a_start(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(slots=1, command=SLEEP)
+        view = watch.state(job, JobState.RUN)
+        assert view.ranks == {0}
+        view = watch.job(job, lambda view: view.t_start > 0, "with its start")
+        assert view.t_submit <= view.t_start <= time.time() + 1
+
+    def test_completed(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(slots=2, command=("echo", "here"))
+        view = watch.state(job, JobState.INACTIVE)
+        assert view.result == "completed"
+        assert view.ranks == frozenset()
+        assert 0 < view.t_submit <= view.t_start <= view.t_finish
+        assert instance.output(job).split() == ["here", "here"]
+
+    def test_failed(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(slots=1, command=("false",))
+        assert watch.state(job, JobState.INACTIVE).result == "failed"
+
+    def test_canceled_while_it_waits(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        instance.cancel(job)
+        view = watch.state(job, JobState.INACTIVE)
+        assert view.result == "canceled"
+        assert view.t_start == 0.0
+
+    def test_canceled_while_it_runs(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(slots=1, command=SLEEP)
+        watch.job(job, lambda view: view.t_start > 0, "started")
+        instance.cancel(job)
+        assert watch.state(job, JobState.INACTIVE).result == "canceled"
+
+    def test_timeout(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(slots=1, command=SLEEP, attributes={"duration": 0.5})
+        assert watch.state(job, JobState.INACTIVE).result == "timeout"
+
+    def test_what_cannot_be_read_is_told_and_stops_nothing(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        odd = instance.submit(nodes=4, attributes={"burst": "nonsense"})
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        view = watch.state(odd, JobState.SCHED)
+        assert view.request is None
+        assert "burst" in view.unreadable
+
+    def test_a_change_of_urgency_by_the_user_is_seen(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        instance.set_urgency(job, 7)
+        view = watch.job(job, lambda view: view.urgency == 7, "with urgency 7")
+        watch.job(job, lambda view: view.priority == 7, "with priority 7")
+        assert view.state is JobState.SCHED
+
+    def test_submit_cancel_and_urgency_wake(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = JobId(0)
+        with watch.woken_by("submit"):
+            job = instance.submit(nodes=4)
+        with watch.woken_by("urgency"):
+            instance.set_urgency(job, 7)
+        with watch.woken_by("cancel"):
+            instance.cancel(job)
+
+    def test_five_hundred_jobs_at_once(self, instance: Instance, watch: Watch) -> None:
+        jobs = {instance.submit(nodes=4, urgency=0) for _ in range(500)}
+        view = watch.until(lambda view: jobs <= set(view.jobs), "500 jobs")
+        assert {view.jobs[job].urgency for job in jobs} == {0}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The contract of a lead: everything the engine relies on, whatever it runs on.
+
+A subclass overrides the fixture `instance` (see `tests.contract.instance`). One that
+ends and comes back adds LastingContract, one that has guests adds GuestContract.
+"""
+
+from __future__ import annotations
+
+from tests.contract.identity import IdentityContract, LastingIdentity
+from tests.contract.jobs import JobsContract
+from tests.contract.loss import LossContract
+from tests.contract.orders import OrdersContract
+from tests.contract.rank_side import RanksContract
+from tests.contract.serving import GuestContract, ServiceContract
+from tests.contract.storing import LastingStore, StoreContract
+
+__all__ = ["GuestContract", "LastingContract", "LeadContract"]
+
+
+class LeadContract(
+    IdentityContract,
+    JobsContract,
+    OrdersContract,
+    RanksContract,
+    StoreContract,
+    ServiceContract,
+):
+    """What every lead must do."""
+
+
+class LastingContract(LastingIdentity, LastingStore, LossContract):
+    """What a lead must do whose instance is a LastingInstance."""

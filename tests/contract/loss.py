@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Contract of what is left of a client when its lead ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from burst.errors import LeadGone, Unreadable
+from burst.lead import Lead
+from burst.model.jobid import JobId
+from tests.contract.base import WithInstance
+from tests.contract.instance import LastingInstance
+from tests.contract.serving import HOLDER, answer
+from tests.contract.watching import DEADLINE_S, Watch
+
+
+def until_gone(lead: Lead) -> None:
+    """Return once observe raises LeadGone; fail at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        try:
+            lead.observe()
+        except LeadGone:
+            return
+        except Unreadable:
+            continue
+    pytest.fail("the lead is gone and observe does not say so")
+
+
+class LossContract(WithInstance):
+    @pytest.mark.parametrize("end", ["stop", "kill"])
+    def test_the_end_of_the_lead_wakes_and_is_said(
+        self, end: str, instance: LastingInstance, watch: Watch
+    ) -> None:
+        with watch.woken_by("the end of the lead"):
+            instance.stop() if end == "stop" else instance.kill()
+        until_gone(watch.lead)
+
+    def test_every_call_says_that_the_lead_is_gone(
+        self, instance: LastingInstance, watch: Watch
+    ) -> None:
+        lead = watch.lead
+        lead.serve(answer, HOLDER)
+        identity = lead.identity()
+        store = lead.store()
+        instance.kill()
+        for call in (
+            lead.observe,
+            lambda: lead.hold([JobId(1)]),
+            lambda: lead.release({JobId(1): 16}),
+            lambda: lead.tell({JobId(1): {"a": 1}}),
+            lambda: lead.fail(JobId(1), "gone"),
+            lambda: lead.drain(frozenset({2}), "gone"),
+            lambda: lead.undrain(frozenset({2})),
+            lambda: lead.call("echo", {}),
+            store.load,
+            lambda: store.write({"burst/x": "1"}),
+        ):
+            with pytest.raises(Unreadable):
+                call()
+        until_gone(lead)
+        assert lead.identity() == identity
+
+    def test_a_lead_that_is_not_there_cannot_be_connected(
+        self, instance: LastingInstance
+    ) -> None:
+        instance.kill()
+        with pytest.raises(LeadGone):
+            instance.lead()
+
+    def test_a_new_client_goes_on_after_a_restart(
+        self, instance: LastingInstance, watch: Watch
+    ) -> None:
+        instance.kill()
+        until_gone(watch.lead)
+        watch.lead.close()
+        instance.start()
+        with closing(instance.lead()) as lead:
+            again = Watch(lead)
+            job = instance.submit(nodes=4)
+            again.until(lambda view: job in view.jobs, "the new job")
+            lead.serve(answer, HOLDER)
+
+    def test_close_does_not_hang_when_the_lead_is_gone(
+        self, instance: LastingInstance, lead: Lead
+    ) -> None:
+        lead.listen(lambda: None)
+        lead.serve(answer, HOLDER)
+        instance.kill()
+        closing_thread = threading.Thread(target=lead.close, daemon=True)
+        closing_thread.start()
+        closing_thread.join(DEADLINE_S)
+        assert not closing_thread.is_alive()

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Contract of what the engine does to jobs: hold, release, tell, fail."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from burst.errors import LeadError
+from burst.lead import Lead
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from tests.contract.base import WithInstance
+from tests.contract.instance import SLEEP, Instance
+from tests.contract.watching import Watch
+
+UNKNOWN = JobId(12345)
+
+
+class OrdersContract(WithInstance):
+    @pytest.fixture
+    def ended(self, instance: Instance, watch: Watch) -> JobId:
+        job = instance.submit(slots=1)
+        watch.state(job, JobState.INACTIVE)
+        return job
+
+    def test_hold_and_release(self, instance: Instance, watch: Watch) -> None:
+        jobs = [instance.submit(nodes=4) for _ in range(3)]
+        for job in jobs:
+            watch.state(job, JobState.SCHED)
+        assert not watch.lead.hold(jobs)
+        for job in jobs:
+            view = watch.job(job, lambda view: view.urgency == 0, "held")
+            assert view.state is JobState.SCHED
+        assert not watch.lead.release({jobs[0]: 16, jobs[1]: 31})
+        watch.job(jobs[0], lambda view: view.urgency == 16, "released with 16")
+        watch.job(jobs[1], lambda view: view.urgency == 31, "released with 31")
+        assert watch.lead.observe().jobs[jobs[2]].urgency == 0
+
+    def test_a_held_job_does_not_start_until_released(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        held = instance.submit(slots=1, urgency=0)
+        watch.state(held, JobState.SCHED)
+        instance.output(instance.submit(slots=1))
+        assert watch.lead.observe().jobs[held].state is JobState.SCHED
+        assert not watch.lead.release({held: 16})
+        assert watch.state(held, JobState.INACTIVE).result == "completed"
+
+    def test_a_held_job_does_not_block_others(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        waiting = instance.submit(nodes=4)
+        watch.state(waiting, JobState.SCHED)
+        watch.lead.hold([waiting])
+        job = instance.submit(slots=1, command=("echo", "free"))
+        assert instance.output(job) == "free\n"
+
+    def test_what_is_gone_is_a_failure_of_that_job_alone(
+        self, instance: Instance, watch: Watch, ended: JobId
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        failures = watch.lead.hold([ended, job, UNKNOWN])
+        assert set(failures) == {ended, UNKNOWN}
+        assert all(failures.values())
+        watch.job(job, lambda view: view.urgency == 0, "held")
+        failures = watch.lead.release({ended: 16, job: 16, UNKNOWN: 16})
+        assert set(failures) == {ended, UNKNOWN}
+        failures = watch.lead.tell({ended: {"a": 1}, job: {"a": 1}, UNKNOWN: {"a": 1}})
+        assert set(failures) == {ended, UNKNOWN}
+        assert instance.memo(job) == {"a": 1}
+
+    def test_nothing_to_do_is_no_failure(self, lead: Lead) -> None:
+        assert not lead.hold([])
+        assert not lead.release({})
+        assert not lead.tell({})
+
+    def test_tell_merges_and_none_deletes(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        assert not watch.lead.tell({job: {"state": "held", "urgency": 16}})
+        assert instance.memo(job) == {"state": "held", "urgency": 16}
+        assert not watch.lead.tell({job: {"state": "released", "burst": "burst-0-1"}})
+        assert not watch.lead.tell({job: {"urgency": None}})
+        assert instance.memo(job) == {"state": "released", "burst": "burst-0-1"}
+
+    def test_hundreds_at_once(self, instance: Instance, watch: Watch) -> None:
+        jobs = [instance.submit(nodes=4, urgency=0) for _ in range(300)]
+        watch.until(lambda view: set(jobs) <= set(view.jobs), "300 jobs")
+        assert not watch.lead.release(dict.fromkeys(jobs, 5))
+        assert not watch.lead.hold(jobs)
+        assert not watch.lead.tell({job: {"state": "held"} for job in jobs})
+        watch.until(
+            lambda view: all(view.jobs[job].urgency == 0 for job in jobs), "all held"
+        )
+        assert instance.memo(jobs[-1]) == {"state": "held"}
+
+    def test_fail_ends_a_waiting_job_with_the_reason(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        watch.lead.fail(job, "no offer could ever serve it")
+        assert watch.state(job, JobState.INACTIVE).result == "failed"
+        assert instance.exception(job) == ("burst", "no offer could ever serve it")
+
+    def test_fail_ends_a_running_job(self, instance: Instance, watch: Watch) -> None:
+        job = instance.submit(slots=1, command=SLEEP)
+        watch.job(job, lambda view: view.t_start > 0, "started")
+        watch.lead.fail(job, "enough")
+        assert watch.state(job, JobState.INACTIVE).result == "failed"
+
+    def test_fail_of_a_job_that_is_gone_says_so(
+        self, watch: Watch, ended: JobId
+    ) -> None:
+        for job in (ended, UNKNOWN):
+            with pytest.raises(LeadError):
+                watch.lead.fail(job, "too late")
+
+    def test_orders_need_no_listening(self, instance: Instance) -> None:
+        job = instance.submit(nodes=4)
+        with closing(instance.lead()) as second:
+            assert not second.hold([job])
+            assert not second.tell({job: {"state": "held"}})
+        assert instance.memo(job) == {"state": "held"}

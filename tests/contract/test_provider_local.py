@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""LocalProvider keeps the contract: with any program as follower, and with Flux."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from burst_local import LocalProvider, LocalSettings
+from burst_local.launch import Command
+from burst_local.processes import scan
+
+from burst.provider import BurstSpec, Provider
+from burst.testing import ProviderContract, example_lead, example_spec
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.support.fluxlead import short_directory
+
+
+def sleeper(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
+    """Stand in for a follower."""
+    return ["sleep", "1000"]
+
+
+class LocalContract(ProviderContract):
+    patience = 30.0
+    pause = 0.02
+    command: Command = staticmethod(sleeper)
+
+    @pytest.fixture
+    def place(self) -> Iterator[Path]:
+        with short_directory() as path:
+            yield path
+
+    @pytest.fixture
+    def settings(self, place: Path) -> LocalSettings:
+        return LocalSettings(dir=str(place / "run"), cores=64, gpus=1, max_nodes=6)
+
+    @pytest.fixture
+    def make_provider(self, settings: LocalSettings) -> MakeProvider:
+        return lambda owner: LocalProvider(
+            "here", settings, owner, command=self.command
+        )
+
+    @pytest.fixture
+    def make_interrupted(self, settings: LocalSettings) -> MakeProvider:
+        def half(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
+            good = host == spec.hosts[0]
+            return self.command(spec, host, config, rundir) if good else ["/no/such"]
+
+        return lambda owner: LocalProvider("here", settings, owner, command=half)
+
+    @pytest.fixture
+    def make_spec(self, place: Path) -> MakeSpec:
+        def make(owner: str, number: int) -> BurstSpec:
+            return example_spec(example_lead(place, owner), number, "local")
+
+        return make
+
+    @pytest.fixture
+    def misconfigured(self, settings: LocalSettings) -> Callable[[], Provider]:
+        wrong = msgspec.structs.replace(settings, dir="/dev/null")
+        return lambda: LocalProvider("here", wrong, "owner-a")
+
+    @pytest.fixture
+    def count(self, settings: LocalSettings) -> Count | None:
+        """Count leaders of sessions that were started in a directory of the burst.
+
+        Not by their tags: while a process begins to run a program, its environment
+        cannot be seen for a moment.
+        """
+
+        def leaders(spec: BurstSpec) -> int:
+            place = Path(settings.dir) / f"{spec.owner}.here" / spec.burst_id
+            return sum(
+                process.pid == process.session and place in _directory(process.pid)
+                for process in scan().values()
+            )
+
+        return leaders
+
+
+def _directory(pid: int) -> Sequence[Path]:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink().parents
+    except OSError:  # it has ended, or is not ours to look at
+        return ()
+
+
+class TestLocalProvider(LocalContract):
+    pass

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""What a broker reads: broker.toml and R."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.embedded.boot import read_boot, read_nodes
+from burst.errors import BurstError, CertificateError, ConfigError
+from burst.model.lead import HostEntry
+from tests.contract.instance import BURST_SHAPE, HOSTS, OWN_SHAPE
+from tests.embedded_instance import R, short_directory, write_files
+
+PORT = 28551
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with short_directory() as directory:
+        write_files(directory, PORT)
+        yield directory
+
+
+@pytest.fixture
+def config(directory: Path) -> Path:
+    return directory / "broker.toml"
+
+
+def change(config: Path, old: str, new: str) -> None:
+    text = config.read_text()
+    assert old in text
+    config.write_text(text.replace(old, new))
+
+
+def write_r(directory: Path, **changes: Any) -> None:
+    r: dict[str, Any] = deepcopy(R)
+    r["execution"].update(changes)
+    (directory / "R").write_text(json.dumps(r))
+
+
+def test_hosts_are_in_rank_order_with_their_addresses(config: Path) -> None:
+    boot = read_boot(config, "burst-0-1")
+    assert tuple(entry.host for entry in boot.hosts) == HOSTS
+    assert (boot.rank, boot.hostname) == (3, "burst-0-1")
+    address = f"tcp://127.0.0.1:{PORT}"
+    assert boot.hosts[0] == HostEntry("lead-0", bind=address, connect=address)
+    assert boot.heartbeat_timeout == 300
+
+
+def test_the_table_is_kept_as_it_was_written(config: Path) -> None:
+    bootstrap = read_boot(config, "lead-0").bootstrap
+    assert bootstrap.default_bind == "tcp://127.0.0.1:%p"
+    hosts = [entry.host for entry in bootstrap.hosts]
+    assert hosts == ["lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]"]
+
+
+def test_an_entry_of_its_own_and_a_parent_are_read(config: Path) -> None:
+    change(
+        config,
+        '{ host = "lead-[0-1]" },',
+        '{ host = "lead-0", connect = "tcp://10.0.0.1:31000" }, { host = "lead-1" },',
+    )
+    change(config, '-1-[0-3]" }', '-1-[0-3]" }, {host="burst-1-3", parent="burst-1-0"}')
+    boot = read_boot(config, "burst-1-3")
+    assert boot.hosts[0].connect == "tcp://10.0.0.1:31000"
+    assert boot.hosts[9].parent == "burst-1-0"
+    assert boot.rank == 9
+
+
+def test_heartbeat_timeout_is_read(config: Path) -> None:
+    config.write_text(config.read_text() + '[heartbeat]\ntimeout = "10s"\n')
+    assert read_boot(config, "lead-0").heartbeat_timeout == 10
+
+
+def test_the_boot_shows_no_secret(config: Path) -> None:
+    boot = read_boot(config, "lead-0")
+    assert boot.certificate.secret.decode() not in repr(boot)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[bootstrap]", "[strap]", "curve_cert: is missing"),
+        ("curve_cert", "#", "curve_cert: is missing"),
+        ("default_port", "default_prot", "did you mean default_port"),
+        ("default_port = ", 'default_port = "x" #', "default_port"),
+        ("{ host = ", "{ hots = ", "hosts"),
+        ('lead-[0-1]" }', 'lead-[0-1]", bnid = "x" }', "bnid: no such key"),
+        ("lead-[0-1]", "lead-[0-1", "lead-"),
+        ('lead-[0-1]" }', 'lead-[0-1]", parent = "x" }', "parent"),
+        ("hosts = [", "hosts = [[", "TOML"),
+        ('"tcp://127.0.0.1:%p"', '"127.0.0.1:%p"', "tcp://"),
+        ("lead-[0-1]", "other-[0-1]", "lead-0 is not among them"),
+        ("[resource]", '[heartbeat]\ntimeout = "soon"\n[resource]', "heartbeat"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(
+    config: Path, old: str, new: str, said: str
+) -> None:
+    change(config, old, new)
+    with pytest.raises(ConfigError) as caught:
+        read_boot(config, "lead-0")
+    assert str(caught.value).startswith(str(config))
+    assert said in str(caught.value)
+
+
+def test_no_file_is_refused(directory: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_boot(directory / "none.toml", "lead-0")
+
+
+def test_an_open_certificate_is_refused(directory: Path, config: Path) -> None:
+    (directory / "curve.cert").chmod(0o644)
+    with pytest.raises(CertificateError, match="open to group or others"):
+        read_boot(config, "lead-0")
+
+
+def test_nodes_have_what_r_says(config: Path) -> None:
+    nodes = read_nodes(config, read_boot(config, "lead-0").hosts)
+    assert tuple(node.host for node in nodes) == HOSTS
+    assert [node.shape for node in nodes] == [OWN_SHAPE] * 2 + [BURST_SHAPE] * 8
+    assert nodes[0].properties == {"local"}
+    assert nodes[9].properties == {"burst", "burst-1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"nodelist": ["lead-[0-1],burst-1-[0-3],burst-0-[0-3]"]}, "rank 2 is burst-1"),
+        ({"nodelist": ["lead-[0-1],burst-0-[0-3]"]}, "is no R"),
+        ({"nodelist": ["lead-[0"]}, "is no R"),
+        ({"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]}, "is no R"),
+        ({"R_lite": [{"rank": "0-9", "children": {}}]}, "is no R"),
+        ({"R_lite": [{"rank": "1-10", "children": {"core": "0"}}]}, "does not match"),
+        (
+            {
+                "R_lite": [{"rank": "0", "children": {"core": "0"}}],
+                "nodelist": ["lead-0"],
+            },
+            "1 hosts there, 10 here",
+        ),
+    ],
+)
+def test_r_that_does_not_match_is_refused(
+    directory: Path, config: Path, changes: dict[str, Any], said: str
+) -> None:
+    write_r(directory, **changes)
+    with pytest.raises(ConfigError) as caught:
+        read_nodes(config, read_boot(config, "lead-0").hosts)
+    assert str(directory / "R") in str(caught.value)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "nonsense", '{"version": 2}'])
+def test_what_is_no_r_is_refused(directory: Path, config: Path, content: str) -> None:
+    (directory / "R").write_text(content)
+    with pytest.raises(ConfigError, match="is no R"):
+        read_nodes(config, ())
+
+
+def test_a_lead_without_r_is_refused(directory: Path, config: Path) -> None:
+    (directory / "R").unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_nodes(config, ())
+    change(config, "path = ", "#")
+    with pytest.raises(ConfigError, match=r"resource\.path: is missing"):
+        read_nodes(config, ())
+
+
+def test_each_refusal_says_what_to_do(directory: Path, config: Path) -> None:
+    change(config, "lead-[0-1]", "other-[0-1]")
+    with pytest.raises(BurstError) as caught:
+        read_boot(config, "lead-0")
+    assert caught.value.advice

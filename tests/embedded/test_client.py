@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The clients' side: connections, and what is said when one is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import msgspec
+import pytest
+import zmq
+
+from burst.embedded import calls
+from burst.embedded.calls import Attach, Fault, Identify, Request, Sync, fault_of
+from burst.embedded.client import Client, Connection
+from burst.embedded.line import Line
+from burst.errors import (
+    BurstError,
+    ConfigError,
+    Denied,
+    JobspecError,
+    LeadError,
+    LeadGone,
+    NoDaemon,
+    ServiceTaken,
+    StoreError,
+    Unreadable,
+)
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
+from tests.embedded_instance import (
+    DEADLINE_S,
+    EmbeddedInstance,
+    embedded_instance,
+    short_directory,
+)
+
+
+@pytest.fixture
+def instance() -> Iterator[EmbeddedInstance]:
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "local:///run/flux", "embedded://", "embedded://relative/control"]
+)
+def test_what_is_no_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigError, match="embedded:// and the path"):
+        Client(uri)
+
+
+def test_a_path_too_long_is_refused() -> None:
+    with pytest.raises(ConfigError, match="107 bytes"):
+        Client(f"embedded:///{'x' * 100}/control")
+
+
+def test_no_lead_is_said_at_once() -> None:
+    with short_directory() as directory, pytest.raises(LeadGone, match="not there"):
+        Client(f"embedded://{directory}/control")
+
+
+def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
+    instance: EmbeddedInstance,
+) -> None:
+    instance.kill()
+    assert (instance.directory / "r" / "control").exists()
+    with pytest.raises(LeadGone, match="not there"):
+        Client(instance.uri)
+
+
+def test_the_end_of_the_lead_is_noticed_at_once(instance: EmbeddedInstance) -> None:
+    job = instance.submit(nodes=4)
+    with closing(Client(instance.uri)) as client:
+        stream = client.stream(Attach(job))
+        client.call(Sync(), int)
+        instance.kill()
+        with pytest.raises(LeadGone, match="closed the connection"):
+            next(stream)
+        with pytest.raises(LeadGone, match="closed the connection"):
+            client.call(Sync(), int)
+
+
+def test_a_lead_that_hangs_is_gone(instance: EmbeddedInstance) -> None:
+    lead = instance.process("lead-0")
+    with closing(Client(instance.uri)) as client:
+        os.kill(lead.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(LeadGone, match=r"within 0.3 s"):
+                client.call(Identify(), LeadIdentity, timeout=0.3)
+            # Later ZeroMQ itself finds that nobody answers its probes.
+            with pytest.raises(LeadGone, match="closed the connection"):
+                client.call(Identify(), LeadIdentity, timeout=30)
+        finally:
+            os.kill(lead.pid, signal.SIGCONT)
+
+
+def test_a_late_answer_is_not_taken_for_another(instance: EmbeddedInstance) -> None:
+    lead = instance.process("lead-0")
+    with closing(Client(instance.uri)) as client:
+        os.kill(lead.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(LeadGone):
+                client.call(Sync(), int, timeout=0.01)
+        finally:
+            os.kill(lead.pid, signal.SIGCONT)
+        assert client.call(Identify(), LeadIdentity).kind == "embedded"
+
+
+def test_what_the_lead_says_is_raised(instance: EmbeddedInstance) -> None:
+    with closing(Client(instance.uri)) as client:
+        with pytest.raises(LeadError, match="unknown job"):
+            client.call(calls.ListJobs((JobId(1),)), list[calls.JobInfo])
+        with pytest.raises(NoDaemon, match="burst daemon"):
+            client.call(Request("status", {}), dict)
+        with pytest.raises(JobspecError):
+            client.call(calls.Submit({}, 16), int)
+
+
+def test_nonsense_is_logged_and_harms_nobody(instance: EmbeddedInstance) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    try:
+        socket.connect(f"ipc://{instance.directory}/r/control")
+        socket.send(b"nonsense")
+        socket.send(msgspec.msgpack.encode({"type": "Call", "number": 1, "body": {}}))
+        deadline = time.monotonic() + DEADLINE_S
+        while instance.log("lead-0").count("cannot be understood") < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        context.destroy(linger=0)
+    with closing(Client(instance.uri)) as client:
+        assert client.call(Sync(), int) >= 0
+
+
+def test_a_line_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> None:
+    with pytest.raises(LeadError, match="unknown job"):
+        Line(instance.uri, Attach(JobId(1)))
+    lead = instance.process("lead-0")
+    connection = Connection(instance.uri)
+    connection.close()
+    connection.close()
+    lead.kill()
+    lead.wait()
+    with pytest.raises(LeadGone):
+        Line(instance.uri, Sync())
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Denied("x", "y"), Denied),
+        (ServiceTaken("x"), ServiceTaken),
+        (NoDaemon("x"), NoDaemon),
+        (JobspecError("x"), JobspecError),
+        (LeadError("x"), LeadError),
+        (Unreadable("x"), LeadError),
+        (StoreError("x"), BurstError),
+        (BurstError("x", "y"), BurstError),
+    ],
+)
+def test_errors_cross_the_wire(error: BurstError, kind: type[BurstError]) -> None:
+    text = msgspec.msgpack.encode(fault_of(error))
+    again = msgspec.msgpack.decode(text, type=Fault).error()
+    assert type(again) is kind
+    assert (again.what, again.advice) == (error.what, error.advice)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""`burst embedded …`, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from burst.embedded.calls import Attach
+from burst.embedded.client import Client
+from burst.embedded.commands import group
+from burst.model.jobid import JobId, parse_jobid
+from burst.model.lead import JobState
+from tests.contract.watching import Watch
+from tests.embedded_instance import (
+    DEADLINE_S,
+    EmbeddedInstance,
+    embedded_instance,
+    free_port,
+    short_directory,
+    write_files,
+)
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[EmbeddedInstance]:
+    """One lead for all of these tests, with a follower that nobody ends."""
+    with embedded_instance(statedir=False) as instance:
+        with closing(instance.lead()) as lead:
+            instance.start_follower("burst-0-0")
+            Watch(lead).online(2)
+        yield instance
+
+
+def run(instance: EmbeddedInstance, *words: str) -> Result:
+    return CliRunner().invoke(group, words, env={"FLUX_URI": instance.uri})
+
+
+def submit(instance: EmbeddedInstance, *words: str) -> JobId:
+    result = run(instance, "submit", *words)
+    assert result.exit_code == 0, result.output
+    return parse_jobid(result.output)
+
+
+def test_help_says_what_it_is() -> None:
+    for words in ([], ["lead"], ["follower"]):
+        help_text = CliRunner().invoke(group, [*words, "--help"]).output
+        assert "stand-in for Flux" in help_text
+    assert "Flux is the real thing" in " ".join(
+        CliRunner().invoke(group, ["--help"]).output.split()
+    )
+
+
+def test_submit_prints_an_id_that_attach_takes(instance: EmbeddedInstance) -> None:
+    result = run(instance, "submit", "-n2", "sh", "-c", "echo $BURST_HOSTNAME")
+    assert result.output.startswith("ƒ")
+    attached = run(instance, "attach", result.output.strip())
+    assert attached.stdout.splitlines() == ["burst-0-0"] * 2
+    assert attached.exit_code == 0
+
+
+def test_options_reach_the_jobspec(instance: EmbeddedInstance) -> None:
+    job = submit(
+        instance,
+        *("-N2", "-n4", "-c3", "-g1", "-t", "90s", "--urgency", "hold"),
+        *("--setattr=burstable", "--setattr=burst.provider=local", "sleep", "-n"),
+    )
+    with closing(instance.lead()) as lead:
+        view = Watch(lead).state(job, JobState.SCHED)
+    assert view.request is not None
+    assert (view.request.nodes, view.request.slots) == (2, 4)
+    assert (view.request.cores_per_slot, view.request.gpus_per_slot) == (3, 1)
+    assert (view.duration, view.urgency, view.wish.provider) == (90.0, 0, "local")
+    assert instance.info(job).command == ("sleep", "-n")
+
+
+def test_requires_keeps_a_job_where_it_belongs(instance: EmbeddedInstance) -> None:
+    for requires, host in (("local", "lead-0"), ("host:burst-0-[0-3]", "burst-0-0")):
+        job = submit(instance, "--requires", requires, "sh", "-c", "true")
+        run(instance, "attach", str(job))
+        assert instance.info(job).hosts == (host,)
+
+
+def test_the_surroundings_of_the_user_are_those_of_the_job(
+    instance: EmbeddedInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINE", "yes")
+    job = submit(instance, "sh", "-c", "echo $PWD $MINE")
+    assert run(instance, "attach", str(job)).stdout == f"{tmp_path} yes\n"
+
+
+def test_attach_exits_with_the_jobs_status(instance: EmbeddedInstance) -> None:
+    job = submit(instance, "sh", "-c", "echo out; echo err >&2; exit 3")
+    result = run(instance, "attach", str(job))
+    assert result.exit_code == 3
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+    assert run(instance, "attach", str(submit(instance, "sleep", "x"))).exit_code == 1
+    killed = submit(instance, "sh", "-c", "kill -15 $$")
+    assert run(instance, "attach", str(killed)).exit_code == 143
+
+
+def test_attach_labels_lines_with_the_task(instance: EmbeddedInstance) -> None:
+    job = submit(instance, "-n2", "sh", "-c", "echo a; echo b")
+    lines = run(instance, "attach", "-l", str(job)).stdout.splitlines()
+    assert sorted(lines) == ["0: a", "0: b", "1: a", "1: b"]
+
+
+def test_attach_follows_a_job_that_still_runs(instance: EmbeddedInstance) -> None:
+    script = "echo ready; while [ ! -e go ]; do sleep 0.02; done; echo gone"
+    with short_directory() as directory:
+        system = {"cwd": str(directory)}
+        job = instance.submit(slots=1, command=("sh", "-c", script), attributes=system)
+        with subprocess.Popen(
+            [sys.executable, "-m", "burst.embedded", "attach", str(job)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "FLUX_URI": instance.uri},
+        ) as attached:
+            assert attached.stdout is not None
+            assert attached.stdout.readline() == "ready\n"
+            (directory / "go").touch()
+            assert attached.stdout.read() == "gone\n"
+    assert attached.returncode == 0
+
+
+def test_attach_says_that_output_was_cut(instance: EmbeddedInstance) -> None:
+    job = submit(instance, "head", "-c", "1000000", "/dev/zero")
+    result = run(instance, "attach", str(job))
+    assert result.exit_code == 0
+    assert "more than is kept" in result.stderr
+    assert len(result.stdout) < 1_000_000
+
+
+def test_cancel_ends_jobs_that_wait_and_that_run(instance: EmbeddedInstance) -> None:
+    running = submit(instance, "-n1", "sleep", "600")
+    waiting = submit(instance, "-N9", "sleep", "600")
+    result = run(instance, "cancel", str(running), str(waiting))
+    assert result.exit_code == 0
+    for job in (running, waiting):
+        attached = run(instance, "attach", str(job))
+        assert attached.exit_code != 0
+        assert "exception: cancel" in attached.stderr
+        assert instance.info(job).result == "canceled"
+
+
+def test_urgency_holds_and_releases(instance: EmbeddedInstance) -> None:
+    job = submit(instance, "-N9", "--urgency", "hold", "true")
+    assert instance.info(job).urgency == 0
+    for word, urgency in (("7", 7), ("hold", 0), ("expedite", 31)):
+        assert run(instance, "urgency", str(job), word).exit_code == 0
+        assert instance.info(job).urgency == urgency
+    assert run(instance, "cancel", str(job)).exit_code == 0
+    result = run(instance, "urgency", str(job), "16")
+    assert result.exit_code == 1
+    assert "job is inactive" in result.output
+
+
+def test_jobs_lists_what_there_is(instance: EmbeddedInstance) -> None:
+    done = submit(instance, "--requires", "burst", "true")
+    run(instance, "attach", str(done))
+    held = submit(instance, "-N2", "--urgency", "hold", "true")
+    table = run(instance, "jobs", str(done), str(held)).output
+    assert "burst-0-0" in table
+    assert "completed" in table
+    assert "held" in table
+    found = json.loads(run(instance, "jobs", "--json", str(done)).output)
+    assert [job["id"] for job in found] == [done]
+    assert found[0]["hosts"] == ["burst-0-0"]
+    assert len(json.loads(run(instance, "jobs", "--json").output)) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("attach", "nonsense"), "not a job id"),
+        (("attach", "ƒ2"), "unknown job"),
+        (("jobs", "ƒ2"), "unknown job"),
+        (("cancel", "ƒ2"), "unknown job"),
+        (("submit", "-t", "soon", "true"), "not a duration"),
+        (("submit", "--urgency", "soon", "true"), "not an urgency"),
+        (("submit", "--urgency", "32", "true"), "out of range"),
+        (("submit", "--requires", "a|b", "true"), "not a constraint"),
+        (("submit", "--requires", "rank:x", "true"), "constraint cannot be read"),
+        (("submit", "-N2", "-n3", "true"), "spread evenly"),
+        (("submit", "-N0", "true"), "not in the range"),
+        (("submit",), "Missing argument"),
+    ],
+)
+def test_what_cannot_be_done_is_said_without_a_traceback(
+    instance: EmbeddedInstance, words: tuple[str, ...], said: str
+) -> None:
+    result = run(instance, *words)
+    assert result.exit_code in (1, 2)
+    assert said in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_without_a_lead_each_command_says_so() -> None:
+    with short_directory() as directory:
+        uri = f"embedded://{directory}/control"
+        result = CliRunner().invoke(group, ["jobs", "--uri", uri])
+        assert result.exit_code == 1
+        assert f"the lead at {uri} is not there" in result.output
+    result = CliRunner().invoke(group, ["jobs", "--uri", "local:///run/flux/local"])
+    assert "not the URI of an embedded lead" in result.output
+
+
+def broker(directory: Path, *words: str, hostname: str = "lead-0") -> Result:
+    options = ["--config", str(directory / "broker.toml"), "--hostname", hostname]
+    return CliRunner().invoke(
+        group, [*words, *options, "--rundir", str(directory / "r")]
+    )
+
+
+def test_brokers_that_cannot_start_say_one_sentence_and_exit_1() -> None:
+    with short_directory() as directory:
+        write_files(directory, free_port())
+        config = directory / "broker.toml"
+        keypair = directory / "curve.cert"
+        wrong = broker(directory, "lead", hostname="burst-0-0")
+        assert "burst-0-0 is rank 2, and the lead is rank 0" in wrong.output
+        keypair.chmod(0o644)
+        opened = broker(directory, "lead")
+        assert "chmod 600" in opened.output
+        keypair.chmod(0o600)
+        keypair.write_text("")
+        empty = broker(directory, "follower", hostname="burst-0-0")
+        assert "is empty" in empty.output
+        (directory / "r").mkdir()
+        write_files(directory, free_port())
+        shared = broker(directory, "lead")
+        assert "is not private" in shared.output
+        config.write_text(config.read_text().replace("default_bind", "# bind"))
+        (directory / "r").chmod(0o700)
+        unbound = broker(directory, "lead")
+        assert "has no bind address" in unbound.output
+        for result in (wrong, opened, empty, shared, unbound):
+            assert result.exit_code == 1
+            assert result.output.startswith("Error: ")
+            assert result.output.count("\n") == 1
+
+
+def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
+    with embedded_instance() as instance:
+        lead = instance.process("lead-0")
+        lead.send_signal(signal.SIGINT)
+        assert lead.wait(DEADLINE_S) == 0
+        assert not (instance.directory / "r" / "control").exists()
+        assert (instance.directory / "s" / "owner").exists()
+        assert not (instance.directory / "r" / "owner").exists()
+
+
+def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
+    with embedded_instance() as instance, closing(instance.lead()) as lead:
+        job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
+        Watch(lead).state(job, JobState.RUN)
+        with closing(Client(instance.uri)) as client:
+            pid = int(next(client.stream(Attach(job)))["data"])
+        instance.stop()
+        assert not Path(f"/proc/{pid}").exists()

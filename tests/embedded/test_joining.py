@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""Who may join, who may not, and how it is noticed that one is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zmq
+
+from burst.embedded.boot import read_boot
+from burst.embedded.wire import Beat, Hello, Leave, decode, encode, follower_socket
+from burst.kits import certificate
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from tests.contract.watching import Watch
+from tests.embedded_instance import (
+    DEADLINE_S,
+    EmbeddedInstance,
+    embedded_instance,
+    free_port,
+    write_files,
+)
+
+HOST = "burst-0-1"
+RANK = 3
+SLEEP = ("sleep", "600")
+
+
+@pytest.fixture
+def instance() -> Iterator[EmbeddedInstance]:
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.fixture
+def watch(instance: EmbeddedInstance) -> Iterator[Watch]:
+    with closing(instance.lead()) as lead:
+        yield Watch(lead)
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"not seen: {what}"
+        time.sleep(0.02)
+
+
+def join(instance: EmbeddedInstance, watch: Watch, host: str = HOST) -> None:
+    instance.start_follower(host)
+    watch.online(RANK)
+
+
+def code(instance: EmbeddedInstance, host: str = HOST) -> int:
+    return instance.process(host).wait(DEADLINE_S)
+
+
+def say(
+    instance: EmbeddedInstance, *messages: Hello | Beat, config: Path | None = None
+) -> Leave:
+    """Connect as a follower would, say these things, and return the answer."""
+    boot = read_boot(config or instance.config, HOST)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = follower_socket(context, boot)
+    try:
+        socket.connect(boot.hosts[0].connect)
+        for message in messages:
+            assert socket.poll(int(DEADLINE_S * 1000), zmq.POLLOUT)
+            socket.send(encode(message))
+        assert socket.poll(int(DEADLINE_S * 1000))
+        answer = decode(socket.recv())
+        assert isinstance(answer, Leave)
+        return answer
+    finally:
+        context.destroy(linger=0)
+
+
+@pytest.mark.parametrize(
+    ("hello", "why"),
+    [
+        (
+            Hello("9.0.0", HOST, RANK, 1),
+            r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
+        ),
+        (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
+        (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
+        (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
+        (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
+        (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
+    ],
+)
+def test_hello_is_checked_as_flux_checks_it(
+    instance: EmbeddedInstance, hello: Hello, why: str
+) -> None:
+    answer = say(instance, hello)
+    assert re.search(why, answer.why)
+    assert f"rejecting {hello.hostname} (rank {hello.rank})" in instance.log("lead-0")
+
+
+def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
+    assert "start it anew" in say(instance, Beat()).why
+
+
+def test_a_follower_with_hosts_in_another_order_says_why_and_ends(
+    instance: EmbeddedInstance,
+) -> None:
+    text = instance.config.read_text()
+    instance.config.write_text(text.replace("burst-0-[0-3]", "burst-0-[3,2,1,0]"))
+    instance.start_follower("burst-0-0")
+    assert code(instance, "burst-0-0") == 1
+    said = instance.log("burst-0-0")
+    assert "burst-0-3 is configured as rank 5: mismatched config?" in said
+
+
+def test_another_certificate_waits_and_the_lead_says_so(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    certificate.write(
+        certificate.create("other"), instance.directory / "curve.cert", replace=True
+    )
+    instance.start_follower(HOST)
+    refused = "the other side has another certificate"
+    until(lambda: refused in instance.log("lead-0"), refused)
+    assert watch.lead.observe().online == {0}
+    assert instance.process(HOST).poll() is None
+    assert instance.log(HOST).count("\n") == 1
+    assert instance.log("lead-0").count(refused) == 1
+
+
+def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> None:
+    boot = read_boot(instance.config, HOST)
+    public, secret = zmq.curve_keypair()
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    try:
+        socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
+        socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
+        socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+        socket.connect(boot.hosts[0].connect)
+        refused = "refused 127.0.0.1: its key is not the certificate's"
+        until(lambda: refused in instance.log("lead-0"), refused)
+    finally:
+        context.destroy(linger=0)
+
+
+def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    try:
+        socket.connect(read_boot(instance.config, HOST).hosts[0].connect)
+        socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
+        refused = "refused a connection"
+        until(lambda: refused in instance.log("lead-0"), refused)
+    finally:
+        context.destroy(linger=0)
+
+
+def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -> None:
+    join(instance, watch)
+    secret = read_boot(instance.config, HOST).certificate.secret.decode()
+    instance.stop()
+    for log in instance.directory.glob("*.log"):
+        assert secret not in log.read_text()
+
+
+def test_a_follower_may_be_there_before_its_lead(instance: EmbeddedInstance) -> None:
+    instance.stop()
+    instance.start_follower(HOST)
+    until(lambda: "waiting for the lead" in instance.log(HOST), "waiting")
+    instance.start()
+    with closing(instance.lead()) as lead:
+        Watch(lead).online(RANK)
+
+
+def test_the_newest_of_two_for_a_rank_wins(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    job = instance.submit(slots=1, cores=4, command=SLEEP)
+    watch.state(job, JobState.RUN)
+    instance.start_second("follower", HOST)
+    assert code(instance) == 1
+    assert "another broker joined as this rank" in instance.log(HOST)
+    assert watch.state(job, JobState.INACTIVE).result == "failed"
+    watch.online(RANK)
+    assert instance.output(instance.submit(slots=1, cores=4, command=("echo", "x")))
+
+
+def test_a_kill_fails_the_job_and_the_rank_may_join_again(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    job = instance.submit(slots=1, cores=4, command=SLEEP)
+    watch.state(job, JobState.RUN)
+    instance.kill_follower(HOST)
+    watch.state(job, JobState.INACTIVE)
+    assert instance.exception(job) == ("exec", f"node failure on {HOST} (rank {RANK})")
+    assert "its connection is closed" in instance.log("lead-0")
+    join(instance, watch)
+
+
+def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> None:
+    join(instance, watch)
+    process = instance.process(HOST)
+    instance.stop_follower(HOST)
+    assert process.returncode == 0
+    watch.until(lambda view: RANK not in view.online, "offline")
+    assert f"{HOST} (rank {RANK}) is lost: it ended" in instance.log("lead-0")
+
+
+def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    process = instance.process(HOST)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        watch.until(lambda view: RANK not in view.online, "lost")
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    assert code(instance) == 1
+    assert "start it anew" in instance.log(HOST)
+
+
+def test_a_follower_gives_up_a_lead_that_stays_away(instance: EmbeddedInstance) -> None:
+    text = instance.config.read_text()
+    instance.config.write_text(text + '[heartbeat]\ntimeout = "1s"\n')
+    with closing(instance.lead()) as lead:
+        join(instance, Watch(lead))
+    instance.kill()
+    assert code(instance) == 1
+    assert "nothing heard of the lead" in instance.log(HOST)
+
+
+def test_a_follower_of_a_lead_that_came_back_is_sent_away(
+    instance: EmbeddedInstance,
+) -> None:
+    with closing(instance.lead()) as lead:
+        join(instance, Watch(lead))
+    instance.kill()
+    instance.start()
+    assert code(instance) == 1
+    assert "the lead has lost it; start it anew" in instance.log(HOST)
+
+
+def test_followers_leave_with_a_lead_that_stops(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    process = instance.process("lead-0")
+    process.terminate()
+    assert process.wait(DEADLINE_S) == 0
+    assert code(instance) == 0
+    assert "the lead is stopping" in instance.log(HOST)
+
+
+def test_what_is_no_message_is_answered_and_harms_nobody(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    boot = read_boot(instance.config, HOST)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = follower_socket(context, boot)
+    try:
+        socket.connect(boot.hosts[0].connect)
+        assert socket.poll(int(DEADLINE_S * 1000), zmq.POLLOUT)
+        socket.send(b"nonsense")
+        assert socket.poll(int(DEADLINE_S * 1000))
+        assert decode(socket.recv()) == Leave("it cannot be understood")
+    finally:
+        context.destroy(linger=0)
+    assert watch.lead.observe().online == {0, RANK}
+
+
+def test_hosts_with_a_parent_join_the_lead_directly(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    text = instance.config.read_text()
+    entry = '{ host = "burst-0-1", parent = "burst-0-0" }'
+    instance.config.write_text(
+        text.replace("]\n[resource]", f"    {entry},\n]\n[resource]")
+    )
+    join(instance, watch)
+
+
+def test_a_job_sees_the_hosts_it_runs_on(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    for host in ("burst-0-0", "burst-0-1"):
+        instance.start_follower(host)
+    watch.online(2, 3)
+    job: JobId = instance.submit(
+        nodes=2, command=("sh", "-c", "echo $FLUX_TASK_RANK $BURST_HOSTNAME")
+    )
+    lines = sorted(instance.output(job).splitlines())
+    assert lines == ["0 burst-0-0", "1 burst-0-1"]
+    assert instance.info(job).hosts == ("burst-0-0", "burst-0-1")
+
+
+def test_a_canceled_job_ends_on_all_its_followers(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    job = instance.submit(nodes=2, command=SLEEP)
+    instance.start_follower("burst-0-2")
+    watch.state(job, JobState.RUN)
+    instance.cancel(job)
+    assert watch.state(job, JobState.INACTIVE).result == "canceled"
+    assert [event.name for event in instance.info(job).events][-4:] == [
+        *("finish", "release", "free", "clean"),
+    ]
+
+
+def test_two_leads_on_one_port_say_so(instance: EmbeddedInstance) -> None:
+    assert instance.start_second("lead", "lead-0").wait(DEADLINE_S) == 1
+    assert re.search(r"cannot listen on.*ss -ltnp", instance.log("second"))
+
+
+def test_a_follower_without_an_address_to_go_to_says_so(
+    instance: EmbeddedInstance,
+) -> None:
+    write_files(instance.directory, free_port())
+    text = instance.config.read_text()
+    for old, said in (
+        ('default_connect = "tcp://127.0.0.1:%p"', "no connect address"),
+        ('"tcp://127.0.0.1:%p"\nhosts', "no address to connect to"),
+    ):
+        new = '"tcp://127.0.0.1:x"\nhosts' if "hosts" in old else ""
+        instance.config.write_text(text.replace(old, new))
+        instance.start_follower(HOST)
+        assert code(instance) == 1
+        assert said in instance.log(HOST)

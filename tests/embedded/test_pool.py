@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""Resources: constraints, fit, allocation. `test_pool_as_flux` compares with Flux."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.embedded.jobspec import Wanted, build_jobspec
+from burst.embedded.pool import Infeasible, Node, Pool, matches, summary
+from burst.errors import JobspecError
+from burst.model.request import Request, parse_request
+from burst.model.shape import Shape
+
+NODE = Node(
+    rank=4,
+    host="burst-0-2",
+    cores=frozenset(range(4)),
+    properties=frozenset({"burst"}),
+)
+
+
+def request(*, exclusive: bool = False, **wanted: int) -> Request:
+    """Return what `flux submit` with these options asks for."""
+    jobspec = build_jobspec(["true"], Wanted(**wanted), {})
+    found = parse_request(jobspec)
+    return msgspec.structs.replace(found, exclusive=exclusive or found.exclusive)
+
+
+@pytest.fixture
+def pool() -> Pool:
+    """Two nodes of 2 cores, four of 4 cores and 1 GPU; all up."""
+    pool = Pool(
+        Node(
+            rank=rank,
+            host=f"n{rank}",
+            cores=frozenset(range(2 if rank < 2 else 4)),
+            gpus=frozenset(range(0 if rank < 2 else 1)),
+            properties=frozenset({"local" if rank < 2 else "burst"}),
+        )
+        for rank in range(6)
+    )
+    pool.online |= set(pool.nodes)
+    return pool
+
+
+@pytest.mark.parametrize(
+    ("constraint", "holds"),
+    [
+        ({"properties": ["burst"]}, True),
+        ({"properties": ["burst", "gpu"]}, False),
+        ({"properties": ["^gpu"]}, True),
+        ({"properties": ["^burst"]}, False),
+        ({"properties": []}, True),
+        ({"hostlist": ["burst-0-[0-2]"]}, True),
+        ({"hostlist": ["burst-0-[0-1]", "lead-0"]}, False),
+        ({"ranks": ["0-3"]}, False),
+        ({"ranks": ["0", "4"]}, True),
+        ({"ranks": "2-5"}, True),
+        ({"and": [{"properties": ["burst"]}, {"ranks": ["9"]}]}, False),
+        ({"or": [{"properties": ["burst"]}, {"ranks": ["9"]}]}, True),
+        ({"not": [{"properties": ["burst"]}]}, False),
+        ({"not": [{"or": [{"ranks": ["1"]}, {"hostlist": ["x"]}]}]}, True),
+        ({"and": []}, True),
+        ({"or": []}, False),
+    ],
+)
+def test_constraints_of_rfc_31(constraint: dict[str, Any], holds: bool) -> None:
+    assert matches(NODE, constraint) is holds
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {},
+        {"feature": ["x"]},
+        {"properties": [1]},
+        {"properties": 1},
+        {"ranks": ["x"]},
+        {"hostlist": ["n[0"]},
+        {"not": []},
+        {"and": [{"properties": ["none"]}, {"nonsense": []}]},
+        {"or": [{"properties": ["burst"]}, {"nonsense": []}]},
+        "burst",
+        ["burst"],
+    ],
+)
+def test_a_constraint_that_cannot_be_read_is_said_wholly(constraint: Any) -> None:
+    with pytest.raises(JobspecError, match="constraint"):
+        matches(NODE, constraint)
+
+
+def test_a_constraint_that_nests_without_end_is_refused() -> None:
+    constraint: dict[str, Any] = {"properties": ["burst"]}
+    for _ in range(5000):
+        constraint = {"not": [constraint]}
+    with pytest.raises(JobspecError):
+        matches(NODE, constraint)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (request(slots=1), "rank2/core[0]"),
+        (request(slots=5), "rank2/core[0-3] rank3/core[0]"),
+        (request(slots=2, cores=3), "rank2/core[0-2] rank3/core[0-2]"),
+        (request(slots=2, gpus=1), "rank2/core[0],gpu[0] rank3/core[0],gpu[0]"),
+        (request(nodes=2), "rank2/core[0-3],gpu[0] rank3/core[0-3],gpu[0]"),
+        (request(nodes=2, slots=4), "rank2/core[0-1] rank3/core[0-1]"),
+    ],
+)
+def test_the_freest_node_comes_first(pool: Pool, wanted: Request, text: str) -> None:
+    found = pool.allocate(wanted, None)
+    assert found
+    assert summary(found) == text
+
+
+def test_what_is_taken_is_not_free_until_it_is_released(pool: Pool) -> None:
+    before = pool.free_shapes()
+    found = pool.allocate(request(nodes=4), {"properties": ["burst"]})
+    assert found
+    assert pool.allocated() == {2, 3, 4, 5}
+    assert pool.free_shapes()[2] == Shape(0, 0)
+    assert pool.allocate(request(slots=1), {"properties": ["burst"]}) is None
+    assert pool.allocate(request(slots=1), {"properties": ["local"]})
+    pool.release(found)
+    assert {rank: pool.free_shapes()[rank] for rank in (2, 3)} == {
+        rank: before[rank] for rank in (2, 3)
+    }
+
+
+def test_ranks_that_are_down_or_drained_are_not_used(pool: Pool) -> None:
+    pool.online -= {2, 3}
+    pool.drained[4] = "burst: idle"
+    found = pool.allocate(request(slots=1, cores=4), None)
+    assert found is not None
+    assert set(found) == {5}
+    assert pool.allocate(request(slots=1, cores=4), None) is None
+
+
+def test_a_whole_node_must_be_wholly_free(pool: Pool) -> None:
+    pool.allocate(request(slots=1), {"ranks": ["2"]})
+    assert pool.allocate(request(nodes=1), {"ranks": ["2"]}) is None
+    assert pool.allocate(request(nodes=1, slots=3), {"ranks": ["2"]})
+
+
+def test_slots_tell_how_many_tasks_a_rank_gets(pool: Pool) -> None:
+    found = pool.allocate(request(slots=7, cores=2), None)
+    assert found is not None
+    assert {rank: share.slots for rank, share in found.items()} == {
+        2: 2,
+        3: 2,
+        4: 2,
+        5: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "note"),
+    [
+        (
+            request(nodes=7),
+            "unsatisfiable request: need 7 exclusive node(s), only 6 eligible",
+        ),
+        (
+            request(nodes=5, slots=15),
+            "unsatisfiable request: need 5 node(s) with 3 cores each, only 4 eligible",
+        ),
+        (
+            request(nodes=1, slots=2, gpus=1),
+            "unsatisfiable request: need 1 node(s) with 2 cores and 2 GPUs each,"
+            " only 0 eligible",
+        ),
+        (
+            request(slots=21),
+            "unsatisfiable request: need 21 slot(s) of 1 core(s), only 20 such slot(s)"
+            " available (total cores: 20)",
+        ),
+        (
+            request(slots=5, gpus=1),
+            "unsatisfiable request: need 5 slot(s) with 1 GPU(s) each, only 4"
+            " available (total GPUs: 4)",
+        ),
+    ],
+)
+def test_what_never_fits_is_said_in_flux_words(
+    pool: Pool, wanted: Request, note: str
+) -> None:
+    pool.online.clear()
+    with pytest.raises(Infeasible) as caught:
+        pool.allocate(wanted, None)
+    assert str(caught.value) == note
+
+
+def test_a_constraint_makes_it_infeasible(pool: Pool) -> None:
+    with pytest.raises(Infeasible, match="only 2 eligible"):
+        pool.allocate(request(nodes=3), {"properties": ["^burst"]})
+
+
+def test_what_is_down_may_come_and_is_feasible(pool: Pool) -> None:
+    pool.online.clear()
+    assert pool.allocate(request(nodes=6), None) is None

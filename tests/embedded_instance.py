@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""An embedded lead and its followers as processes, for tests that need an instance.
+
+    with embedded_instance() as instance:
+        instance.start_follower("burst-0-0")
+
+The hosts and their resources are those of `tests.contract.instance`. Everything is in
+one short directory under /tmp; processes and files are gone after the block, however it
+ends. Ports are ephemeral, so tests may run in parallel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from burst.embedded import calls
+from burst.embedded.calls import JobInfo
+from burst.embedded.client import Client
+from burst.embedded.jobspec import Wanted, build_jobspec
+from burst.errors import LeadGone
+from burst.kits import certificate
+from burst.lead import Lead
+from burst.model.jobid import JobId
+from burst.shell.embedded import connect
+from tests.contract.instance import HOSTS, rank_of
+
+DEADLINE_S = 30.0
+_LOOK_S = 0.02
+
+BROKER = """\
+[bootstrap]
+curve_cert = "{directory}/curve.cert"
+default_port = {port}
+default_bind = "tcp://127.0.0.1:%p"
+default_connect = "tcp://127.0.0.1:%p"
+hosts = [
+    {{ host = "lead-[0-1]" }},
+    {{ host = "burst-0-[0-3]" }},
+    {{ host = "burst-1-[0-3]" }},
+]
+[resource]
+path = "{directory}/R"
+noverify = true
+"""
+R = {
+    "version": 1,
+    "execution": {
+        "R_lite": [
+            {"rank": "0-1", "children": {"core": "0-1"}},
+            {"rank": "2-9", "children": {"core": "0-3", "gpu": "0"}},
+        ],
+        "nodelist": ["lead-[0-1],burst-0-[0-3],burst-1-[0-3]"],
+        "properties": {
+            "local": "0-1",
+            "burst": "2-9",
+            "burst-0": "2-5",
+            "burst-1": "6-9",
+        },
+        "starttime": 0,
+        "expiration": 0,
+    },
+}
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_files(directory: Path, port: int) -> Path:
+    """Write certificate, R and broker.toml, and return the last one's path."""
+    keypair = directory / "curve.cert"
+    certificate.write(certificate.create("test"), keypair, replace=True)
+    (directory / "R").write_text(json.dumps(R))
+    config = directory / "broker.toml"
+    config.write_text(BROKER.format(directory=directory, port=port))
+    return config
+
+
+@contextmanager
+def short_directory() -> Iterator[Path]:
+    """Yield a private directory whose path leaves room for sockets in it."""
+    directory = Path(tempfile.mkdtemp(prefix="be-", dir="/tmp"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def embedded_instance(*, statedir: bool = True) -> Iterator[EmbeddedInstance]:
+    """Yield a running instance; only lead-0 is up."""
+    with short_directory() as directory:
+        instance = EmbeddedInstance(directory, statedir)
+        try:
+            instance.start()
+            yield instance
+        finally:
+            instance.end()
+
+
+class EmbeddedInstance:
+    """A `tests.contract.instance.LastingInstance`."""
+
+    opener = "burst.shell.embedded:connect"
+
+    def __init__(self, directory: Path, statedir: bool = True) -> None:
+        self.directory = directory
+        self.uri = f"embedded://{directory}/r/control"
+        self.config = directory / "broker.toml"
+        self._statedir = ["--statedir", str(directory / "s")] if statedir else []
+        self._brokers: dict[str, subprocess.Popen[bytes]] = {}
+
+    def lead(self) -> Lead:
+        return connect(self.uri)
+
+    def start(self) -> None:
+        """Start the lead, on another port if the first one was taken meanwhile."""
+        while True:
+            if not self.config.exists():
+                write_files(self.directory, free_port())
+            self._spawn("lead", HOSTS[0], "r", *self._statedir)
+            try:
+                self._wait_for_lead()
+            except AssertionError:
+                if "cannot listen on" not in self.log(HOSTS[0]):
+                    raise
+                self.config.unlink()
+            else:
+                return
+
+    def stop(self) -> None:
+        for host in reversed(list(self._brokers)):
+            self._end(host, signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(HOSTS[0], signal.SIGKILL)
+
+    def end(self) -> None:
+        """End what is left: cleanly, or by force and a failure."""
+        with ExitStack() as stack:
+            for host in self._brokers:
+                stack.callback(self._end, host, signal.SIGTERM)
+
+    def start_follower(self, host: str) -> None:
+        if host in self._brokers:
+            self._end(host, signal.SIGKILL)
+        self._spawn("follower", host, host)
+
+    def stop_follower(self, host: str) -> None:
+        self._end(host, signal.SIGTERM)
+
+    def kill_follower(self, host: str) -> None:
+        self._end(host, signal.SIGKILL)
+
+    def start_second(self, role: str, host: str) -> subprocess.Popen[bytes]:
+        """Start one more broker as that host; its log is that of `second`."""
+        self._spawn(role, host, "second", name="second")
+        return self._brokers["second"]
+
+    def process(self, host: str) -> subprocess.Popen[bytes]:
+        """Return the process of that host's broker."""
+        return self._brokers[host]
+
+    def log(self, host: str) -> str:
+        """Return what that host's brokers wrote to their standard error."""
+        return (self.directory / f"{host}.log").read_text()
+
+    def submit(
+        self,
+        *,
+        nodes: int = 0,
+        slots: int = 0,
+        cores: int = 1,
+        gpus: int = 0,
+        burstable: bool = True,
+        command: Sequence[str] = ("true",),
+        urgency: int = 16,
+        provider: str = "",
+        attributes: Mapping[str, Any] = {},
+    ) -> JobId:
+        system: dict[str, Any] = {"environment": dict(os.environ), **attributes}
+        if burstable:
+            system["burstable"] = True
+        if provider:
+            system["burst"] = {"provider": provider}
+        wanted = Wanted(nodes=nodes, slots=slots, cores=cores, gpus=gpus)
+        jobspec = build_jobspec(command, wanted, system)
+        return JobId(self.call(calls.Submit(jobspec, urgency), int))
+
+    def cancel(self, job: JobId) -> None:
+        self.call(calls.Throw(job, "cancel", ""), type(None))
+
+    def set_urgency(self, job: JobId, urgency: int) -> None:
+        assert not self.call(calls.Urge({job: urgency}), dict[JobId, str])
+
+    def output(self, job: JobId) -> str:
+        text = b""
+        with closing(Client(self.uri)) as client:
+            for payload in client.stream(calls.Attach(job)):
+                if payload.get("stream") == 1:
+                    text += payload["data"]
+        return text.decode()
+
+    def info(self, job: JobId) -> JobInfo:
+        """Return what the lead tells of a job."""
+        found: list[JobInfo] = self.call(calls.ListJobs((job,)), list[JobInfo])
+        return found[0]
+
+    def memo(self, job: JobId) -> dict[str, Any]:
+        memo: dict[str, Any] = self.info(job).memo.get("burst", {})
+        return memo
+
+    def exception(self, job: JobId) -> tuple[str, str]:
+        last = [each for each in self.info(job).events if each.name == "exception"][-1]
+        return last.context["type"], last.context["note"]
+
+    def drain(self, host: str, reason: str) -> None:
+        self.call(calls.Drain(frozenset({rank_of(host)}), reason), type(None))
+
+    def call(self, body: calls.Body, kind: type[Any]) -> Any:
+        """Call the lead as a client of its own would."""
+        with closing(Client(self.uri)) as client:
+            return client.call(body, kind)
+
+    def _spawn(
+        self, role: str, host: str, rundir: str, *options: str, name: str = ""
+    ) -> None:
+        name = name or host
+        command = [sys.executable, "-m", "burst.embedded", role]
+        command += ["--config", str(self.config), "--hostname", host]
+        command += ["--rundir", str(self.directory / rundir), *options]
+        with open(self.directory / f"{name}.log", "ab") as log:
+            self._brokers[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _wait_for_lead(self) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                Client(self.uri).close()
+            except LeadGone:
+                assert self._brokers[HOSTS[0]].poll() is None, self.log(HOSTS[0])
+                assert time.monotonic() < deadline, self.log(HOSTS[0])
+                time.sleep(_LOOK_S)
+            else:
+                return
+
+    def _end(self, host: str, number: signal.Signals) -> None:
+        process = self._brokers.pop(host)
+        process.send_signal(number)
+        try:
+            process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""A local provider in a short directory, with shell scripts for followers."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from burst_local import LocalProvider, LocalSettings
+from burst_local.places import Home
+from burst_local.processes import scan
+
+from burst.errors import NotFound
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec, BurstStatus
+from burst.testing import example_lead, example_spec
+from tests.support.fluxlead import short_directory, wait_until
+
+SLEEP = "exec sleep 1000"
+
+
+class Bench:
+    """Providers of one owner, as before and after restarts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.owner = f"owner-{uuid.uuid4().hex[:8]}"
+        self.settings = LocalSettings(dir=str(directory / "run"), cores=8)
+        self.script = SLEEP
+        self.now = 1000.0
+        self.home = Home(directory / "run", self.owner, "here")
+
+    def provider(self, **changes: Any) -> LocalProvider:
+        """Return a new provider object, whose followers run the script."""
+        settings = msgspec.structs.replace(self.settings, **changes)
+        return LocalProvider(
+            "here",
+            settings,
+            self.owner,
+            command=lambda *_: ["/bin/sh", "-c", self.script],
+            clock=lambda: self.now,
+        )
+
+    def spec(self, number: int = 0, nodes: int = 2, **changes: Any) -> BurstSpec:
+        """Return a burst of an example lead."""
+        lead = example_lead(self.directory, self.owner)
+        spec = example_spec(lead, number, "local", nodes)
+        return msgspec.structs.replace(spec, **changes)
+
+    def logs(self, spec: BurstSpec) -> list[str]:
+        """Return what each follower said so far."""
+        place = self.home.burst(spec.burst_id)
+        return [place.follower(host).log.read_text() for host in spec.hosts]
+
+    def pids(self, burst_id: BurstId) -> set[int]:
+        """Return the processes that have the burst's tag, whoever counts them."""
+        return {p.pid for p in scan().values() if p.environ.get("BURST_ID") == burst_id}
+
+    def status(self, provider: LocalProvider) -> BurstStatus:
+        """Return the status of the only burst."""
+        (status,) = provider.observe()
+        return status
+
+    def reap_all(self, provider: LocalProvider, burst_id: BurstId) -> None:
+        """Reap until nothing is left."""
+
+        def gone() -> bool:
+            try:
+                provider.reap(burst_id)
+            except NotFound:
+                return True
+            return False
+
+        wait_until(gone, f"the end of {burst_id}")
+
+
+@contextlib.contextmanager
+def open_bench() -> Iterator[Bench]:
+    """Give a bench, and end whatever was started on it."""
+    with short_directory() as directory:
+        bench = Bench(directory)
+        try:
+            yield bench
+        finally:
+            killer = bench.provider(grace=0)
+            for status in killer.observe():
+                bench.reap_all(killer, status.burst_id)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Followers of the local provider join a real lead, run its jobs, and leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+from burst_local import LocalProvider
+from burst_local.processes import scan
+
+from burst.errors import NotFound
+from burst.kits import certificate
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, Phase
+from burst.shell.leadplan import RankSlot
+from burst.testing import example_spec
+from tests.plugins.local.bench import Bench
+from tests.support.fluxlead import (
+    FluxLead,
+    flux_lead,
+    free_port,
+    needs_flux,
+    wait_until,
+)
+
+pytestmark = [pytest.mark.flux, needs_flux]
+
+SLOT = RankSlot(hosts="burst-0-[0-2]", shape=Shape(2))
+
+
+@pytest.fixture
+def lead() -> Iterator[FluxLead]:
+    with flux_lead(SLOT) as lead:
+        yield lead
+
+
+def follower_provider(bench: Bench) -> LocalProvider:
+    return LocalProvider("here", bench.settings, bench.owner)
+
+
+@contextmanager
+def burst_of(
+    lead: FluxLead, bench: Bench, nodes: int = 2
+) -> Iterator[tuple[LocalProvider, BurstSpec]]:
+    """Provision a burst; the bench reaps it."""
+    spec = example_spec(lead.identity(bench.owner), 0, "local", nodes)
+    provider = follower_provider(bench)
+    provider.provision(spec)
+    yield provider, spec
+
+
+def test_followers_join_run_a_job_and_leave_no_trace(
+    lead: FluxLead, bench: Bench
+) -> None:
+    with burst_of(lead, bench, nodes=3) as (provider, spec):
+        output = lead.run("-N4", "flux", "getattr", "hostname")
+        assert sorted(output) == ["burst-0-0", "burst-0-1", "burst-0-2", "lead-0"]
+        assert bench.status(provider).phase is Phase.RUNNING
+        bench.reap_all(provider, spec.burst_id)
+        wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")
+    assert not bench.pids(spec.burst_id)
+    assert not bench.home.path.exists()
+    assert "failed" not in lead.log(), "they said goodbye"
+
+
+def test_the_same_ranks_can_be_lent_again(lead: FluxLead, bench: Bench) -> None:
+    for _ in range(2):
+        with burst_of(lead, bench) as (provider, spec):
+            lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
+            bench.reap_all(provider, spec.burst_id)
+            wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
+
+
+def test_a_job_cannot_read_our_environment_from_its_own(
+    lead: FluxLead, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUD_PASSWORD", "hush")
+    with burst_of(lead, bench, nodes=1):
+        monkeypatch.delenv("CLOUD_PASSWORD")
+        output = lead.run("--requires=host:burst-0-0", "env")
+        assert not [word for word in output if "hush" in word]
+
+
+def test_a_killed_broker_is_told_and_its_jobs_end_with_the_burst(
+    lead: FluxLead, bench: Bench
+) -> None:
+    with burst_of(lead, bench, nodes=1) as (provider, spec):
+        lead.run("--requires=host:burst-0-0", "true")
+        submitted = lead.flux(
+            "submit", "--wait-event=start", "--requires=host:burst-0-0", "sleep", "1000"
+        )
+        assert submitted.returncode == 0, submitted.stderr
+        birth = bench.home.burst(spec.burst_id).follower("burst-0-0").birth()
+        assert birth
+        wait_until(lambda: len(_session(birth.pid)) == 3, "broker, shell and task")
+        jobs = _session(birth.pid) - {birth.pid}
+        os.kill(birth.pid, signal.SIGKILL)
+        wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "the news")
+        assert "was killed by signal 9" in bench.status(provider).why
+        bench.reap_all(provider, spec.burst_id)
+        wait_until(lambda: not jobs & set(scan()), "the orphans' end")
+
+
+def _session(pid: int) -> set[int]:
+    return {process.pid for process in scan().values() if process.session == pid}
+
+
+def test_after_a_restart_of_the_daemon_followers_are_found_and_ended(
+    lead: FluxLead, bench: Bench
+) -> None:
+    spec = example_spec(lead.identity(bench.owner), 0, "local")
+    (bench.directory / "spec").write_bytes(msgspec.json.encode(spec))
+    code = f"""
+import msgspec, pathlib
+from burst.provider import BurstSpec
+from burst_local import LocalProvider, LocalSettings
+spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
+settings = LocalSettings(dir={bench.settings.dir!r}, cores=8)
+LocalProvider("here", settings, {bench.owner!r}).provision(spec)
+"""
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=bench.directory,
+        check=True,
+    )
+    provider = follower_provider(bench)
+    assert bench.status(provider).phase is Phase.RUNNING
+    lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
+    bench.reap_all(provider, spec.burst_id)
+    assert not bench.pids(spec.burst_id)
+
+
+def test_with_another_certificate_they_run_but_do_not_join(
+    lead: FluxLead, bench: Bench
+) -> None:
+    path = bench.directory / "other.cert"
+    certificate.write(certificate.create("other"), path)
+    spec = example_spec(lead.identity(bench.owner), 0, "local")
+    stranger = msgspec.structs.replace(spec.lead, certificate=str(path))
+    provider = follower_provider(bench)
+    provider.provision(msgspec.structs.replace(spec, lead=stranger))
+    socket = bench.home.burst(spec.burst_id).follower("burst-0-0").path / "local"
+    wait_until(socket.exists, "the broker's socket")
+    assert bench.status(provider).phase is Phase.RUNNING
+    assert lead.online() == {"lead-0"}
+    bench.reap_all(provider, spec.burst_id)
+
+
+def test_a_broker_that_the_lead_turns_down_says_why(
+    lead: FluxLead, bench: Bench
+) -> None:
+    identity = lead.identity(bench.owner)
+    spec = example_spec(identity, 0, "local", nodes=1)
+    entries = identity.bootstrap.hosts
+    swapped = msgspec.structs.replace(entries[1], host="burst-0-[1,0,2]")
+    wrong = msgspec.structs.replace(
+        identity,
+        hosts=("lead-0", "burst-0-1", "burst-0-0", "burst-0-2"),
+        bootstrap=msgspec.structs.replace(
+            identity.bootstrap, hosts=(entries[0], swapped)
+        ),
+    )
+    provider = follower_provider(bench)
+    provider.provision(msgspec.structs.replace(spec, lead=wrong, ranks=(2,)))
+    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its end")
+    why = bench.status(provider).why
+    assert why.startswith("burst-0-0 exited with status 1: ")
+    assert "overlay.hello: Invalid argument" in why
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_behind_a_gateway_they_join_and_leave_too(bench: Bench) -> None:
+    slot = msgspec.structs.replace(SLOT, gateway=f"tcp://127.0.0.1:{free_port()}")
+    with (
+        flux_lead(slot, gateways=True) as lead,
+        burst_of(lead, bench, nodes=3) as (provider, spec),
+    ):
+        output = lead.run("-N4", "flux", "getattr", "tbon.level")
+        assert sorted(output) == ["0", "1", "2", "2"]
+        bench.reap_all(provider, spec.burst_id)
+        wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
+
+
+def test_at_the_end_of_its_lease_a_broker_leaves_by_itself(
+    lead: FluxLead, bench: Bench
+) -> None:
+    spec = example_spec(lead.identity(bench.owner), 0, "local")
+    provider = follower_provider(bench)
+    provider.provision(msgspec.structs.replace(spec, lease_end=time.time() + 2))
+    wait_until(lambda: not bench.pids(spec.burst_id), "the end of the lease")
+    assert "at the end of its lease" in bench.status(provider).why
+    wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from burst_local.processes import Birth, Process, birth_of, scan, send
+
+from burst.errors import Refused
+from tests.support.fluxlead import wait_until
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process in a session of its own, with a tag."""
+    process = subprocess.Popen(
+        ["sleep", "1000"],
+        env={"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x", "SECRET": "s"},
+        start_new_session=True,
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_is_seen_with_its_session_and_our_variables_only(
+    child: subprocess.Popen[bytes],
+) -> None:
+    wait_until(lambda: bool(scan()[child.pid].environ), "its exec")
+    found = scan()[child.pid]
+    assert found.pid == found.group == found.session == child.pid
+    assert found.environ == {"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x"}
+    assert found.birth == birth_of(child.pid)
+
+
+def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "again.sh"
+    script.write_text(f"exec /bin/sh {script}\n")
+    with subprocess.Popen(["/bin/sh", script], env={"BURST_ID": "x"}) as process:
+        try:
+            wait_until(lambda: bool(scan()[process.pid].environ), "its first exec")
+            seen = [scan()[process.pid].environ for _ in range(200)]
+        finally:
+            process.kill()
+    assert seen == [{"BURST_ID": "x"}] * 200
+
+
+def test_a_process_may_have_no_environment_at_all() -> None:
+    with subprocess.Popen(["sleep", "1000"], env={}) as process:
+        try:
+            assert scan()[process.pid].environ == {}
+        finally:
+            process.kill()
+
+
+def test_a_zombie_does_not_run_but_its_birth_is_known(
+    child: subprocess.Popen[bytes],
+) -> None:
+    before = birth_of(child.pid)
+    child.kill()
+    wait_until(lambda: child.pid not in scan(), "its end")
+    assert birth_of(child.pid) == before
+
+
+def test_a_name_with_spaces_and_parentheses_is_no_trouble(tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to(sys.executable)
+    code = "import sys; sys.stdin.read()"
+    with subprocess.Popen([program, "-c", code], stdin=subprocess.PIPE) as process:
+        assert scan()[process.pid].session == os.getsid(0)
+
+
+def test_a_signal_reaches_a_process(child: subprocess.Popen[bytes]) -> None:
+    send(signal.SIGTERM, [scan()[child.pid]])
+    assert child.wait(30) == -signal.SIGTERM
+
+
+def _reborn(process: Process) -> Process:
+    birth = process.birth
+    other = Birth(birth.pid, birth.start + 1, birth.boot)
+    return msgspec.structs.replace(process, birth=other)
+
+
+def test_a_signal_reaches_nobody_who_merely_has_the_pid(
+    child: subprocess.Popen[bytes],
+) -> None:
+    send(signal.SIGKILL, [_reborn(scan()[child.pid])])
+    assert child.poll() is None
+    send(signal.SIGTERM, [scan()[child.pid]])
+    assert child.wait(30) == -signal.SIGTERM, "and not by the signal before"
+
+
+def test_a_signal_to_what_has_ended_is_nothing(
+    child: subprocess.Popen[bytes],
+) -> None:
+    process = scan()[child.pid]
+    child.kill()
+    child.wait()
+    send(signal.SIGTERM, [process])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_a_process_of_another_user_is_refused() -> None:
+    code = """
+import os, signal, sys
+from burst_local.processes import scan, send
+from burst.errors import Refused
+os.setuid(65534)
+mine = scan()[1]
+try:
+    send(signal.SIGTERM, [mine])
+except Refused as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "process 1 belongs to another user; run the daemon as" in done.stdout
+
+
+def test_without_proc_there_are_no_local_followers(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="need Linux"):
+        scan(tmp_path)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(
+    tmp_path: Path,
+) -> None:
+    boot = tmp_path / "sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("this-boot\n")
+    fields = "S 1 12 12 " + "0 " * 15 + "777 0"
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12/stat").write_text(f"12 (x) {fields}")
+    (tmp_path / "13").mkdir()
+    (tmp_path / "not-a-pid").mkdir()
+    (found,) = scan(tmp_path).values()
+    assert found.birth == Birth(12, 777, "this-boot")
+    assert found.environ == {}
+
+
+def test_what_never_shows_an_environment_has_none(tmp_path: Path) -> None:
+    boot = tmp_path / "sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("this-boot\n")
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12/stat").write_text("12 (x) S 1 12 12 " + "0 " * 15 + "777 0")
+    (tmp_path / "12/environ").touch()
+    assert scan(tmp_path)[12].environ == {}
