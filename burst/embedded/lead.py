@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import secrets
 import time
@@ -156,5 +157,11 @@ def _owner(hostname: str, directory: Path) -> str:
         return path.read_text().strip()
     label = re.sub(r"[^a-z0-9]+", "-", hostname.lower()).strip("-")
     owner = f"{label[: _LABEL - 9].rstrip('-')}-{secrets.token_hex(4)}"
-    path.write_text(owner + "\n")
+    # Whole or not at all: all that is made for this lead will bear it as a tag.
+    part = path.with_suffix(".new")
+    with open(part, "w", encoding="ascii") as file:
+        file.write(owner + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
     return owner
