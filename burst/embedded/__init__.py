@@ -10,7 +10,8 @@ instance owner, queues, modules, and jobs that survive the lead.
 
     boot        reads broker.toml and R
     process     a broker's own directory, and how it is stopped
-    pool        resources: constraints, fit, allocation           pure
+    node        one rank's resources, and constraints on it        pure
+    pool        all resources: fit, allocation                    pure
     jobspec     made for a submission, read for its command       pure
     job         one job                                           pure
     jobqueue    all jobs: states, events, order                   pure

@@ -43,7 +43,7 @@ def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(cls=_Group)
+@click.group("embedded", cls=_Group)
 def group() -> None:
     """A lead and followers in pure Python: a stand-in for Flux.
 

@@ -16,7 +16,8 @@ from burst.embedded.boot import Boot
 from burst.embedded.control import Control
 from burst.embedded.followers import Followers, Joined, Lost
 from burst.embedded.jobqueue import Queue
-from burst.embedded.pool import Node, Pool
+from burst.embedded.node import Node
+from burst.embedded.pool import Pool
 from burst.embedded.process import SOCKET
 from burst.embedded.tasks import Tasks
 from burst.embedded.wire import BEAT_S, PROTOCOL, Ended, Kill, Message, Output, Run
@@ -64,12 +65,12 @@ class Lead:
             ready = dict(poller.poll(self._patience()))
             if stop in ready:
                 return
+            self._beat()
             for rank, message in self._followers.receive():
                 self._hear(rank, message)
             for piece in self._tasks.collect():
                 self._take(piece)
             self._control.receive()
-            self._beat()
 
     def close(self) -> None:
         """Send followers away, kill what runs here, and remove the socket's file."""

@@ -90,7 +90,7 @@ class Service:
 
     def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
         self._handler = handler
-        self._line = Line(uri, calls.Register(holder))
+        self._line = Line(uri, msgspec.convert(holder, calls.Register))
         self._pool = ThreadPoolExecutor(_WORKERS, "embedded-service")
         self._line.start(self._hear, lambda: None)
 
@@ -109,13 +109,16 @@ class Service:
     def _answer(self, asked: Asked) -> tuple[Any, Fault | None]:
         request = ServiceRequest(asked.method, asked.payload, asked.userid, owner=True)
         try:
-            answer = self._handler(request)
-            # Encoded here, so that what cannot be is this request's failure alone.
-            return msgspec.Raw(msgspec.msgpack.encode(answer)), None
+            return as_json(self._handler(request)), None
         except BurstError as error:
             return None, calls.fault_of(error)
-        except Exception:  # noqa: BLE001 - a bug of one method must not end the others
-            failure("burst.%s failed", asked.method)
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
+            failure("answering burst.%s", asked.method)
             return None, Fault(
-                "burst", "internal error in the daemon", "its log has the traceback"
+                "burst", f"internal error: {error!r}", "the daemon's log has more"
             )
+
+
+def as_json(value: Any) -> Any:
+    """Return the value as it would arrive over Flux, which sends JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))

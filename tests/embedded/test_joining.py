@@ -211,7 +211,7 @@ def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> 
     instance.stop_follower(HOST)
     assert process.returncode == 0
     watch.until(lambda view: RANK not in view.online, "offline")
-    assert f"{HOST} (rank {RANK}) is lost: it ended" in instance.log("lead-0")
+    assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
 
 def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(

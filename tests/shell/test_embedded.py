@@ -105,6 +105,13 @@ def test_an_answer_that_cannot_be_sent_fails_that_request_alone(
                 caller.call("odd", {})
 
 
+def test_payloads_arrive_as_json_does(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
+        lead.serve(lambda request: {"sent": request.payload, "set": {1}}, HOLDER)
+        answer = caller.call("odd", {"tuple": (1, 2), "keys": {1: "one"}})
+    assert answer == {"sent": {"tuple": [1, 2], "keys": {"1": "one"}}, "set": [1]}
+
+
 def test_a_request_that_waits_is_told_when_the_daemon_ends(
     instance: EmbeddedInstance,
 ) -> None:
