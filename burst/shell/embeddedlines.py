@@ -26,10 +26,20 @@ _WORKERS = 4
 
 
 class Watched:
-    """The lead as it was last told, kept by a thread. Raises LeadGone."""
+    """The lead as it was last told, kept by a thread. Raises LeadGone.
 
-    def __init__(self, uri: str, attribute: str, wake: Callable[[], None]) -> None:
+    Jobs that ended are dropped after `recent` seconds.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        attribute: str,
+        wake: Callable[[], None],
+        recent: float = RECENT_S,
+    ) -> None:
         self._wake = wake
+        self._recent = recent
         self._news = threading.Condition()
         self._jobs: dict[JobId, JobView] = {}
         self._ended: dict[JobId, float] = {}
@@ -77,7 +87,7 @@ class Watched:
 
     def _forget(self) -> None:
         """Drop jobs that ended a while ago."""
-        oldest = time.monotonic() - RECENT_S
+        oldest = time.monotonic() - self._recent
         for job_id in [each for each, ended in self._ended.items() if ended < oldest]:
             del self._jobs[job_id], self._ended[job_id]
 

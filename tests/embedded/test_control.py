@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from burst.embedded.calls import Answer, Body, Call, Identify, Reply, Undrain, W
 from burst.embedded.client import Connection
 from burst.embedded.control import Control
 from burst.embedded.jobqueue import Queue
+from burst.embedded.line import Line
 from burst.embedded.node import Node
 from burst.embedded.pool import Pool
 from burst.embedded.wire import Beat
@@ -111,6 +114,24 @@ def test_who_watches_hears_that_the_lead_lives(
     ask(control, client, 1, Watch("burstable"))
     control.beat()
     assert client.receive(DEADLINE_S) == Beat()
+
+
+def test_a_lead_that_is_connected_and_says_nothing_is_gone(
+    control: Control, directory: Path
+) -> None:
+    """As when its loop hangs: ZeroMQ's own threads still answer probes."""
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(
+            Line, f"embedded://{directory}/control", Watch("burstable")
+        )
+        assert control.socket.poll(int(DEADLINE_S * 1000))
+        control.receive()
+        line = opening.result()
+    over = threading.Event()
+    line.start(lambda said: None, over.set)
+    assert over.wait(DEADLINE_S)
+    assert "silent" in str(line.gone)
+    line.close()
 
 
 def test_an_answer_that_nobody_asked_for_is_dropped(

@@ -303,6 +303,18 @@ def test_a_job_sees_the_hosts_it_runs_on(
     assert instance.info(job).hosts == ("burst-0-0", "burst-0-1")
 
 
+@pytest.mark.parametrize("host", ["lead-0", HOST])
+def test_a_command_that_cannot_be_tried_fails_its_job(
+    instance: EmbeddedInstance, watch: Watch, host: str
+) -> None:
+    join(instance, watch)
+    here = {"constraints": {"hostlist": [host]}}
+    job = instance.submit(slots=1, command=("null\0byte",), attributes=here)
+    assert watch.state(job, JobState.INACTIVE).result == "failed"
+    assert instance.info(job).exit_code == 126
+    assert instance.info(job).hosts == (host,)
+
+
 def test_a_canceled_job_ends_on_all_its_followers(
     instance: EmbeddedInstance, watch: Watch
 ) -> None:
