@@ -76,6 +76,12 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     result: Result | None = None
     jobs: frozenset[JobId] = frozenset()
     """Jobs that count on it and are not known to have ended."""
+    started: frozenset[JobId] = frozenset()
+    """Those of `jobs` that were seen running."""
+    came: frozenset[int] = frozenset()
+    """Ranks that were seen online at least once."""
+    expected: frozenset[int] = frozenset()
+    """Ranks with which it went online; more may come, none may be lost."""
     drained: frozenset[int] = frozenset()
     """Ranks that we drained and did not undrain yet."""
     idle_since: float | None = None

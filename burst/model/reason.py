@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 from collections.abc import Mapping
 from typing import Any
@@ -29,8 +30,17 @@ class Reason(enum.Enum):
     COMING = "burst {burst} is {state}: {online} of {nodes} nodes online"
     RELEASED = "its nodes are online; Flux's scheduler starts it"
 
+    STUCK = (
+        "its nodes are online and it was released at {at}, but Flux has not started it:"
+        " other jobs are ahead of it or on its nodes (flux jobs, flux resource list)"
+    )
+
     # About a job that nothing can be done for, now or ever.
     NO_SLOTS = "the lead declares no rank slots, so nothing can join it"
+    NO_ADDRESS = (
+        "followers could not reach the lead, as its address is not known"
+        " ([lead] address and port, or a connect address in its bootstrap hosts)"
+    )
     NO_OFFERS = "no provider offers anything"
     TOO_LARGE = "it needs {need} nodes; the most that any offer has is {most}"
     NO_ROOM = "it needs {need} nodes; free rank slots hold {most} at the most"
@@ -41,18 +51,30 @@ class Reason(enum.Enum):
     # About an offer or a slot that was turned down for a job.
     WISHED_OTHER = "the job asks for provider {wish}"
     SHAPE = "its nodes have {has}; the rank slot declares {want}"
+    NODE_SMALL = "a node of the rank slot has {has}; the job needs {want}"
     FEW_NODES = "sells {most} nodes at the most; {need} are needed"
-    MANY_NODES = "sells {least} nodes at the least; {need} are needed"
     SLOTS_BUSY = "every rank slot that would do is leased or not offline"
     SLOTS_SMALL = "the largest free rank slot for it has {most} nodes; {need} needed"
-    SET_ASIDE = "had no capacity; set aside for another {left}"
+    SET_ASIDE = "had no capacity; set aside until {until}"
     DISABLED = "provider {provider} is disabled: {why}; burst enable {provider}"
-    BREAKER = "provider {provider} failed {failures} times; next try in {left}"
+    BREAKER = "provider {provider} failed {failures} times; next try at {until}"
     UNREAD = "provider {provider} has not answered yet"
     LIMIT_NODES = "limit of {limit} nodes in all: {used} in use, {need} more needed"
     LIMIT_BURSTS = "limit of {limit} bursts at a time is reached"
     LIMIT_BURST = "limit of {limit} nodes a burst; {need} are needed"
     LIMIT_USER = "limit of {limit} nodes a user: {used} in use, {need} more needed"
+
+
+_TIMES = frozenset({"until", "at"})
+
+
+def _sentence(reason: Reason, facts: Mapping[str, Any]) -> str:
+    """Fill in the facts; times are absolute, so that the text is stable meanwhile."""
+    facts = dict(facts)
+    for name in _TIMES.intersection(facts):
+        time = datetime.datetime.fromtimestamp(facts[name], datetime.UTC)
+        facts[name] = time.astimezone().strftime("%H:%M:%S")
+    return reason.value.format(**facts)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -65,7 +87,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return self.reason.value.format(**self.facts)
+        return _sentence(self.reason, self.facts)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -77,4 +99,4 @@ class Verdict(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return self.reason.value.format(**self.facts)
+        return _sentence(self.reason, self.facts)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""What a person may ask for, as changes of the books. Pure, like the tick."""
+
+from __future__ import annotations
+
+from burst.config import Settings
+from burst.core.course import take_down
+from burst.core.draft import Draft, ReleaseJobs
+from burst.core.place import Demand
+from burst.core.reconcile import Decisions, make_plan
+from burst.core.world import Books, World
+from burst.errors import BurstError, LeadError, Unreadable
+from burst.model.burst import BurstId, State
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId, format_f58
+from burst.model.ranks import format_hostlist
+from burst.model.reason import Reason, Verdict
+from burst.model.request import Request, Wish
+
+_HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+
+
+def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
+    """Return the demand of `burst request -N`: whole nodes, ahead of any job.
+
+    `slot` is a hostlist that they must be in, empty for any. Raises BurstError.
+    """
+    if nodes < 1:
+        raise BurstError(f"{nodes} is no number of nodes", "ask for 1 or more")
+    constraint = f'{{"hostlist":["{slot}"]}}' if slot else ""
+    request = Request(
+        nodes=nodes,
+        slots=nodes,
+        cores_per_slot=1,
+        exclusive=True,
+        constraint=constraint,
+    )
+    return Demand(job=None, userid=None, request=request, wish=Wish(provider))
+
+
+def burst_ahead(
+    books: Books, world: World, settings: Settings, demand: Demand, now: float
+) -> tuple[Decisions, Verdict]:
+    """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
+    if world.lead is None:
+        raise Unreadable(f"the lead cannot be read: {world.trouble}", "try again")
+    draft = Draft(books, now)
+    plan = make_plan(draft, world, settings, [demand])
+    for proposal in plan.proposals:
+        draft.begin(proposal.lease, {})
+    return _decisions(draft), plan.verdicts[None]
+
+
+def bring_down(books: Books, burst_id: str, note: str, now: float) -> Decisions:
+    """Take a burst down. What runs on it goes on to its end. Raises BurstError."""
+    burst = books.bursts.get(BurstId(burst_id))
+    if burst is None:
+        names = ", ".join(sorted(b.id for b in books.live)) or "none"
+        raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+    if burst.state is State.INACTIVE:
+        raise BurstError(f"burst {burst_id} is gone already")
+    draft = Draft(books, now)
+    take_down(draft, burst, note)
+    return _decisions(draft)
+
+
+def let_go(books: Books, jobs: list[JobId], now: float) -> Decisions:
+    """Give held jobs their urgency back, and never hold them again.
+
+    Raises LeadError for a job that was never held by us, or has its urgency back.
+    """
+    draft = Draft(books, now)
+    urgencies: dict[JobId, int] = {}
+    for job in jobs:
+        hold = books.holds.get(job)
+        if hold is None or hold.state is HoldState.RELEASED:
+            raise LeadError(
+                f"{format_f58(job)} is not held by burst",
+                "flux job urgency changes what its user set",
+            )
+        draft.move_hold(job, HoldState.OBEYED)
+        urgencies[job] = hold.urgency
+    draft.actions.append(ReleaseJobs(urgencies))
+    return _decisions(draft)
+
+
+def held_jobs(books: Books) -> list[JobId]:
+    """Return the jobs that are held by us now."""
+    return sorted(job for job, hold in books.holds.items() if hold.state in _HELD)
+
+
+def enable(books: Books, provider: str, now: float) -> Decisions:
+    """Forget all that is held against a provider. Raises BurstError."""
+    if provider not in books.health:
+        raise BurstError(f"nothing is held against provider {provider}")
+    draft = Draft(books, now)
+    del draft.health[provider]
+    return _decisions(draft)
+
+
+def describe(verdict: Verdict, demand: Demand) -> str:
+    """Return in words what became of a request ahead of jobs."""
+    if verdict.reason is Reason.PROPOSED:
+        return verdict.text().replace(" for it as", " as")
+    details = "; ".join(f"{r.offer}: {r.text()}" for r in verdict.refusals)
+    return f"{demand.request.nodes} nodes: {verdict.text()}" + (
+        f" ({details})" if details else ""
+    )
+
+
+def slot_hostlist(hosts: tuple[str, ...]) -> str:
+    """Return the hosts of a slot as text for `request_nodes`."""
+    return format_hostlist(hosts)
+
+
+def _decisions(draft: Draft) -> Decisions:
+    return Decisions(
+        books=draft.books(),
+        events=tuple(draft.events),
+        actions=tuple(draft.actions),
+        verdicts={},
+    )

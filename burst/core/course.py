@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""The active half of a burst's life: what to do with it in the state it is in."""
+
+from __future__ import annotations
+
+from burst.config import Settings
+from burst.core import limits
+from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
+from burst.core.slots import DRAIN_TAG
+from burst.core.world import Outcome, Verb, World
+from burst.model.burst import Burst, Result, State
+from burst.model.fsd import format_fsd
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+
+# While a provider deletes it is asked again, at first after twice this, then after
+# twice as long each time, up to _REAP_SLOWEST; in seconds.
+_REAP_AGAIN = 0.1
+_REAP_SLOWEST = 5.0
+
+
+def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    """Do what is due for one burst; nothing that rests on what could not be read."""
+    if burst.state is State.NEW:
+        draft.start(burst.id)
+    elif burst.state is State.PROVISION:
+        _provision(draft, burst, world, settings)
+    elif world.lead is None:
+        return
+    elif burst.state is State.JOIN:
+        _join(draft, burst, world.lead, settings)
+    elif burst.state is State.ONLINE:
+        _online(draft, burst, settings)
+    elif burst.state is State.DRAIN:
+        _drain(draft, burst, world.lead, settings)
+    elif burst.state is State.REAP:
+        _reap(draft, burst, world, settings)
+    elif burst.drained:
+        _undrain(draft, burst, world.lead)
+
+
+def take_down(draft: Draft, burst: Burst, note: str) -> None:
+    """End a burst because a person said so, or because nobody needs it any more.
+
+    What runs on it goes on to its end.
+    """
+    if burst.quarantined:
+        burst = draft.note(burst.id, "acquit", {"note": note})
+    if burst.state is State.ONLINE:
+        _begin_drain(draft, burst, Result.CANCELED, note)
+    elif burst.state in {State.NEW, State.PROVISION, State.JOIN}:
+        draft.fail(burst.id, "canceled", note)
+
+
+def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    if not burst.jobs and burst.lease.userids:
+        draft.fail(burst.id, "canceled", "no job needs it any more")
+        return
+    limit = settings.deadlines.provision
+    if draft.now - burst.since > limit and world.lead is not None:
+        view = world.providers.get(burst.lease.provider)
+        status = view.statuses.get(burst.id) if view else None
+        why = f": {status.why}" if status and status.why else ""
+        note = f"not all followers were started within {format_fsd(limit)}{why}"
+        _give_up(draft, burst, note, settings)
+        return
+    if _may_ask(world, burst, Verb.PROVISION, draft):
+        draft.actions.append(Provision(burst.id))
+
+
+def _join(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:
+    if not burst.jobs and burst.lease.userids:
+        draft.fail(burst.id, "canceled", "no job needs it any more")
+        return
+    limit = settings.deadlines.join
+    if draft.now - burst.since <= limit:
+        return
+    online = lead.online.intersection(burst.lease.ranks)
+    missing = [rank for rank in burst.lease.ranks if rank not in online]
+    hosts = dict(zip(burst.lease.ranks, burst.lease.hosts, strict=True))
+    names = ", ".join(hosts[rank] for rank in missing)
+    if online and settings.plan.partial == "keep":
+        context = {"ranks": format_idset(online), "missing": format_idset(missing)}
+        draft.note(burst.id, "online", context)
+        return
+    note = (
+        f"{len(online)} of {len(hosts)} nodes joined within {format_fsd(limit)};"
+        f" missing {names}. A wrong certificate, address or port shows as silence:"
+        " burst doctor checks them"
+    )
+    _give_up(draft, burst, note, settings)
+
+
+def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
+    now, deadlines = draft.now, settings.deadlines
+    if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
+        note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
+        draft.fail(burst.id, "lost", note)
+    elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
+        note = f"idle for {format_fsd(deadlines.idle)}"
+        _begin_drain(draft, burst, Result.COMPLETED, note)
+
+
+def _drain(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:
+    if _quiet(draft, burst, lead):
+        draft.note(burst.id, "drained", {"ranks": format_idset(burst.lease.ranks)})
+        return
+    busy = lead.allocated.intersection(burst.lease.ranks)
+    limit = settings.deadlines.drain
+    what = (
+        f"jobs still run on ranks {format_idset(busy)}" if busy else "not drained yet"
+    )
+    _report_overdue(draft, burst, limit, f"drain: {what}; they are not killed")
+
+
+def _reap(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    lead = world.lead
+    assert lead is not None
+    call = world.calls.get(burst.id)
+    gone = call is not None and call.outcome is Outcome.NOT_FOUND
+    online = lead.online.intersection(burst.lease.ranks)
+    if gone and not online:
+        # The only way to INACTIVE: the provider confirmed, and the lead agrees.
+        draft.note(burst.id, "reaped", {})
+        return
+    limit = settings.deadlines.reap
+    if not _quiet(draft, burst, lead):
+        busy = format_idset(lead.allocated.intersection(burst.lease.ranks))
+        what = f"jobs still run on ranks {busy}" if busy else "ranks not drained yet"
+        _report_overdue(draft, burst, limit, f"reap: {what}")
+        return
+    if gone:
+        what = f"the provider has nothing, but ranks {format_idset(online)} are online"
+        _report_overdue(draft, burst, limit, f"reap: {what}; flux overlay status")
+    else:
+        last = call.note if call and call.note else "the provider goes on deleting"
+        _report_overdue(draft, burst, limit, f"reap: {last}")
+    if _may_ask(world, burst, Verb.REAP, draft):
+        draft.actions.append(Reap(burst.id))
+
+
+def _undrain(draft: Draft, burst: Burst, lead: LeadView) -> None:
+    """Take back the drains that are ours, once the brokers are gone.
+
+    A drain outlives the broker, so the next burst on these ranks would get no job.
+    One that a person put in place of ours is his.
+    """
+    ranks = burst.drained - lead.online
+    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    if ours:
+        draft.actions.append(Undrain(burst.id, frozenset(ours)))
+    done = ranks - ours
+    if done:
+        draft.note(burst.id, "undrain", {"ranks": format_idset(done)})
+
+
+def _begin_drain(draft: Draft, burst: Burst, result: Result, note: str) -> None:
+    context = {
+        "ranks": format_idset(burst.lease.ranks),
+        "result": result.value,
+        "note": note,
+    }
+    draft.note(burst.id, "drain", context)
+    draft.actions.append(_drain_action(burst, frozenset(burst.lease.ranks)))
+
+
+def _drain_action(burst: Burst, ranks: frozenset[int]) -> Drain:
+    return Drain(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
+
+
+def _quiet(draft: Draft, burst: Burst, lead: LeadView) -> bool:
+    """Tell whether nothing runs on the burst's ranks nor can start there any more.
+
+    What is not drained yet is drained, ranks that never came too: one that comes late
+    must not get a job just before it is deleted.
+    """
+    ranks = frozenset(burst.lease.ranks)
+    open_ranks = ranks - lead.drained.keys() - lead.excluded
+    if open_ranks:
+        if not open_ranks <= burst.drained:
+            context = {"ranks": format_idset(open_ranks)}
+            draft.note(burst.id, "rank-drain", context)
+        draft.actions.append(_drain_action(burst, open_ranks))
+        return False
+    return not lead.allocated.intersection(ranks)
+
+
+def _give_up(draft: Draft, burst: Burst, note: str, settings: Settings) -> None:
+    """End a burst that did not come up in time; its offer has to wait."""
+    provider, offer = burst.lease.provider, burst.lease.offer
+    draft.fail(burst.id, "timeout", note)
+    health = draft.health_of(provider)
+    draft.health[provider] = limits.set_aside(health, offer, settings.limits, draft.now)
+
+
+def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:
+    """Tell whether the provider is to be asked (again) now."""
+    call = world.calls.get(burst.id)
+    if burst.lease.provider not in world.providers:
+        return False
+    if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
+        return True
+    if call.outcome is Outcome.PENDING or draft.now < call.retry_at:
+        return False
+    if verb is Verb.PROVISION:
+        return call.outcome is not Outcome.OK
+    wait = min(_REAP_SLOWEST, _REAP_AGAIN * 2.0 ** min(call.attempts, 10))
+    return draft.now - call.done_at >= wait
+
+
+def _report_overdue(draft: Draft, burst: Burst, limit: float, note: str) -> None:
+    """Say once a deadline that something takes longer than it should."""
+    said = [event.timestamp for event in burst.events if event.name == "overdue"]
+    last = max([burst.since, *said])
+    if draft.now - last > limit:
+        draft.note(burst.id, "overdue", {"note": note})

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""How many nodes a job needs, and whether it fits on some, as Flux's Rv1Pool counts.
+
+Flux decides what starts; this only foresees it. Real Flux is the oracle in the tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.model.lead import LeadIdentity
+from burst.model.ranks import parse_hostlist, parse_idset
+from burst.model.request import Request
+from burst.model.shape import Shape
+
+
+def nodes_needed(request: Request, shape: Shape) -> int:
+    """Return how many idle nodes of this shape the job needs; 0 if none would do."""
+    if request.exclusive:
+        slot = Shape(request.cores_per_slot, request.gpus_per_slot)
+        return request.nodes if shape.holds(slot) else 0
+    if request.nodes:
+        return request.nodes if shape.holds(_per_node(request)) else 0
+    room = _slots_on(request, shape)
+    return -(-request.slots // room) if room else 0
+
+
+def describe_need(request: Request) -> str:
+    """Return what one node must have for the job, in words."""
+    if request.nodes and not request.exclusive:
+        return str(_per_node(request))
+    return str(Shape(request.cores_per_slot, request.gpus_per_slot))
+
+
+def admits(constraint: str, rank: int, identity: LeadIdentity) -> bool:
+    """Tell whether an RFC 31 constraint (canonical JSON, or empty) admits a rank."""
+    return not constraint or _admits(_parse(constraint), rank, identity)
+
+
+class Pool:
+    """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
+
+    `whole` is what each node has when idle. Nodes with the most free cores are taken
+    first, as Flux's shipped schedulers do (worst fit).
+    """
+
+    def __init__(self, free: Mapping[int, Shape], whole: Mapping[int, Shape]) -> None:
+        self._free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
+        self._whole = dict(whole)
+
+    def add(self, rank: int, shape: Shape) -> None:
+        """Add an idle node."""
+        self._free[rank] = self._whole[rank] = shape
+
+    def __bool__(self) -> bool:
+        return bool(self._free)
+
+    def take(
+        self, request: Request, allowed: Callable[[int], bool] | None = None
+    ) -> bool:
+        """Take the job's share if it fits now, and tell whether it did."""
+        ranks = [rank for rank in self._free if allowed is None or allowed(rank)]
+        ranks.sort(key=self._key, reverse=True)
+        shares = self._on_nodes(request, ranks)
+        if not shares:
+            return False
+        for rank, share in shares.items():
+            left = self._free[rank]
+            left = Shape(left.cores - share.cores, left.gpus - share.gpus)
+            if left.cores:
+                self._free[rank] = left
+            else:
+                del self._free[rank]
+        return True
+
+    def _key(self, rank: int) -> tuple[int, int]:
+        return self._free[rank].cores, self._free[rank].gpus
+
+    def _on_nodes(self, request: Request, ranks: list[int]) -> dict[int, Shape]:
+        """Return each rank's share, or nothing where the job does not fit."""
+        shares: dict[int, Shape] = {}
+        if not request.nodes:
+            return self._by_slots(request, ranks)
+        for rank in ranks:
+            free = self._free[rank]
+            share = free if request.exclusive else _per_node(request)
+            if request.exclusive and not self._can_be_exclusive(request, rank):
+                continue
+            if free.holds(share):
+                shares[rank] = share
+            if len(shares) == request.nodes:
+                return shares
+        return {}
+
+    def _can_be_exclusive(self, request: Request, rank: int) -> bool:
+        free = self._free[rank]
+        slot = Shape(request.cores_per_slot, request.gpus_per_slot)
+        return free.cores == self._whole[rank].cores and free.holds(slot)
+
+    def _by_slots(self, request: Request, ranks: list[int]) -> dict[int, Shape]:
+        shares: dict[int, Shape] = {}
+        missing = request.slots
+        for rank in ranks:
+            here = min(missing, _slots_on(request, self._free[rank]))
+            if here:
+                shares[rank] = Shape(
+                    here * request.cores_per_slot, here * request.gpus_per_slot
+                )
+                missing -= here
+            if not missing:
+                return shares
+        return {}
+
+
+def _per_node(request: Request) -> Shape:
+    slots = request.slots // request.nodes
+    return Shape(slots * request.cores_per_slot, slots * request.gpus_per_slot)
+
+
+def _slots_on(request: Request, shape: Shape) -> int:
+    slots = shape.cores // request.cores_per_slot
+    if request.gpus_per_slot:
+        slots = min(slots, shape.gpus // request.gpus_per_slot)
+    return slots
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(constraint: str) -> Any:
+    return msgspec.json.decode(constraint)
+
+
+@functools.lru_cache(maxsize=4096)
+def _hosts(text: str) -> frozenset[str]:
+    return frozenset(parse_hostlist(text))
+
+
+def _admits(constraint: Any, rank: int, identity: LeadIdentity) -> bool:
+    """Evaluate an expression; one that Flux could not evaluate admits nothing."""
+    if not isinstance(constraint, dict):
+        return False
+    for operator, admit in _OPERATORS.items():
+        if operator in constraint:
+            operands = constraint[operator]
+            if isinstance(operands, str):
+                operands = [operands]
+            if not isinstance(operands, list):
+                return False
+            return admit(operands, rank, identity)
+    return False
+
+
+def _by_properties(names: list[Any], rank: int, identity: LeadIdentity) -> bool:
+    nobody: frozenset[int] = frozenset()
+    for name in names:
+        absent = isinstance(name, str) and name.startswith("^")
+        ranks = identity.properties.get(name[1:] if absent else name, nobody)
+        if (rank in ranks) is absent:
+            return False
+    return True
+
+
+def _by_hosts(lists: list[Any], rank: int, identity: LeadIdentity) -> bool:
+    try:
+        return any(identity.hosts[rank] in _hosts(text) for text in lists)
+    except (TypeError, AttributeError, ValueError):
+        return False
+
+
+def _by_ranks(idsets: list[Any], rank: int, identity: LeadIdentity) -> bool:  # noqa: ARG001
+    try:
+        return any(rank in parse_idset(text) for text in idsets)
+    except (AttributeError, ValueError):
+        return False
+
+
+def _by_all(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
+    return all(_admits(part, rank, identity) for part in parts)
+
+
+def _by_any(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
+    return any(_admits(part, rank, identity) for part in parts)
+
+
+def _by_none(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
+    return bool(parts) and not _admits(parts[0], rank, identity)
+
+
+# In the order in which Rv1Set looks for them.
+_OPERATORS: dict[str, Callable[[list[Any], int, LeadIdentity], bool]] = {
+    "properties": _by_properties,
+    "hostlist": _by_hosts,
+    "ranks": _by_ranks,
+    "and": _by_all,
+    "or": _by_any,
+    "not": _by_none,
+}

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""The books while a tick writes in them, and what the tick wants done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from burst.core import lifecycle
+from burst.core.limits import Health
+from burst.core.world import Books
+from burst.model.burst import Burst, BurstId, Lease, State
+from burst.model.event import Event
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+
+
+class Provision(msgspec.Struct, frozen=True):
+    """Have the provider begin, or go on. The intent is on record by then."""
+
+    burst: BurstId
+
+
+class Reap(msgspec.Struct, frozen=True):
+    """Have the provider delete it. Nothing runs on its ranks, nor can start there."""
+
+    burst: BurstId
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """Have no new job start on these ranks of ours."""
+
+    ranks: frozenset[int]
+    reason: str
+
+
+class Undrain(msgspec.Struct, frozen=True):
+    """Let jobs start again on ranks that we drained."""
+
+    burst: BurstId
+    ranks: frozenset[int]
+
+
+class HoldJobs(msgspec.Struct, frozen=True):
+    """Set urgency 0. What it was before is on record by then."""
+
+    jobs: tuple[JobId, ...]
+
+
+class ReleaseJobs(msgspec.Struct, frozen=True):
+    """Give jobs an urgency back."""
+
+    urgencies: dict[JobId, int]
+
+
+class FailJob(msgspec.Struct, frozen=True):
+    """Raise a fatal exception on a job that nothing can ever help."""
+
+    job: JobId
+    reason: str
+
+
+Action = Provision | Reap | Drain | Undrain | HoldJobs | ReleaseJobs | FailJob
+
+
+class Draft:
+    """A copy of the books to be changed, the events that changed it, the actions.
+
+    Nothing of it is true before the store has it.
+    """
+
+    def __init__(self, books: Books, now: float) -> None:
+        self.now = now
+        self.bursts: dict[BurstId, Burst] = dict(books.bursts)
+        self.holds: dict[JobId, Hold] = dict(books.holds)
+        self.health: dict[str, Health] = dict(books.health)
+        self.unreadable = books.unreadable
+        self.events: list[tuple[BurstId, Event]] = []
+        self.actions: list[Action] = []
+
+    def books(self) -> Books:
+        """Return the books as they are to be kept."""
+        return Books(
+            bursts=self.bursts,
+            holds=self.holds,
+            health={name: h for name, h in self.health.items() if not h.spotless},
+            unreadable=self.unreadable,
+        )
+
+    def note(
+        self, burst: BurstId, name: str, context: dict[str, Any], at: float = 0.0
+    ) -> Burst:
+        """Write an event of a burst; `at` where it is known to be from earlier."""
+        event = Event(at or self.now, name, context)
+        before = self.bursts[burst]
+        after = lifecycle.apply(before, event)
+        self.bursts[burst] = after
+        # The event that was applied: a quarantine, where this one could not be.
+        self.events.append((burst, after.events[-1]))
+        return after
+
+    def fail(self, burst: BurstId, kind: str, note: str) -> Burst:
+        """End a burst by an exception."""
+        context = {"type": kind, "severity": 0, "note": note}
+        return self.note(burst, "exception", context)
+
+    def quarantine(self, burst: BurstId, why: str) -> None:
+        """Set a burst apart."""
+        after = lifecycle.quarantine(self.bursts[burst], why, self.now)
+        self.bursts[burst] = after
+        self.events.append((burst, after.events[-1]))
+
+    def begin(self, lease: Lease, jobs: dict[JobId, float]) -> None:
+        """Put a new burst on the books, and ask its provider to make it."""
+        burst = lifecycle.begin(lease, jobs, self.now)
+        self.bursts[lease.id] = burst
+        self.events.append((lease.id, burst.events[-1]))
+        self.start(lease.id)
+
+    def start(self, burst: BurstId) -> None:
+        """Record that the provider is about to be asked, and ask."""
+        self.note(burst, "provision-start", {})
+        self.actions.append(Provision(burst))
+
+    def health_of(self, provider: str) -> Health:
+        """Return what is held against a provider."""
+        return self.health.get(provider, Health())
+
+    def move_hold(self, job: JobId, state: HoldState) -> None:
+        """Take the hold of a job a step further."""
+        self.holds[job] = self.holds[job].then(state, self.now)
+
+    def bursts_of(self) -> dict[JobId, list[Burst]]:
+        """Return the bursts that each job counts on: those not being taken down."""
+        found: dict[JobId, list[Burst]] = {}
+        for burst in self.bursts.values():
+            if burst.state in _COUNTED_ON and not burst.quarantined:
+                for job in burst.jobs:
+                    found.setdefault(job, []).append(burst)
+        return found
+
+
+_COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""The truth about a burst from all sides, and the table that says what it means.
+
+Our record, Flux's ranks, the provider's word (a MiniCluster, a cloud) can disagree in
+every way. Each combination has a row; one without a row quarantines the burst.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+from burst.core.world import ABSENT_READS, Call, Outcome, Verb, World
+from burst.model.burst import Burst, State
+from burst.provider import Phase
+
+
+class Word(enum.Enum):
+    """The provider's word on a burst."""
+
+    UNREAD = "unread"
+    """Not read, or not since it could have changed: nothing follows from it."""
+    ABSENT = "absent"
+    PENDING = "pending"
+    RUNNING = "running"
+    FAILED = "failed"
+    ENDING = "ending"
+
+
+class Ranks(enum.Enum):
+    """How many of the burst's ranks the lead has online."""
+
+    UNREAD = "unread"
+    NONE = "none"
+    SOME = "some"
+    ALL = "all"
+
+
+class Meaning(enum.Enum):
+    """What a row says has happened."""
+
+    WAIT = "nothing that changes the burst"
+    STARTED = "all followers are started"
+    JOINED = "all ranks are online"
+    LOST = "a rank that was online is not"
+    WHOLE = "all ranks are online again"
+    BROKE = "the provider says that it failed"
+    VANISHED = "the provider has nothing of it any more"
+    ENDED = "the provider is deleting it without being asked"
+
+
+_PHASES = {
+    Phase.PENDING: Word.PENDING,
+    Phase.RUNNING: Word.RUNNING,
+    Phase.FAILED: Word.FAILED,
+    Phase.ENDING: Word.ENDING,
+}
+
+
+def provider_word(burst: Burst, world: World) -> Word:
+    """Return the provider's word, UNREAD unless it was given after our last call."""
+    view = world.providers.get(burst.lease.provider)
+    if view is None or view.trouble or not view.read_at:
+        return Word.UNREAD
+    call = world.calls.get(burst.id)
+    if call and not _settled(call, view.read_at):
+        return Word.UNREAD
+    status = view.statuses.get(burst.id)
+    if status:
+        return _PHASES[status.phase]
+    enough = view.absent.get(burst.id, 0) >= ABSENT_READS
+    return Word.ABSENT if enough else Word.UNREAD
+
+
+def rank_count(burst: Burst, world: World) -> Ranks:
+    """Return how many of the ranks that the burst should have are online."""
+    if world.lead is None:
+        return Ranks.UNREAD
+    ranks = burst.expected or frozenset(burst.lease.ranks)
+    online = world.lead.online & ranks
+    if not online:
+        return Ranks.NONE
+    return Ranks.ALL if len(online) == len(ranks) else Ranks.SOME
+
+
+def meaning(state: State, word: Word, ranks: Ranks) -> Meaning | None:
+    """Look the combination up; None if the table has no row for it."""
+    return _TABLE.get((state, word, ranks))
+
+
+def _settled(call: Call, read_at: float) -> bool:
+    """Tell whether the call was answered before the observation began."""
+    done = call.outcome is Outcome.OK and call.done_at <= read_at
+    return done or call.verb is Verb.REAP
+
+
+_Rows = Iterable[tuple[tuple[Word, ...], tuple[Ranks, ...], Meaning]]
+_ANY_WORD = tuple(Word)
+_ANY_RANKS = tuple(Ranks)
+_UP = (Ranks.SOME, Ranks.ALL)
+_NOT_SEEN = (Ranks.UNREAD, Ranks.NONE)
+_NOT_WHOLE = (Ranks.NONE, Ranks.SOME)
+_ALIVE = (Word.UNREAD, Word.PENDING, Word.RUNNING)
+_DEAD = ((Word.FAILED, Meaning.BROKE), (Word.ENDING, Meaning.ENDED))
+
+_ROWS: dict[State, _Rows] = {
+    # Nothing was asked yet. If something shows all the same, it is from a crash
+    # between asking and recording, and `provision` will find it.
+    State.NEW: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    State.PROVISION: [
+        # The lead's eyes are better than the provider's word.
+        (_ANY_WORD, _UP, Meaning.STARTED),
+        ((Word.RUNNING,), _NOT_SEEN, Meaning.STARTED),
+        ((Word.UNREAD, Word.PENDING), _NOT_SEEN, Meaning.WAIT),
+        *(((word,), _NOT_SEEN, what) for word, what in _DEAD),
+        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        # Followers may be up at a lead that cannot be read.
+        ((Word.ABSENT,), (Ranks.UNREAD,), Meaning.WAIT),
+    ],
+    State.JOIN: [
+        (_ANY_WORD, (Ranks.ALL,), Meaning.JOINED),
+        (_ANY_WORD, (Ranks.UNREAD,), Meaning.WAIT),
+        (_ALIVE, _NOT_WHOLE, Meaning.WAIT),
+        *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
+        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        # It has nothing, and yet some are online: late to see, or lying. They join.
+        ((Word.ABSENT,), (Ranks.SOME,), Meaning.WAIT),
+    ],
+    State.ONLINE: [
+        # All are online: whatever the provider says, jobs can run.
+        (_ANY_WORD, (Ranks.ALL,), Meaning.WHOLE),
+        (_ANY_WORD, (Ranks.UNREAD,), Meaning.WAIT),
+        # A restarted pod or a healed network brings it back; the deadline is rejoin.
+        (_ALIVE, _NOT_WHOLE, Meaning.LOST),
+        ((Word.ABSENT,), (Ranks.SOME,), Meaning.LOST),
+        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
+    ],
+    # What is being taken down goes on being taken down; only allocations matter.
+    State.DRAIN: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    State.REAP: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    # If something of it shows again, that is an orphan's business.
+    State.INACTIVE: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+}
+
+_TABLE: dict[tuple[State, Word, Ranks], Meaning] = {
+    (state, word, ranks): what
+    for state, rows in _ROWS.items()
+    for words, counts, what in rows
+    for word in words
+    for ranks in counts
+}

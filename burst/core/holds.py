@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Which jobs are held, and which get their urgency back.
+
+A job that waits for absent ranks blocks the queue behind it under every scheduler that
+Flux ships. So it is held for exactly as long as it would: while its burst is on the
+way, or while nothing that is up could ever run it. Otherwise Flux has it.
+"""
+
+from __future__ import annotations
+
+from burst.config import IntakeSettings
+from burst.core.draft import Draft, FailJob, HoldJobs, ReleaseJobs
+from burst.core.intake import Intake, is_up
+from burst.core.lifecycle import format_job
+from burst.model.burst import Burst
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobView, LeadView
+from burst.model.reason import Reason, Verdict
+
+# A hold or release that shows no effect for this long is asked for again, in seconds.
+ASK_AGAIN = 2.0
+_FOREVER = (Reason.TOO_LARGE, Reason.NEVER_FITS, Reason.EXCLUDED)
+_NOT_OURS = (Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY)
+_PARKED = (HoldState.HOLDING, HoldState.HELD)
+
+
+def settle(
+    draft: Draft,
+    lead: LeadView,
+    intake: Intake,
+    verdicts: dict[JobId, Verdict],
+    settings: IntakeSettings,
+) -> None:
+    """Decide on hold, release or failure of every pending job."""
+    bursts_of = draft.bursts_of()
+    holding: list[JobId] = []
+    releasing: dict[JobId, int] = {}
+    for job_id, verdict in verdicts.items():
+        job = lead.jobs[job_id]
+        if verdict.reason in _NOT_OURS or job.request is None:
+            continue
+        if verdict.reason in _FOREVER and settings.impossible == "fail":
+            draft.actions.append(FailJob(job_id, verdict.text()))
+            continue
+        bursts = bursts_of.get(job_id, [])
+        if _blocks_others(job, bursts, intake):
+            if _hold(draft, job):
+                holding.append(job_id)
+                _tell_bursts(draft, bursts, "job-hold", job_id)
+        elif _release(draft, job):
+            hold = draft.holds[job_id]
+            releasing[job_id] = settings.release_urgency or hold.urgency
+            _tell_bursts(draft, bursts, "job-release", job_id)
+    if holding:
+        draft.actions.append(HoldJobs(tuple(holding)))
+    if releasing:
+        draft.actions.append(ReleaseJobs(releasing))
+
+
+def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
+    """Tell whether the job, if Flux had it now, would wait for absent ranks."""
+    if bursts:
+        return not all(is_up(burst) for burst in bursts)
+    assert job.request is not None
+    return not intake.can_ever_run_here(job.request)
+
+
+def _hold(draft: Draft, job: JobView) -> bool:
+    """Record the intent to hold a job; tell whether to ask for it now."""
+    hold = draft.holds.get(job.id)
+    if hold is None or hold.state in {HoldState.RELEASING, HoldState.RELEASED}:
+        urgency = hold.urgency if hold else job.urgency
+        draft.holds[job.id] = Hold(
+            urgency=urgency, state=HoldState.HOLDING, since=draft.now
+        )
+        return True
+    if hold.state is HoldState.HOLDING and draft.now - hold.since > ASK_AGAIN:
+        draft.move_hold(job.id, HoldState.HOLDING)
+        return True
+    return False
+
+
+def _release(draft: Draft, job: JobView) -> bool:
+    """Record the intent to release a job; tell whether to ask for it now."""
+    hold = draft.holds.get(job.id)
+    if hold is None:
+        return False
+    late = hold.state is HoldState.RELEASING and draft.now - hold.since > ASK_AGAIN
+    if hold.state in _PARKED or late:
+        draft.move_hold(job.id, HoldState.RELEASING)
+        return True
+    return False
+
+
+def _tell_bursts(draft: Draft, bursts: list[Burst], name: str, job: JobId) -> None:
+    for burst in bursts:
+        draft.note(burst.id, name, {"id": format_job(job)})

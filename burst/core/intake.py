@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Which pending jobs want a burst, and which can start on what is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from burst.config import Settings
+from burst.core.demand import Pool, admits, nodes_needed
+from burst.core.place import Demand, Room
+from burst.core.world import Books, World
+from burst.model.burst import Burst, State
+from burst.model.fsd import format_fsd
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+from burst.model.reason import Reason, Verdict
+from burst.model.request import Request
+from burst.model.shape import Shape
+
+_OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+
+
+class Intake:
+    """Sorts the jobs of one tick into verdicts and demands."""
+
+    def __init__(
+        self, books: Books, world: World, settings: Settings, now: float
+    ) -> None:
+        assert world.lead is not None
+        self._lead: LeadView = world.lead
+        self._identity = world.identity
+        self._holds = books.holds
+        self._patience = settings.intake.patience
+        self._release_deadline = settings.deadlines.release
+        self._now = now
+        own = own_ranks(books, world.lead)
+        self._whole = {rank: world.identity.shapes[rank] for rank in own}
+        free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
+        self._local = Pool(free, self._whole)
+        self._blocked: set[Request] = set()
+        self._feasible: dict[Request, bool] = {}
+        self.verdicts: dict[JobId, Verdict] = {}
+        self.demands: list[Demand] = []
+
+    def sort(self, bursts_of: Mapping[JobId, list[Burst]]) -> None:
+        """Sort all jobs, highest urgency first, then oldest first, as Flux does."""
+        for job in sorted(self._lead.jobs.values(), key=self._rank):
+            if job.state in {JobState.RUN, JobState.CLEANUP, JobState.INACTIVE}:
+                continue
+            found = self._triage(job, bursts_of.get(job.id, []))
+            if isinstance(found, Verdict):
+                self.verdicts[job.id] = found
+            else:
+                self.demands.append(found)
+
+    def can_ever_run_here(self, request: Request) -> bool:
+        """Tell whether the nodes that are up would do once they are idle."""
+        feasible = self._feasible.get(request)
+        if feasible is None:
+            pool = Pool(self._whole, self._whole)
+            feasible = pool.take(request, self._allowed(request))
+            self._feasible[request] = feasible
+        return feasible
+
+    def urgency(self, job: JobView) -> int:
+        """Return the urgency the job has or, where we hold it, had before."""
+        hold = self._holds.get(job.id)
+        return hold.urgency if hold and hold.state in _OURS else job.urgency
+
+    def _rank(self, job: JobView) -> tuple[int, int]:
+        return -self.urgency(job), job.id
+
+    def _triage(self, job: JobView, bursts: list[Burst]) -> Verdict | Demand:
+        hold = self._holds.get(job.id)
+        if job.request is None:
+            return Verdict(Reason.UNREADABLE, {"why": job.unreadable})
+        if job.state is not JobState.SCHED:
+            what = "dependencies" if job.state is JobState.DEPEND else "priority"
+            return Verdict(Reason.NOT_READY, {"what": what})
+        if job.urgency == 0 and not (hold and hold.state in _OURS):
+            return Verdict(Reason.USER_HOLD)
+        if bursts:
+            return self._helped(job, job.request, bursts)
+        if self._starts_here(job, job.request, hold):
+            facts = {"patience": format_fsd(self._patience)}
+            return Verdict(Reason.LOCAL, facts)
+        return self._demand(job, job.request, 0)
+
+    def _helped(
+        self, job: JobView, request: Request, bursts: list[Burst]
+    ) -> Verdict | Demand:
+        """Judge a job that bursts are made for: is it enough, and how far is it."""
+        coming = sum(capacity(burst, self._lead) for burst in bursts)
+        need = nodes_needed(request, bursts[0].lease.shape)
+        if coming < need:
+            return self._demand(job, request, coming)
+        late = next((burst for burst in bursts if not is_up(burst)), None)
+        if late is None:
+            return self._released(job)
+        online = self._lead.online.intersection(late.lease.ranks)
+        facts = {
+            "burst": late.id,
+            "state": late.state.value,
+            "online": len(online),
+            "nodes": len(late.lease.ranks),
+        }
+        return Verdict(Reason.COMING, facts)
+
+    def _released(self, job: JobView) -> Verdict:
+        hold = self._holds.get(job.id)
+        released = hold is not None and hold.state is HoldState.RELEASED
+        if hold and released and self._now - hold.since > self._release_deadline:
+            return Verdict(Reason.STUCK, {"at": hold.since})
+        return Verdict(Reason.RELEASED)
+
+    def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
+        """Tell whether the job fits on what is free now and should wait for that."""
+        released = hold is not None and hold.state is HoldState.RELEASED
+        since = hold.since if hold and released else job.t_submit
+        held = hold is not None and hold.state in _OURS
+        if request in self._blocked:
+            return False
+        if not self._local.take(request, self._allowed(request)):
+            self._blocked.add(request)
+            return False
+        return held or self._now - since < self._patience
+
+    def _demand(self, job: JobView, request: Request, coming: int) -> Demand:
+        return Demand(
+            job=job.id,
+            userid=job.userid,
+            request=request,
+            wish=job.wish,
+            coming=coming,
+        )
+
+    def _allowed(self, request: Request) -> Callable[[int], bool] | None:
+        if not request.constraint:
+            return None
+        return lambda rank: admits(request.constraint, rank, self._identity)
+
+
+def own_ranks(books: Books, lead: LeadView) -> list[int]:
+    """Return the ranks that can run jobs and that no live burst leases."""
+    leased = {rank for burst in books.live for rank in burst.lease.ranks}
+    unfit = leased | lead.torpid | lead.excluded | set(lead.drained)
+    return sorted(lead.online - unfit)
+
+
+def capacity(burst: Burst, lead: LeadView) -> int:
+    """Return with how many nodes a job may count on the burst."""
+    if burst.state is not State.ONLINE:
+        return len(burst.lease.ranks)
+    # What was lost counts until its deadline: buying more for a glitch is dear.
+    there = burst.expected | lead.online.intersection(burst.lease.ranks)
+    return len(there - lead.drained.keys() - lead.excluded)
+
+
+def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
+    """Return the live bursts that may take further jobs, and what is free in them.
+
+    Of a burst that is not up yet that is all of it but what its jobs will take.
+    """
+    rooms: list[Room] = []
+    for burst in books.live:
+        if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
+            continue
+        whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
+        free = whole
+        if burst.state is State.ONLINE:
+            free = {
+                rank: lead.free.get(rank, Shape(0)) for rank in _usable(burst, lead)
+            }
+        pool = Pool(free, whole)
+        for job in sorted(burst.jobs - burst.started):
+            view = lead.jobs.get(job)
+            if view and view.request and not pool.take(view.request):
+                # A job with several bursts has all of each.
+                pool = Pool({}, {})
+        rooms.append(
+            Room(
+                burst=burst.id,
+                userids=frozenset(burst.lease.userids),
+                provider=burst.lease.provider,
+                pool=pool,
+            )
+        )
+    return rooms
+
+
+def is_up(burst: Burst) -> bool:
+    """Tell whether a job that is released now finds the burst's nodes."""
+    return burst.state is State.ONLINE and burst.lost_since is None
+
+
+_OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
+
+
+def _usable(burst: Burst, lead: LeadView) -> list[int]:
+    unfit = lead.torpid | lead.excluded | set(lead.drained)
+    return [r for r in burst.lease.ranks if r in lead.online and r not in unfit]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""What bears our tag and no record explains."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core.world import Books, World
+from burst.model.burst import BurstId, State
+from burst.provider import BurstStatus
+
+# A thing must be seen unexplained for this long before it is believed, in seconds:
+# what was just deleted lingers in listings, and lists are late.
+SURE_AFTER = 60.0
+
+
+class Orphan(msgspec.Struct, frozen=True):
+    """Something of ours that nobody waits for."""
+
+    provider: str
+    burst: BurstId
+    why: str
+    hosts: tuple[str, ...]
+    """Its followers, as far as the provider knows them."""
+
+
+def find_orphans(books: Books, world: World) -> tuple[Orphan, ...]:
+    """Return what the providers show and no record of a live burst explains.
+
+    A record that cannot be read explains what bears its id.
+    """
+    return tuple(
+        Orphan(name, status.burst_id, why, _hosts(status))
+        for name, view in world.providers.items()
+        for status in view.statuses.values()
+        if (why := _unexplained(books, name, status.burst_id))
+    )
+
+
+def is_harmless(orphan: Orphan, world: World) -> bool:
+    """Tell whether nothing is known to run on it: it may be deleted.
+
+    False where the lead cannot be read or its followers are not known.
+    """
+    if world.lead is None or not orphan.hosts:
+        return False
+    ranks = {host: rank for rank, host in enumerate(world.identity.hosts)}
+    theirs = {ranks[host] for host in orphan.hosts if host in ranks}
+    return not theirs & world.lead.allocated
+
+
+def _hosts(status: BurstStatus) -> tuple[str, ...]:
+    return tuple(follower.host for follower in status.followers)
+
+
+def _unexplained(books: Books, provider: str, burst_id: BurstId) -> str:
+    burst = books.bursts.get(burst_id)
+    if f"burst/{burst_id}" in books.unreadable:
+        return ""
+    if burst is None:
+        return "no record of it"
+    if burst.lease.provider != provider:
+        return f"its record names provider {burst.lease.provider}"
+    if burst.state is State.INACTIVE:
+        return "its record says that nothing of it was left"
+    return ""

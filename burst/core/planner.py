@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""The planner: which provider, which rank slot, how many bursts, for which jobs.
+
+Jobs that ask for the same are tried once: what failed for one fails for the next, as
+nothing becomes free while a plan is made. So the time grows with the jobs, not with
+jobs times offers times slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from burst.config import PlanSettings
+from burst.core.demand import describe_need, nodes_needed
+from burst.core.ground import Ground, Kind, Piece
+from burst.core.limits import Usage
+from burst.core.market import Market, Priced
+from burst.core.place import Demand, Opened, Plan, Room
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId
+from burst.model.reason import Reason, Refusal, Verdict
+
+# How many bursts with room are looked at before a job gets one of its own.
+_LOOK_BACK = 64
+_Key = tuple[object, ...]
+
+
+class Planner:
+    """Makes one plan. Place demands in the order in which they are to be served."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        market: Market,
+        usage: Usage,
+        rooms: Sequence[Room],
+        settings: PlanSettings,
+    ) -> None:
+        self._ground = ground
+        self._market = market
+        self._usage = usage
+        self._rooms = rooms
+        self._settings = settings
+        self._opened: list[Opened] = []
+        self._last: dict[_Key, Opened] = {}
+        self._dead: dict[_Key, Verdict] = {}
+        self._verdicts: dict[JobId | None, Verdict] = {}
+        self._assignments: dict[JobId, BurstId] = {}
+        self._caps: dict[str, int] = {}
+        for priced in market.known:
+            cap = max(self._caps.get(priced.provider, 0), priced.offer.max_nodes)
+            self._caps[priced.provider] = cap
+
+    def make(self, demands: Iterable[Demand], owner: str, now: float) -> Plan:
+        """Place all demands and return the plan. Deterministic."""
+        for demand in demands:
+            self._place(demand)
+        proposals = tuple(opened.propose(owner, now) for opened in self._opened)
+        for opened, proposal in zip(self._opened, proposals, strict=True):
+            facts = {
+                "nodes": opened.nodes,
+                "offer": opened.priced.key,
+                "burst": proposal.lease.id,
+            }
+            verdict = Verdict(Reason.PROPOSED, facts)
+            jobs: list[JobId | None] = [*opened.jobs] or [None]
+            for job in jobs:
+                self._verdicts.setdefault(job, verdict)
+        return Plan(
+            proposals=proposals,
+            assignments=self._assignments,
+            verdicts=self._verdicts,
+        )
+
+    def _place(self, demand: Demand) -> None:
+        key = (demand.request, demand.wish, demand.userid, demand.coming)
+        dead = self._dead.get(key)
+        if dead is None:
+            alone = demand.job is None or demand.coming
+            if not alone and (self._reuse(demand) or self._join(demand, key)):
+                return
+            dead = self._open(demand, key)
+            if dead is None:
+                return
+            self._dead[key] = dead
+        self._verdicts[demand.job] = dead
+
+    def _reuse(self, demand: Demand) -> bool:
+        """Give the job to a live burst that has room for it now."""
+        for room in self._rooms:
+            if not room.pool or not self._may_share(demand, room.userids):
+                continue
+            if demand.wish.provider not in {"", room.provider}:
+                continue
+            if room.pool.take(demand.request, self._admitted(demand)):
+                assert demand.job is not None
+                self._assignments[demand.job] = room.burst
+                verdict = Verdict(Reason.ASSIGNED, {"burst": room.burst})
+                self._verdicts[demand.job] = verdict
+                return True
+        return False
+
+    def _join(self, demand: Demand, key: _Key) -> bool:
+        """Give the job to a burst of this plan, which may grow for it."""
+        if not self._settings.share:
+            return False
+        last = self._last.get(key)
+        if last and self._add(last, demand):
+            return True
+        for opened in self._opened[: -_LOOK_BACK - 1 : -1]:
+            if opened is not last and self._add(opened, demand):
+                self._last[key] = opened
+                return True
+        return False
+
+    def _add(self, opened: Opened, demand: Demand) -> bool:
+        if demand.wish.provider not in {"", opened.priced.provider}:
+            return False
+        if not self._may_share(demand, frozenset(opened.userids)):
+            return False
+        new = demand.userid not in opened.userids
+        bears = opened.nodes if new else 0
+        key = opened.priced.key
+        if self._usage.refuse_user(key, bears, demand.userid):
+            return False
+        allowed = self._admitted(demand)
+        if not opened.pool.take(demand.request, allowed):
+            nodes = nodes_needed(demand.request, opened.slot.shape)
+            size = opened.nodes + nodes
+            room = self._ground.usable(opened.slot, demand.request.constraint)
+            if not nodes or size > min(opened.most, room):
+                return False
+            if self._usage.refuse(key, (size,), nodes) or self._usage.refuse_user(
+                key, bears + nodes, demand.userid
+            ):
+                return False
+            opened.grow(nodes)
+            self._usage.add(nodes, 0, opened.userids)
+            opened.pool.take(demand.request, allowed)
+            bears = opened.nodes if new else 0
+        self._usage.add_user(bears, demand.userid)
+        opened.add(demand)
+        return True
+
+    def _open(self, demand: Demand, key: _Key) -> Verdict | None:
+        """Make one burst or several for the job; return why not, None if it did."""
+        refusals: list[Refusal] = []
+        for priced in self._market.offers:
+            refusal = self._try(priced, demand, key)
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+        if not self._ground:
+            return Verdict(Reason.NO_SLOTS)
+        refusals.extend(self._market.refusals)
+        if not refusals:
+            return Verdict(Reason.NO_OFFERS)
+        wish = demand.wish.provider
+        caps = {n: cap for n, cap in self._caps.items() if wish in {"", n}}
+        never = self._ground.never(demand.request, caps, self._settings.spread)
+        if caps and never:
+            reason, facts = never
+            facts["want"] = describe_need(demand.request)
+            return Verdict(reason, facts, tuple(refusals))
+        return Verdict(Reason.TURNED_DOWN, {}, tuple(refusals))
+
+    def _try(self, priced: Priced, demand: Demand, key: _Key) -> Refusal | None:
+        if demand.wish.provider not in {"", priced.provider}:
+            facts: dict[str, object] = {"wish": demand.wish.provider}
+            return Refusal(priced.key, Reason.WISHED_OTHER, facts)
+        refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
+        for kind in self._ground.kinds(priced.provider):
+            pieces = self._pieces(priced, demand, kind)
+            if isinstance(pieces, Refusal):
+                refusal = pieces
+                continue
+            sizes = tuple(nodes for _, nodes in pieces)
+            too_much = self._usage.refuse(
+                priced.key, sizes, 0
+            ) or self._usage.refuse_user(priced.key, sum(sizes), demand.userid)
+            if too_much is None:
+                self._take(priced, demand, kind, pieces)
+                self._last[key] = self._opened[-1]
+                return None
+            refusal = too_much
+        return refusal
+
+    def _pieces(
+        self, priced: Priced, demand: Demand, kind: Kind
+    ) -> list[Piece] | Refusal:
+        shape, request, offer = kind[0], demand.request, priced.offer
+        if not offer.shape.holds(shape):
+            facts: dict[str, object] = {"has": str(offer.shape), "want": str(shape)}
+            return Refusal(priced.key, Reason.SHAPE, facts)
+        need = nodes_needed(request, shape)
+        if not need:
+            facts = {"has": str(shape), "want": describe_need(request)}
+            return Refusal(priced.key, Reason.NODE_SMALL, facts)
+        need -= demand.coming
+        if need <= offer.max_nodes:
+            slot = self._ground.one(kind, need, request.constraint)
+            if slot:
+                return [(slot, need)]
+        if self._settings.spread:
+            most = offer.max_nodes
+            pieces = self._ground.several(kind, need, request.constraint, most)
+            if pieces:
+                return pieces
+        elif need > offer.max_nodes:
+            facts = {"most": offer.max_nodes, "need": need}
+            return Refusal(priced.key, Reason.FEW_NODES, facts)
+        facts = {"most": self._ground.most(kind, request.constraint), "need": need}
+        return Refusal(priced.key, Reason.SLOTS_SMALL, facts)
+
+    def _take(
+        self, priced: Priced, demand: Demand, kind: Kind, pieces: list[Piece]
+    ) -> None:
+        for slot, nodes in pieces:
+            usable = self._ground.usable(slot, demand.request.constraint)
+            opened = Opened(priced, slot, usable)
+            opened.grow(nodes)
+            opened.add(demand)
+            # Whether the job's share fits is known; of several pieces it takes all.
+            if not opened.pool.take(demand.request):
+                opened.most = 0
+            self._opened.append(opened)
+            self._ground.take(kind, slot)
+            self._usage.add(nodes, 1, opened.userids)
+
+    def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:
+        return self._settings.share_users or not userids or userids == {demand.userid}
+
+    def _admitted(self, demand: Demand) -> Callable[[int], bool] | None:
+        constraint = demand.request.constraint
+        if not constraint:
+            return None
+        return lambda rank: self._ground.admits(constraint, rank)

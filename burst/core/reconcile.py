@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""One turn of the engine as a function: record what happened, decide what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.course import advance
+from burst.core.draft import Action, Draft
+from burst.core.ground import Ground
+from burst.core.holds import settle
+from burst.core.intake import Intake, find_room
+from burst.core.limits import Usage
+from burst.core.market import open_market
+from burst.core.place import Demand, Plan
+from burst.core.planner import Planner
+from burst.core.slots import free_slots
+from burst.core.sync import sync
+from burst.core.world import Books, World
+from burst.model.burst import Burst, BurstId, State
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.reason import Reason, Verdict
+
+# So many ended bursts stay on the books, for `burst status --all` and `explain`.
+KEPT_ENDED = 100
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tick came to. The books are to be stored before any action is taken."""
+
+    books: Books
+    events: tuple[tuple[BurstId, Event], ...]
+    actions: tuple[Action, ...]
+    verdicts: Mapping[JobId, Verdict]
+    """On every pending burstable job; empty where the lead could not be read."""
+
+
+def reconcile(books: Books, world: World, settings: Settings, now: float) -> Decisions:
+    """Sync, then step. Pure: equal arguments give equal decisions."""
+    draft = Draft(books, now)
+    sync(draft, world, settings.limits)
+    verdicts: dict[JobId, Verdict] = {}
+    if world.lead is not None:
+        intake = Intake(draft.books(), world, settings, now)
+        intake.sort(draft.bursts_of())
+        plan = make_plan(draft, world, settings, intake.demands)
+        _adopt(draft, plan, world)
+        placed = {job: v for job, v in plan.verdicts.items() if job is not None}
+        verdicts = {**intake.verdicts, **placed}
+        settle(draft, world.lead, intake, verdicts, settings.intake)
+    for burst in list(draft.bursts.values()):
+        if not burst.quarantined:
+            advance(draft, burst, world, settings)
+    _forget(draft)
+    return Decisions(
+        books=draft.books(),
+        events=tuple(draft.events),
+        actions=tuple(draft.actions),
+        verdicts=verdicts,
+    )
+
+
+def make_plan(
+    draft: Draft, world: World, settings: Settings, demands: list[Demand]
+) -> Plan:
+    """Place the demands on what is free and offered now. Changes nothing."""
+    assert world.lead is not None
+    if not world.identity.endpoint:
+        nowhere = Verdict(Reason.NO_ADDRESS)
+        return Plan(verdicts={demand.job: nowhere for demand in demands})
+    books = draft.books()
+    offers = {name: view.offers for name, view in world.providers.items()}
+    market = open_market(offers, books.health, draft.now)
+    free = free_slots(world.slots, books.live, world.lead, books.kept_slots)
+    planner = Planner(
+        Ground(world.slots, free, world.identity, market.providers),
+        market,
+        Usage(settings.limits, books.live),
+        find_room(books, world.lead, settings.plan.share),
+        settings.plan,
+    )
+    return planner.make(demands, world.identity.owner, draft.now)
+
+
+def _adopt(draft: Draft, plan: Plan, world: World) -> None:
+    """Put the plan on the books: intents first, then what carries them out."""
+    assert world.lead is not None
+    jobs = world.lead.jobs
+    for proposal in plan.proposals:
+        submitted = {job: jobs[job].t_submit for job in proposal.jobs}
+        draft.begin(proposal.lease, submitted)
+    assigned: dict[BurstId, dict[str, float]] = {}
+    for job, burst in plan.assignments.items():
+        assigned.setdefault(burst, {})[str(job)] = jobs[job].t_submit
+    for burst, its_jobs in assigned.items():
+        draft.note(burst, "assign", {"jobs": its_jobs})
+
+
+def _forget(draft: Draft) -> None:
+    """Drop the oldest of the bursts that ended and left nothing to undo."""
+
+    def ended(burst: Burst) -> bool:
+        return burst.state is State.INACTIVE and not burst.drained
+
+    done = [burst for burst in draft.bursts.values() if ended(burst)]
+    for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:
+        del draft.bursts[burst.id]

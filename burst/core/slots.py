@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Rank slots: runs of the lead's ranks whose brokers may be absent, leased to bursts.
+
+Ranks are fixed when the lead starts (flux-config-bootstrap(5)), so these are all the
+places there are; a slot is leased whole, to one burst at a time, from its first rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.model.burst import Burst
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.model.shape import Shape
+
+# The reason we give when we drain a rank begins with this; only such drains are ours.
+DRAIN_TAG = "burst: "
+_STEM = re.compile(r"(burst-\d+)-\d+\Z")
+
+
+class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of ranks; `hosts[i]` has rank `ranks[i]`."""
+
+    name: str
+    hosts: tuple[str, ...]
+    ranks: tuple[int, ...]
+    shape: Shape
+    """What every node of it has at least, by R."""
+    properties: frozenset[str] = frozenset()
+    """Of all its ranks."""
+
+    @property
+    def size(self) -> int:
+        """How many followers it can take."""
+        return len(self.ranks)
+
+
+def find_slots(
+    identity: LeadIdentity, declared: Sequence[str] = ()
+) -> tuple[RankSlot, ...]:
+    """Return the lead's rank slots, in the order of their ranks.
+
+    `declared` are hostlists from `[lead] slots`; without any, each run of hosts named
+    `burst-N-M` with one N is a slot. Raises ConfigError for hosts that the lead does
+    not have, that are no run of ranks, or that stand in two slots.
+    """
+    ranks = {host: rank for rank, host in enumerate(identity.hosts)}
+    groups = [_declared(text, ranks) for text in declared] or _by_stem(identity.hosts)
+    taken: set[str] = set()
+    for group in groups:
+        twice = taken.intersection(group)
+        if twice:
+            raise ConfigError(
+                f"lead.slots: {format_hostlist(sorted(twice))} stands in two slots"
+            )
+        taken.update(group)
+    slots = [_slot(group, ranks, identity) for group in groups]
+    return tuple(sorted(slots, key=lambda slot: slot.ranks))
+
+
+def free_slots(
+    slots: Iterable[RankSlot], bursts: Iterable[Burst], view: LeadView, kept: set[str]
+) -> list[RankSlot]:
+    """Return the slots that a new burst may lease.
+
+    Not those of a live burst, nor those in `kept` (leased by a record that cannot be
+    read), nor those of which a rank is up, drained or excluded: a broker that is
+    still there, or a person's decision.
+    """
+    leased = {burst.lease.slot for burst in bursts if burst.live} | kept
+    unfit = view.online | view.torpid | view.excluded | set(view.drained)
+    return [
+        slot
+        for slot in slots
+        if slot.name not in leased and unfit.isdisjoint(slot.ranks)
+    ]
+
+
+def _declared(text: str, ranks: dict[str, int]) -> tuple[str, ...]:
+    try:
+        hosts = parse_hostlist(text)
+    except ValueError as error:
+        raise ConfigError(f"lead.slots: {error}") from error
+    unknown = [host for host in hosts if host not in ranks]
+    if unknown or not hosts:
+        raise ConfigError(
+            f"lead.slots: {format_hostlist(unknown) or repr(text)} is not in the"
+            " lead's hosts",
+            "ranks are fixed when the lead starts: add the hosts to its broker.toml"
+            " (burst lead init shows how) and restart it",
+        )
+    numbers = [ranks[host] for host in hosts]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise ConfigError(
+            f"lead.slots: {text} is no run of ranks in the lead's own order",
+            "declare one slot for each run",
+        )
+    return hosts
+
+
+def _by_stem(hosts: Sequence[str]) -> list[tuple[str, ...]]:
+    groups: list[list[str]] = []
+    last = ""
+    for host in hosts:
+        match = _STEM.match(host)
+        stem = match[1] if match else ""
+        if stem and stem == last:
+            groups[-1].append(host)
+        elif stem:
+            groups.append([host])
+        last = stem
+    return [tuple(group) for group in groups]
+
+
+def _slot(
+    hosts: tuple[str, ...], ranks: dict[str, int], identity: LeadIdentity
+) -> RankSlot:
+    numbers = tuple(ranks[host] for host in hosts)
+    shapes = [identity.shapes[rank] for rank in numbers]
+    return RankSlot(
+        name=_name(hosts),
+        hosts=hosts,
+        ranks=numbers,
+        shape=Shape(min(s.cores for s in shapes), min(s.gpus for s in shapes)),
+        properties=frozenset(
+            name
+            for name, having in identity.properties.items()
+            if having.issuperset(numbers)
+        ),
+    )
+
+
+def _name(hosts: tuple[str, ...]) -> str:
+    """Return a DNS label: the part that all names share, else the first host."""
+    stems = {host.rstrip("0123456789").rstrip("-") for host in hosts}
+    stem = stems.pop() if len(stems) == 1 else hosts[0]
+    return re.sub(r"[^a-z0-9-]+", "-", stem.lower()).strip("-") or "slot"

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""The passive half of a tick: record what happened. Nothing is decided here."""
+
+from __future__ import annotations
+
+from burst.config import LimitSettings
+from burst.core import limits
+from burst.core.draft import Draft
+from burst.core.facts import Meaning, meaning, provider_word, rank_count
+from burst.core.lifecycle import LIVE, format_job
+from burst.core.world import Call, Outcome, Verb, World
+from burst.model.burst import Burst, State
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+from burst.model.ranks import format_idset
+from burst.provider import Failure
+
+_UNREPEATED = (Outcome.OK, Outcome.NOT_FOUND)
+_STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
+_WENT_WRONG = {
+    Meaning.BROKE: "the provider reports a failure",
+    Meaning.VANISHED: "the provider has nothing of it any more",
+    Meaning.ENDED: "the provider is deleting it, and not on our word",
+}
+
+
+def sync(draft: Draft, world: World, settings: LimitSettings) -> None:
+    """Write what the answers, the ranks and the jobs say into the draft."""
+    for name in world.answered:
+        if name in draft.bursts:
+            _conclude(draft, draft.bursts[name], world.calls[name], settings)
+    for burst in list(draft.bursts.values()):
+        if burst.live and not burst.quarantined:
+            _follow(draft, burst, world, settings)
+    if world.lead is None:
+        return
+    for burst in list(draft.bursts.values()):
+        if burst.live and not burst.quarantined:
+            _follow_jobs(draft, burst, world.lead)
+            _follow_use(draft, draft.bursts[burst.id], world.lead)
+    for job, hold in list(draft.holds.items()):
+        _follow_hold(draft, job, hold, world.lead.jobs.get(job))
+
+
+def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -> None:
+    """Draw the conclusion from a provider's answer; its class is the decision."""
+    provider, offer = burst.lease.provider, burst.lease.offer
+    health = draft.health_of(provider)
+    if call.outcome in _UNREPEATED:
+        health = limits.after_success(health)
+    elif call.outcome is Outcome.UNEXPECTED:
+        health = limits.after_failure(health, settings, draft.now)
+    elif call.outcome is Outcome.REFUSED:
+        health = limits.after_refusal(health, call.note)
+    elif call.outcome is Outcome.CAPACITY:
+        health = limits.set_aside(health, offer, settings, draft.now)
+    draft.health[provider] = health
+    if call.outcome in _UNREPEATED or burst.quarantined:
+        return
+    ends = call.outcome in {Outcome.CAPACITY, Outcome.REFUSED}
+    if call.verb is Verb.PROVISION and ends and burst.state in LIVE:
+        draft.fail(burst.id, call.outcome.value, call.note)
+    elif burst.state is _STATE_OF[call.verb]:
+        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
+        draft.note(burst.id, "retry", context)
+
+
+def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -> None:
+    """Take the burst through the states that the facts say it has reached."""
+    if world.lead is not None and burst.state is not State.NEW:
+        new = world.lead.online.intersection(burst.lease.ranks) - burst.came
+        if new:
+            draft.note(burst.id, "joined", {"ranks": format_idset(new)})
+    for _ in range(len(State)):
+        burst = draft.bursts[burst.id]
+        what = meaning(
+            burst.state, provider_word(burst, world), rank_count(burst, world)
+        )
+        if what is None:
+            draft.quarantine(burst.id, "no rule for what is seen of it")
+            return
+        if not _happened(draft, burst, world, what):
+            break
+    after = draft.bursts[burst.id]
+    if what in _WENT_WRONG and burst.state in {State.PROVISION, State.JOIN}:
+        _hold_against(draft, after, settings)
+
+
+def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
+    """Write the event of a meaning; tell whether the state may have changed by it."""
+    ranks = format_idset(burst.lease.ranks)
+    if what is Meaning.STARTED:
+        draft.note(burst.id, "provision-finish", {})
+        return True
+    if what is Meaning.JOINED:
+        draft.note(burst.id, "online", {"ranks": ranks})
+        health = limits.restore(
+            draft.health_of(burst.lease.provider), burst.lease.offer
+        )
+        draft.health[burst.lease.provider] = health
+        return True
+    if what is Meaning.LOST and burst.lost_since is None:
+        assert world.lead is not None
+        gone = burst.expected - world.lead.online
+        draft.note(burst.id, "lost", {"ranks": format_idset(gone)})
+    if what is Meaning.WHOLE and burst.lost_since is not None:
+        draft.note(burst.id, "back", {"ranks": ranks})
+    if what in _WENT_WRONG:
+        view = world.providers[burst.lease.provider]
+        status = view.statuses.get(burst.id)
+        lacking = status is not None and status.failure is Failure.CAPACITY
+        why = (status.why if status else "") or _WENT_WRONG[what]
+        draft.fail(burst.id, "capacity" if lacking else "failed", why)
+    return False
+
+
+def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
+    """A burst that failed before it was online counts against its offer."""
+    provider = burst.lease.provider
+    draft.health[provider] = limits.set_aside(
+        draft.health_of(provider), burst.lease.offer, settings, draft.now
+    )
+
+
+def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:
+    for job in sorted(burst.jobs):
+        view = lead.jobs.get(job)
+        context = {"id": format_job(job)}
+        ended = view is None or view.state is JobState.INACTIVE
+        if view and view.t_start and job not in burst.started:
+            draft.note(burst.id, "job-start", context, view.t_start)
+        if ended:
+            result = view.result if view else "unknown"
+            at = view.t_finish if view else 0.0
+            draft.note(burst.id, "job-finish", {**context, "result": result}, at)
+
+
+def _follow_use(draft: Draft, burst: Burst, lead: LeadView) -> None:
+    """Note since when nothing runs on an online burst and no job counts on it."""
+    if burst.state is not State.ONLINE:
+        return
+    used = bool(burst.jobs) or bool(lead.allocated.intersection(burst.lease.ranks))
+    if used and burst.idle_since is not None:
+        draft.note(burst.id, "busy", {})
+    if not used and burst.idle_since is None:
+        draft.note(burst.id, "idle", {})
+
+
+def _follow_hold(draft: Draft, job: JobId, hold: Hold, view: JobView | None) -> None:
+    """Learn from the urgency whether what we did took, or the user had his say."""
+    if view is None or view.state is JobState.INACTIVE:
+        del draft.holds[job]
+        return
+    if view.state not in {JobState.SCHED, JobState.PRIORITY, JobState.DEPEND}:
+        if hold.state is not HoldState.RELEASED:
+            draft.move_hold(job, HoldState.RELEASED)
+        return
+    held = view.urgency == 0
+    if hold.state is HoldState.HOLDING and held:
+        draft.move_hold(job, HoldState.HELD)
+    elif hold.state is HoldState.RELEASING and not held:
+        draft.move_hold(job, HoldState.RELEASED)
+    elif _users_doing(hold, view.urgency):
+        draft.move_hold(job, HoldState.OBEYED)
+
+
+def _users_doing(hold: Hold, urgency: int) -> bool:
+    """Tell whether the urgency is neither what we found nor what we set."""
+    if hold.state is HoldState.HOLDING:
+        return urgency != hold.urgency
+    if hold.state is HoldState.HELD:
+        return urgency != 0
+    return hold.state is HoldState.RELEASED and urgency == 0

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The world as arguments: what was read, what was asked, and what is on our books."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from burst.core.limits import Health
+from burst.core.slots import RankSlot
+from burst.model.burst import Burst, BurstId
+from burst.model.hold import Hold
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity, LeadView
+from burst.provider import BurstStatus, Offer
+
+# In so many observations in a row a burst must be missing before it counts as gone.
+# Clouds are eventually consistent, and one early answer has cost others whole fleets.
+ABSENT_READS = 3
+
+
+class Outcome(enum.Enum):
+    """What a provider's answer means, by the class it raised."""
+
+    PENDING = "pending"
+    OK = "ok"
+    CAPACITY = "capacity"
+    TRANSIENT = "transient"
+    REFUSED = "refused"
+    NOT_FOUND = "not-found"
+    UNEXPECTED = "unexpected"
+
+
+class Verb(enum.Enum):
+    """What a provider was asked to do with a burst."""
+
+    PROVISION = "provision"
+    REAP = "reap"
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """The last thing asked of a provider for one burst, since this daemon started."""
+
+    verb: Verb
+    asked_at: float
+    done_at: float = 0.0
+    outcome: Outcome = Outcome.PENDING
+    note: str = ""
+    attempts: int = 1
+    """In a row, with this verb."""
+    retry_at: float = 0.0
+    """Not to be repeated before."""
+
+
+class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider said last, and when."""
+
+    offers: Sequence[Offer] | None = None
+    """None as long as it has not answered."""
+    statuses: Mapping[BurstId, BurstStatus] = {}
+    absent: Mapping[BurstId, int] = {}
+    """How many observations in a row have missed a burst that was asked for."""
+    read_at: float = 0.0
+    """When the last good observation began; 0 as long as there was none."""
+    trouble: str = ""
+    """Why the last observation failed; empty if it did not."""
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was read. What could not be read is None, and nothing is done on it."""
+
+    identity: LeadIdentity
+    slots: Sequence[RankSlot]
+    lead: LeadView | None
+    trouble: str = ""
+    """Why the lead could not be read."""
+    providers: Mapping[str, ProviderView] = {}
+    """In the order of the settings; only those that are enabled."""
+    calls: Mapping[BurstId, Call] = {}
+    answered: Sequence[BurstId] = ()
+    """Bursts whose call was answered since the last tick."""
+
+
+class Books(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is kept in the store, as values."""
+
+    bursts: Mapping[BurstId, Burst] = {}
+    holds: Mapping[JobId, Hold] = {}
+    health: Mapping[str, Health] = {}
+    """By provider; only those that have something against them."""
+    unreadable: Mapping[str, str] = {}
+    """Keys of records that cannot be read, and why. Never deleted, never acted on."""
+
+    @property
+    def live(self) -> list[Burst]:
+        """Bursts of which something may exist."""
+        return [burst for burst in self.bursts.values() if burst.live]
+
+    @property
+    def kept_slots(self) -> set[str]:
+        """Slots that an unreadable record may lease: its id begins with the name."""
+        keys = (key.removeprefix("burst/") for key in self.unreadable)
+        return {key.rpartition("-")[0] for key in keys}
+
+
+def observe(
+    view: ProviderView,
+    statuses: Sequence[BurstStatus],
+    asked: Sequence[BurstId],
+    began_at: float,
+) -> ProviderView:
+    """Return the view after a good observation that began then.
+
+    `asked` are the bursts that were provisioned before it began: those it must show.
+    """
+    found = {status.burst_id: status for status in statuses}
+    absent = {
+        burst: view.absent.get(burst, 0) + 1 for burst in asked if burst not in found
+    }
+    return ProviderView(
+        offers=view.offers, statuses=found, absent=absent, read_at=began_at
+    )

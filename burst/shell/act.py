@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Carries out what a tick decided. The store has the intent of all of it by now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from burst import log
+from burst.core import draft
+from burst.core.world import Books, Verb
+from burst.errors import LeadError, Unreadable
+from burst.lead import Failures, Lead
+from burst.model.burst import Burst
+from burst.model.jobid import format_f58
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec
+from burst.shell.watch import Watch
+
+
+class Actor:
+    """Does it, once; what fails is seen by a later tick, which decides anew."""
+
+    def __init__(self, lead: Lead, identity: LeadIdentity, watch: Watch) -> None:
+        self._lead = lead
+        self._identity = identity
+        self._watch = watch
+
+    def perform(
+        self, actions: Sequence[draft.Action], books: Books, now: float
+    ) -> None:
+        """Carry the actions out, in order. Raises Unreadable where the lead is gone."""
+        for action in actions:
+            if isinstance(action, draft.Provision | draft.Reap):
+                self._ask_provider(action, books.bursts[action.burst], now)
+                continue
+            try:
+                self._ask_lead(action)
+            except Unreadable:
+                raise
+            except LeadError as error:
+                log.say("%s", error, level=logging.WARNING)
+
+    def _ask_provider(
+        self, action: draft.Provision | draft.Reap, burst: Burst, now: float
+    ) -> None:
+        if isinstance(action, draft.Reap):
+            self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id), now)
+        else:
+            spec = make_spec(burst, self._identity)
+            self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec), now)
+
+    def _ask_lead(self, action: draft.Action) -> None:
+        match action:
+            case draft.HoldJobs(jobs):
+                self._report("hold", self._lead.hold(jobs))
+            case draft.ReleaseJobs(urgencies):
+                self._report("release", self._lead.release(urgencies))
+            case draft.FailJob(job, reason):
+                self._lead.fail(job, reason)
+            case draft.Drain(ranks, reason):
+                self._lead.drain(ranks, reason)
+            case draft.Undrain(_, ranks):
+                self._lead.undrain(ranks)
+
+    def _report(self, what: str, failures: Failures) -> None:
+        for job, why in failures.items():
+            log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
+
+
+def make_spec(burst: Burst, identity: LeadIdentity) -> BurstSpec:
+    """Return what a provider is to make, from the record and the lead as it is now."""
+    lease = burst.lease
+    return BurstSpec(
+        burst_id=lease.id,
+        owner=identity.owner,
+        offer=lease.offer,
+        hosts=lease.hosts,
+        ranks=lease.ranks,
+        shape=lease.shape,
+        lead=identity,
+    )

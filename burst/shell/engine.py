@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""One tick: observe, decide, store, act. All that a daemon and `run-burst` share.
+
+The order is the point. Nothing is asked of a provider or the lead before the store has
+the intent; what the store could not take is not done and not remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.memo import memo
+from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
+from burst.core.reconcile import Decisions, reconcile
+from burst.core.slots import RankSlot
+from burst.core.world import Books, World
+from burst.errors import BurstError, LeadGone, Unreadable
+from burst.lead import Lead
+from burst.model.burst import BurstId
+from burst.model.event import Event
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.reason import Verdict
+from burst.provider import Provider
+from burst.shell.act import Actor
+from burst.shell.executor import Executor, Task
+from burst.shell.ledger import Ledger
+from burst.shell.watch import Watch
+
+Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
+"""A person's wish as a pure function: what it decides, and what he is answered."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The last tick, for whoever asks. Immutable, so that any thread may read it."""
+
+    now: float
+    books: Books
+    world: World
+    settings: Settings
+    verdicts: Mapping[JobId, Verdict]
+    orphans: tuple[Orphan, ...] = ()
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine works with."""
+
+    lead: Lead
+    identity: LeadIdentity
+    """As followers are to see it: with the address that the settings give."""
+    slots: tuple[RankSlot, ...]
+    providers: Mapping[str, Provider]
+    executor: Executor
+    settings: Settings
+
+
+class Engine:
+    """Turns. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
+
+    def __init__(self, parts: Parts, now: float) -> None:
+        self._lead = parts.lead
+        self._identity = parts.identity
+        self._slots = parts.slots
+        self._providers = parts.providers
+        self._executor = parts.executor
+        self._settings = parts.settings
+        self._ledger = Ledger(parts.lead.store())
+        self._books = self._ledger.load(now)
+        self._watch = Watch(parts.providers, parts.executor, parts.settings.daemon)
+        self._actor = Actor(parts.lead, parts.identity, self._watch)
+        self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
+        self._commands = queue.SimpleQueue()
+        self._told: dict[JobId, dict[str, str]] = {}
+        self._suspects: dict[tuple[str, str], float] = {}
+        self._snapshot = Snapshot(
+            now=now,
+            books=self._books,
+            world=World(identity=parts.identity, slots=parts.slots, lead=None),
+            settings=parts.settings,
+            verdicts={},
+        )
+        for key, why in self._books.unreadable.items():
+            log.say("record %s: %s; left alone", key, why, level=logging.WARNING)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The last tick."""
+        return self._snapshot
+
+    def post(self, command: Command) -> Future[Any]:
+        """Have the next tick carry out a command; the future is its answer."""
+        future: Future[Any] = Future()
+        self._commands.put((command, future))
+        return future
+
+    def tick(self, now: float) -> float:
+        """Take one turn; return when the next is due unless something wakes us.
+
+        Raises LeadGone, and StoreError if nothing could be recorded: then nothing
+        was done, and the next tick tries again.
+        """
+        self._watch.absorb(self._books, now)
+        view, trouble = self._observe()
+        answered = self._watch.answered
+        world = World(
+            identity=self._identity,
+            slots=self._slots,
+            lead=view,
+            trouble=trouble,
+            providers=self._watch.views,
+            calls=self._watch.calls,
+            answered=answered,
+        )
+        self._obey(world, now)
+        decisions = reconcile(self._books, world, self._settings, now)
+        self._adopt(decisions, now, answered)
+        due = self._watch.ask(self._books, now)
+        orphans = find_orphans(self._books, world)
+        self._snapshot = Snapshot(
+            now=now,
+            books=self._books,
+            world=world,
+            settings=self._settings,
+            verdicts=decisions.verdicts,
+            orphans=orphans,
+        )
+        self._mind(orphans, world, now)
+        if view is not None:
+            self._tell(decisions.verdicts, now)
+        return due
+
+    def close(self) -> None:
+        """Take no more turns. Bursts and held jobs stay as they are."""
+        self._executor.close()
+        while not self._commands.empty():
+            _, future = self._commands.get()
+            future.set_exception(BurstError("the daemon is stopping", "ask it again"))
+
+    def _observe(self) -> tuple[LeadView | None, str]:
+        try:
+            return self._lead.observe(), ""
+        except LeadGone:
+            raise
+        except Unreadable as error:
+            log.say("the lead cannot be read: %s", error, level=logging.WARNING)
+            return None, str(error)
+
+    def _obey(self, world: World, now: float) -> None:
+        while not self._commands.empty():
+            command, future = self._commands.get()
+            try:
+                decisions, answer = command(self._books, world, self._settings, now)
+                self._adopt(decisions, now)
+            except BurstError as error:
+                future.set_exception(error)
+            else:
+                future.set_result(answer)
+
+    def _adopt(
+        self, decisions: Decisions, now: float, answered: tuple[BurstId, ...] = ()
+    ) -> None:
+        """Store, remember, log, act: in this order."""
+        self._ledger.write(self._books, decisions.books)
+        self._books = decisions.books
+        self._watch.conclude(answered, self._books)
+        for burst, event in decisions.events:
+            log.event(event, burst)
+        self._actor.perform(decisions.actions, self._books, now)
+
+    def _tell(self, verdicts: Mapping[JobId, Verdict], now: float) -> None:
+        """Send the memos that changed. Many jobs share a verdict, so few are made."""
+        made: dict[int, dict[str, str] | None] = {}
+        changed: dict[JobId, dict[str, str | None]] = {}
+        for job, verdict in verdicts.items():
+            if id(verdict) not in made:
+                made[id(verdict)] = memo(verdict)
+            text = made[id(verdict)]
+            told = self._told.get(job)
+            if text == told:
+                continue
+            changed[job] = {"state": None, "why": None, **(text or {})}
+            about = format_f58(job)
+            log.event(Event(now, "job", dict(text or {"state": "local"})), about)
+        for job in self._told.keys() - verdicts.keys():
+            del self._told[job]
+        if not changed:
+            return
+        failures = self._lead.tell(changed)
+        for job in changed:
+            told_now = made[id(verdicts[job])]
+            if told_now is None or job in failures:
+                self._told.pop(job, None)
+            else:
+                self._told[job] = told_now
+
+    def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
+        """Report what no record explains, once it is sure; delete it if told so."""
+        seen = {(orphan.provider, str(orphan.burst)): orphan for orphan in orphans}
+        self._suspects = {key: self._suspects.get(key, now) for key in seen}
+        for key, orphan in seen.items():
+            age = now - self._suspects[key]
+            if age < SURE_AFTER:
+                continue
+            self._suspects[key] = now
+            log.say(
+                "%s: orphan of provider %s: %s; burst gc lists and deletes it",
+                orphan.burst,
+                orphan.provider,
+                orphan.why,
+                level=logging.WARNING,
+            )
+            if self._settings.daemon.orphans == "reap" and is_harmless(orphan, world):
+                self.reap_orphan(orphan)
+
+    def reap_orphan(self, orphan: Orphan) -> None:
+        """Have a provider delete something that no record explains."""
+        provider = self._providers[orphan.provider]
+        self._executor.submit(
+            Task(
+                provider=orphan.provider,
+                what="reap",
+                burst=orphan.burst,
+                run=lambda: provider.reap(orphan.burst),
+            )
+        )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Runs what providers are asked, one worker thread each, and turns errors to answers.
+
+A provider may block or hang; then its own bursts wait, and nobody else's.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from burst import log
+from burst.core.world import Outcome
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.model.burst import BurstId
+
+Clock = Callable[[], float]
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a provider's method."""
+
+    provider: str
+    what: str
+    """offers, observe, provision or reap."""
+    burst: BurstId | None = None
+    run: Callable[[], Any]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a task."""
+
+    task: Task
+    began_at: float
+    done_at: float
+    outcome: Outcome
+    note: str = ""
+    retry_after: float | None = None
+    value: Any = None
+
+
+class Executor(Protocol):
+    """Where tasks run."""
+
+    def submit(self, task: Task) -> None:
+        """Have the task run, after those submitted before for the same provider."""
+        ...
+
+    def collect(self) -> list[Answer]:
+        """Return the answers that came since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Take no more tasks. A call under way goes on; its answer is dropped."""
+        ...
+
+
+class Workers:
+    """One daemon thread a provider, made on its first task."""
+
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._tasks: dict[str, queue.SimpleQueue[Task | None]] = {}
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def submit(self, task: Task) -> None:
+        """Queue the task for its provider's thread."""
+        if task.provider not in self._tasks:
+            tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+            self._tasks[task.provider] = tasks
+            name = f"provider-{task.provider}"
+            # A daemon thread: a provider that hangs must not keep us from stopping.
+            threading.Thread(
+                target=self._work, args=(tasks,), name=name, daemon=True
+            ).start()
+        self._tasks[task.provider].put(task)
+
+    def collect(self) -> list[Answer]:
+        """Return the answers so far."""
+        answers: list[Answer] = []
+        while not self._answers.empty():
+            answers.append(self._answers.get())
+        return answers
+
+    def close(self) -> None:
+        """Have each thread end after its present call."""
+        for tasks in self._tasks.values():
+            tasks.put(None)
+
+    def _work(self, tasks: queue.SimpleQueue[Task | None]) -> None:
+        while task := tasks.get():
+            self._answers.put(run(task, self._clock))
+            self._wake()
+
+
+def run(task: Task, clock: Clock) -> Answer:
+    """Run a task now. Never raises: the class of what it raised is the outcome."""
+    began_at = clock()
+    value: Any = None
+    note, retry_after = "", None
+    try:
+        value = task.run()
+        outcome = Outcome.OK
+    except NotFound as error:
+        outcome, note = Outcome.NOT_FOUND, str(error)
+    except InsufficientCapacity as error:
+        outcome, note = Outcome.CAPACITY, str(error)
+    except Refused as error:
+        outcome, note = Outcome.REFUSED, str(error)
+    except Transient as error:
+        outcome, note = Outcome.TRANSIENT, str(error)
+        retry_after = error.retry_after
+    except Exception as error:  # noqa: BLE001  a plug-in's bug must not stop the rest
+        outcome, note = Outcome.UNEXPECTED, f"{type(error).__name__}: {error}"
+        log.failure("provider %s: %s raised", task.provider, task.what)
+    return Answer(
+        task=task,
+        began_at=began_at,
+        done_at=clock(),
+        outcome=outcome,
+        note=note,
+        retry_after=retry_after,
+        value=value,
+    )
