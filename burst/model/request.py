@@ -16,7 +16,7 @@ from burst.model.ranks import parse_idset
 _DEEPEST = 100
 # Flux lists the values of a count that has steps, and refuses to list more than this.
 _MANY = 65536
-_COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+))?(?::([+*^]))?)?", re.ASCII)
+_COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
