@@ -115,7 +115,8 @@ ANY_COUNT = (
     | st.from_regex(r"\[?[1-9](-[1-9]|\+)?\]?", fullmatch=True)
     | st.from_regex(r"[1-3]-[4-9]:[0-3](:[+*^])?", fullmatch=True)
     | st.from_regex(r"[1-9](,[1-9](-[1-9])?){1,2}", fullmatch=True)
-    | st.from_regex(r"[0-3][0-3:*+-]{0,4}", fullmatch=True)
+    # Signs inside of a number (`1-+3`) are Python's own leniency, hence no plus here.
+    | st.from_regex(r"[0-3][0-3:*-]{0,4}", fullmatch=True)
     | st.integers(-1, 9)
 )
 
@@ -180,6 +181,7 @@ def same_request(jobspec: dict[str, Any]) -> None:
     if flux is None:
         assert ours is None
         return
+    assert ours is not None
     assert ours.nodes == flux.nnodes
     assert ours.slots == flux.nslots
     assert ours.cores_per_slot == flux.slot_size
