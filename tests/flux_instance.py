@@ -84,7 +84,8 @@ class FluxInstance:
         subprocess.run([FLUX, "keygen", str(directory / "cert")], check=True)
         (directory / "R").write_text(json.dumps(_resources()))
         own = {"path": str(directory / "R"), "noverify": True}
-        tables = {"bootstrap": _bootstrap(directory), "resource": own, **extra}
+        own |= extra.get("resource", {})
+        tables = {"bootstrap": _bootstrap(directory), **extra, "resource": own}
         (directory / "broker.toml").write_text(tomli_w.dumps(tables))
 
     def start(self) -> None:
@@ -125,6 +126,14 @@ class FluxInstance:
         for pid in _pids_with(str(self.directory)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+    def follower_uri(self, host: str) -> str:
+        """Return where clients on that follower's host connect."""
+        return f"local://{self.directory}/{host}/local"
+
+    def pid(self, host: str) -> int:
+        """Return the broker's process id."""
+        return self._brokers[host].pid
 
     def log(self, host: str) -> str:
         """Return what that broker has written."""

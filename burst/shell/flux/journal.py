@@ -56,14 +56,24 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 class Journal:
     """Burstable jobs, as of the last event. Lives on a loop's thread."""
 
-    def __init__(self, loop: Loop, attribute: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        attribute: str,
+        wake: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        picture_deadline_s: float = PICTURE_DEADLINE_S,
+    ) -> None:
         self._loop = loop
+        self._clock = clock
+        self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, Job] = {}
         self._ended: dict[int, float] = {}
-        """When each inactive job was seen to end, by the monotonic clock."""
+        """When each inactive job was seen to end, by the clock."""
         self._synced = False
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
@@ -89,7 +99,7 @@ class Journal:
         Raises Unreadable while the journal is being read anew, LeadGone.
         """
         return self._loop.wait_for(
-            self._ask, PICTURE_DEADLINE_S, "asking the job manager"
+            self._ask, self._picture_deadline_s, "asking the job manager"
         )
 
     def _ask(self, picture: Future[dict[JobId, JobView]]) -> None:
@@ -103,7 +113,7 @@ class Journal:
             elif not self._synced:
                 picture.set_exception(Unreadable("the journal of jobs is read anew"))
             else:
-                self._forget(time.monotonic() - ENDED_KEPT_S)
+                self._forget()
                 views = (job.view() for job in self._jobs.values())
                 picture.set_result({view.id: view for view in views})
 
@@ -123,8 +133,8 @@ class Journal:
         for event in entry.events:
             job.apply(event, entry.R)
         if job.state is JobState.INACTIVE:
-            self._ended.setdefault(job.id, time.monotonic())
-            self._forget(time.monotonic() - ENDED_KEPT_S)
+            self._ended.setdefault(job.id, self._clock())
+            self._forget()
         if self._synced:
             self._wake()
 
@@ -152,7 +162,8 @@ class Journal:
         self._wake()
         return True
 
-    def _forget(self, before: float) -> None:
+    def _forget(self) -> None:
+        before = self._clock() - ENDED_KEPT_S
         for job, ended in list(self._ended.items()):
             if ended > before:
                 return

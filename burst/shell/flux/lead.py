@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from burst.errors import BurstError, Unreadable
+from burst.errors import BurstError, LeadError, Unreadable
 from burst.lead import Failures, Handler
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
@@ -69,7 +69,8 @@ class FluxLead:
         return self._identity
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """See `burst.lead.Lead`."""
+        """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
+        self._check_rank()
         loop = self._loop("burst-journal")
         loop.on_lost = wake
         journal = Journal(loop, self._attribute, wake)
@@ -140,7 +141,8 @@ class FluxLead:
         return self._store
 
     def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
-        """See `burst.lead.Lead`."""
+        """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
+        self._check_rank()
         service = Service(self._loop("burst-service"), handler, holder)
         service.register(self._client)
         self._service = service
@@ -159,8 +161,17 @@ class FluxLead:
             self._loops.pop().close()
         self._handle.close()
 
+    def _check_rank(self) -> None:
+        """Refuse to be the daemon where the lead's files are another host's."""
+        rank = self._client.ask("attr.get", {"name": "rank"})["value"]
+        if rank != "0":
+            raise LeadError(
+                f"this is rank {rank} of the instance; the daemon belongs to rank 0",
+                "run it on the lead, beside its broker",
+            )
+
     def _loop(self, name: str) -> Loop:
-        loop = Loop(self._uri, name)
+        loop = Loop(Handle(self._uri), name)
         self._loops.append(loop)
         return loop
 

@@ -35,9 +35,12 @@ _T = TypeVar("_T")
 class Loop:
     """Give it things to do with `post`; they find the handle as `handle`."""
 
-    def __init__(self, uri: str, name: str) -> None:
-        """Connect. Raises LeadGone, Denied."""
-        self.handle = Handle(uri)
+    def __init__(
+        self, handle: Handle, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
+    ) -> None:
+        """Start the thread. From now on the handle is its own."""
+        self.handle = handle
+        self._close_deadline_s = close_deadline_s
         self.on_response: dict[int, Callable[[Response], None]] = {}
         """By matchtag; a stream's stays until whoever asked removes it."""
         self.on_request: Callable[[Request], None] | None = None
@@ -90,10 +93,10 @@ class Loop:
         heapq.heappush(self._timers, (due, next(self._order), work))
 
     def close(self) -> None:
-        """End the thread and disconnect. From any other thread, once."""
+        """End the thread and disconnect. From any other thread."""
         self._ending = True
         self._wake()
-        self._thread.join(CLOSE_DEADLINE_S)
+        self._thread.join(self._close_deadline_s)
         if self._thread.is_alive():
             # What it uses cannot be freed under it; the process is about to end.
             log.say("thread %s does not end", self._thread.name)
@@ -122,7 +125,8 @@ class Loop:
         # Set before the waiting are told: who comes later finds it.
         self._lost = error
         for future in list(self._waiting):
-            future.set_exception(LeadGone(error.what, error.advice))
+            if not future.done():
+                future.set_exception(LeadGone(error.what, error.advice))
         if self.on_lost is not None:
             self.on_lost()
 

@@ -67,7 +67,7 @@ class RankSide(msgspec.Struct, frozen=True):
     free: Mapping[int, Shape]
 
 
-def read_ranks(client: Client) -> RankSide:
+def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> RankSide:
     """Return how the ranks are, so that `allocated` keeps LeadView's promise.
 
     A rank that is drained here and not allocated gets no job any more. Draining is
@@ -82,7 +82,7 @@ def read_ranks(client: Client) -> RankSide:
     scheduler knows of running jobs is incomplete while it is being reloaded, so the
     job manager's word is added. Raises Unreadable.
     """
-    deadline = time.monotonic() + HEARD_DEADLINE_S
+    deadline = time.monotonic() + heard_deadline_s
     while True:
         status = client.ask("resource.status")
         drained = _drained(status)

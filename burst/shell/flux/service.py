@@ -50,16 +50,16 @@ class Service:
         self._holder = dict(holder)
         self._workers = ThreadPoolExecutor(_WORKERS, "burst-service")
 
-    def register(self, client: Client) -> None:
+    def register(self, client: Client, deadline_s: float = REGISTER_DEADLINE_S) -> None:
         """Take the name. Raises ServiceTaken, Denied, Unreadable.
 
         `client` is used to ask whoever has it who he is.
         """
         self._loop.on_request = self._take
-        deadline = time.monotonic() + REGISTER_DEADLINE_S
+        deadline = time.monotonic() + deadline_s
         while True:
             try:
-                self._loop.wait_for(self._begin, REGISTER_DEADLINE_S, "service.add")
+                self._loop.wait_for(self._begin, deadline_s, _ADD)
             except RequestFailed as error:
                 if error.errnum != errno.EEXIST:
                     raise

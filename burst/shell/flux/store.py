@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.errors import BurstError, StoreError
-from burst.shell.flux.rpc import Client, RequestFailed, ServiceMissing
+from burst.shell.flux.rpc import Client, RequestFailed
 
 DIRECTORY = "burst"
 LARGEST = 2**20
@@ -51,9 +51,11 @@ class FluxStore:
         )
         found = {}
         for key, answer in zip(entries, answers, strict=True):
-            if isinstance(answer, BurstError):
+            if isinstance(answer, RequestFailed):
                 raise _store_error(f"{DIRECTORY}.{key}", answer)
-            found[key] = _text(answer["val"])
+            if isinstance(answer, BurstError):
+                raise answer
+            found[key] = _text(key, answer["val"])
         return found
 
     def write(self, changes: Mapping[str, str | None]) -> None:
@@ -83,7 +85,7 @@ class FluxStore:
         request = {"namespace": _NAMESPACE, "flags": _SYNC, "ops": operations}
         try:
             self._client.ask("kvs.commit", request)
-        except (RequestFailed, ServiceMissing) as error:
+        except RequestFailed as error:
             raise _store_error(DIRECTORY, error) from error
 
     def _lookup(
@@ -116,13 +118,17 @@ def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:
     return {"key": f"{DIRECTORY}.{key}", "flags": flags, "dirent": dirent}
 
 
-def _text(treeobj: Mapping[str, Any]) -> str:
+def _text(key: str, treeobj: Mapping[str, Any]) -> str:
     if treeobj["type"] != "val":
-        raise StoreError(f"a record that is no text but a {treeobj['type']}")
-    return base64.b64decode(treeobj["data"]).decode()
+        raise StoreError(
+            f"{DIRECTORY}.{key} in the KVS is no record but a {treeobj['type']}",
+            "move it elsewhere: that directory is the daemon's",
+        )
+    # What is no text is none of ours; let whoever reads the record say so of it.
+    return base64.b64decode(treeobj["data"]).decode(errors="replace")
 
 
-def _store_error(key: str, error: BurstError) -> StoreError:
+def _store_error(key: str, error: RequestFailed) -> StoreError:
     return StoreError(
         f"the KVS at {key}: {error.what}",
         "the lead needs its modules kvs and content-sqlite, and room on its disk",
