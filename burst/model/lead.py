@@ -30,6 +30,7 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_port: int = 0
     default_bind: str = ""
     default_connect: str = ""
+    enable_ipv6: bool = False
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):

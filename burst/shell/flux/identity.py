@@ -8,31 +8,28 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from burst.errors import BurstError, Unreadable
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.shell.flux.ranks import parse_nodes, parse_properties
-from burst.shell.flux.rpc import Client
+from burst.shell.flux.rpc import Client, RequestFailed
 from burst.shell.flux.store import FluxStore
 
 OWNER_KEY = "meta/owner"
 """Where the store keeps the owner: made once, for the life of the store."""
 
-_ATTRIBUTES = ("version", "local-uri", "hostlist", "statedir")
 _OWNER_HOST_LENGTH = 20
 
 
 def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
     """Return the identity of the instance. Raises Unreadable, Denied, StoreError."""
-    version, uri, hostlist, statedir = _attributes(client)
     table = client.ask("config.get").get("bootstrap", {})
-    hosts = parse_hostlist(hostlist)
+    hosts = parse_hostlist(_attribute(client, "hostlist"))
     resources = client.ask("resource.status")["R"]
     nodes = parse_nodes(resources)
     return LeadIdentity(
         kind="flux",
-        version=version,
-        uri=uri,
+        version=_attribute(client, "version"),
+        uri=_attribute(client, "local-uri"),
         owner=store.agree(OWNER_KEY, propose_owner(hosts[0])),
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
@@ -40,7 +37,7 @@ def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
-        statedir=statedir,
+        statedir=_statedir(client),
     )
 
 
@@ -56,6 +53,7 @@ def parse_bootstrap(table: Mapping[str, Any], hosts: tuple[str, ...]) -> Bootstr
         default_port=table.get("default_port", 0),
         default_bind=table.get("default_bind", ""),
         default_connect=table.get("default_connect", ""),
+        enable_ipv6=table.get("enable_ipv6", False),
     )
 
 
@@ -81,17 +79,12 @@ def propose_owner(host: str) -> str:
     return f"{label}-{secrets.token_hex(4)}"
 
 
-def _attributes(client: Client) -> list[str]:
-    values = []
-    for name, answer in zip(
-        _ATTRIBUTES,
-        client.ask_all(("attr.get", {"name": name}) for name in _ATTRIBUTES),
-        strict=True,
-    ):
-        if not isinstance(answer, BurstError):
-            values.append(str(answer["value"]))
-        elif name == "statedir":
-            values.append("")
-        else:
-            raise Unreadable(f"the broker has no attribute {name}: {answer}")
-    return values
+def _attribute(client: Client, name: str) -> str:
+    return str(client.ask("attr.get", {"name": name})["value"])
+
+
+def _statedir(client: Client) -> str:
+    try:
+        return _attribute(client, "statedir")
+    except RequestFailed:
+        return ""  # a broker that keeps nothing has no such attribute

@@ -63,6 +63,7 @@ def test_bootstrap_is_the_table():
             default_port=8050,
             default_bind="tcp://eth0:%p",
             default_connect="tcp://%h:%p",
+            enable_ipv6=True,
             curve_cert="/etc/cert",
         ),
         HOSTS,
@@ -75,6 +76,7 @@ def test_bootstrap_is_the_table():
         default_port=8050,
         default_bind="tcp://eth0:%p",
         default_connect="tcp://%h:%p",
+        enable_ipv6=True,
     )
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -19,6 +20,7 @@ from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
 from burst.model.lead import Bootstrap, HostEntry, JobState
 from burst.shell.flux import FluxLead, connect
 from burst.shell.flux.handle import Handle
+from burst.shell.flux.rpc import Client
 from tests.contract.instance import SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
 from tests.contract.watching import DEADLINE_S, Watch
@@ -194,6 +196,30 @@ def test_a_drained_rank_that_is_not_allocated_gets_no_job(
         watch.lead.undrain(frozenset({RANK}))
     user.close()
     assert set(found) == {True, False}, "the two never met"
+
+
+def test_a_broker_that_stops_for_a_while_takes_what_was_sent_meanwhile(
+    instance: FluxInstance,
+) -> None:
+    handle = Handle(instance.uri)
+    broker = instance.pid("lead-0")
+    os.kill(broker, signal.SIGSTOP)
+    going_on = threading.Timer(0.3, os.kill, (broker, signal.SIGCONT))
+    going_on.start()
+    pad = "x" * 5000  # in all, more than the socket holds
+    answers = Client(handle).ask_all(
+        ("job-manager.ping", {"pad": pad, "n": n}) for n in range(900)
+    )
+    going_on.join()
+    handle.close()
+    assert [answer["n"] for answer in answers if isinstance(answer, dict)] == [
+        *range(900)
+    ]
+
+
+def test_without_listening_there_is_nothing_to_observe(lead: FluxLead) -> None:
+    with pytest.raises(Unreadable, match="call listen first"):
+        lead.observe()
 
 
 def test_what_is_no_broker_is_said(tmp_path: Path) -> None:
