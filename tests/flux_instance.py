@@ -83,10 +83,8 @@ class FluxInstance:
         self._handle: Any = None
         subprocess.run([FLUX, "keygen", str(directory / "cert")], check=True)
         (directory / "R").write_text(json.dumps(_resources()))
-        own = {"path": str(directory / "R"), "noverify": True}
-        own |= extra.get("resource", {})
-        tables = {"bootstrap": _bootstrap(directory), **extra, "resource": own}
-        (directory / "broker.toml").write_text(tomli_w.dumps(tables))
+        self._extra = extra
+        self._configure()
 
     def start(self) -> None:
         """Start the lead, and return once it takes jobs."""
@@ -96,9 +94,21 @@ class FluxInstance:
         broker = self._start("lead-0", *quorum)
         deadline = time.monotonic() + UP_DEADLINE_S
         while not self._is_up():
-            assert broker.poll() is None, f"the lead ended: {self.log('lead-0')}"
+            if broker.poll() is not None:
+                # Between our asking for a free port and its use, another took it.
+                taken = "Address already in use" in self.log("lead-0")
+                assert taken, f"the lead ended: {self.log('lead-0')}"
+                self._configure()
+                broker = self._start("lead-0", *quorum)
             assert time.monotonic() < deadline, f"no lead: {self.log('lead-0')}"
             time.sleep(0.02)
+
+    def _configure(self) -> None:
+        own = {"path": str(self.directory / "R"), "noverify": True}
+        own |= self._extra.get("resource", {})
+        bootstrap = _bootstrap(self.directory)
+        tables = {"bootstrap": bootstrap, **self._extra, "resource": own}
+        (self.directory / "broker.toml").write_text(tomli_w.dumps(tables))
 
     def start_follower(self, host: str) -> None:
         self._start(host)

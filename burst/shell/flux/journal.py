@@ -11,6 +11,7 @@ what has it is parsed.
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -72,7 +73,7 @@ class Journal:
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, Job] = {}
-        self._ended: dict[int, float] = {}
+        self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
         self._synced = False
         self._first: Future[None] = Future()
@@ -164,8 +165,6 @@ class Journal:
 
     def _forget(self) -> None:
         before = self._clock() - ENDED_KEPT_S
-        for job, ended in list(self._ended.items()):
-            if ended > before:
-                return
-            del self._ended[job]
+        while self._ended and next(iter(self._ended.values())) <= before:
+            job, _ = self._ended.popitem(last=False)
             del self._jobs[job]

@@ -44,6 +44,10 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
     return FluxLead(uri, handle, attribute)
 
 
+def _wake_nobody() -> None:
+    """Nobody listens yet."""
+
+
 class FluxLead:
     """An instance, seen over up to three connections.
 
@@ -61,6 +65,7 @@ class FluxLead:
         self._journal: Journal | None = None
         self._service: Service | None = None
         self._loops: list[Loop] = []
+        self._wake: Callable[[], None] = _wake_nobody
 
     def identity(self) -> LeadIdentity:
         """See `burst.lead.Lead`."""
@@ -71,8 +76,8 @@ class FluxLead:
     def listen(self, wake: Callable[[], None]) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
+        self._wake = wake
         loop = self._loop("burst-journal")
-        loop.on_lost = wake
         journal = Journal(loop, self._attribute, wake)
         journal.start()
         Bell(loop, wake).start()
@@ -86,6 +91,8 @@ class FluxLead:
         """
         if self._journal is None:
             raise Unreadable("jobs are not listened to", "call listen first")
+        for loop in self._loops:
+            loop.check()
         jobs = self._journal.picture()
         ranks = read_ranks(self._client)
         return LeadView(
@@ -172,8 +179,13 @@ class FluxLead:
 
     def _loop(self, name: str) -> Loop:
         loop = Loop(Handle(self._uri), name)
+        loop.on_lost = self._tell_loss
         self._loops.append(loop)
         return loop
+
+    def _tell_loss(self) -> None:
+        """Wake whoever listens by now; `observe` then says what was lost."""
+        self._wake()
 
     def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> Failures:
         return self._order(

@@ -78,14 +78,18 @@ class Loop:
         future: Future[_T] = Future()
         self._waiting.add(future)
         try:
-            if self._lost is not None:
-                raise LeadGone(self._lost.what, self._lost.advice)
+            self.check()
             self.post(lambda: begin(future))
             return future.result(deadline_s)
         except TimeoutError:
             raise Unreadable(f"{what}: not within {deadline_s:g}s") from None
         finally:
             self._waiting.discard(future)
+
+    def check(self) -> None:
+        """Raise LeadGone if the broker is gone or the thread failed."""
+        if self._lost is not None:
+            raise LeadGone(self._lost.what, self._lost.advice)
 
     def after(self, delay_s: float, work: Callable[[], None]) -> None:
         """Call this later. From the thread itself."""
