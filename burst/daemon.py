@@ -19,7 +19,6 @@ from burst.errors import (
     ConfigError,
     LeadError,
     LeadGone,
-
     StoreError,
 )
 from burst.lead import Lead

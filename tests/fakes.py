@@ -9,8 +9,9 @@ import msgspec
 
 from burst.core.demand import admits
 from burst.errors import LeadError, LeadGone, StoreError, Unreadable
+from burst.lead import ServiceRequest
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
 from burst.shell.executor import run
 from tests.build import T0, identity
@@ -26,7 +27,7 @@ class Crash(BaseException):
 class MemoryStore:
     """Keeps what was written for as long as the test lasts."""
 
-    records: dict = field(default_factory=dict)
+    records: dict[str, str] = field(default_factory=dict)
     writes: int = 0
     full: bool = False
     crash: str = ""
@@ -55,18 +56,19 @@ class MemoryStore:
 class FakeLead:
     """Jobs of whole nodes, first come first served; the first that waits blocks all."""
 
-    known: object = field(default_factory=identity)
+    known: LeadIdentity = field(default_factory=identity)
     disk: MemoryStore = field(default_factory=MemoryStore)
-    jobs: dict = field(default_factory=dict)
-    online: set = field(default_factory=lambda: {0, 1})
-    drained: dict = field(default_factory=dict)
-    memos: dict = field(default_factory=dict)
+    jobs: dict[JobId, JobView] = field(default_factory=dict)
+    online: set[int] = field(default_factory=lambda: {0, 1})
+    drained: dict[int, str] = field(default_factory=dict)
+    memos: dict[JobId, dict[str, str | None]] = field(default_factory=dict)
     now: float = T0
     unreadable: bool = False
     gone: bool = False
+    closed: bool = False
     deaf: bool = False
     """Hold and release have no effect, as if the daemon died before asking."""
-    log: list = field(default_factory=list)
+    log: list[tuple[str, JobId, str]] = field(default_factory=list)
 
     # What the engine sees.
 
@@ -119,6 +121,18 @@ class FakeLead:
 
     def store(self):
         return self.disk
+
+    def listen(self, wake):
+        self.wake = wake
+
+    def serve(self, handler, holder):
+        self.handler = handler
+
+    def call(self, method, payload, timeout=10.0):
+        return self.handler(ServiceRequest(method, dict(payload), 0, owner=True))
+
+    def close(self):
+        self.closed = True
 
     # What happens at the lead.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from burst.core.slots import find_slots
 from burst.model.burst import State
 from burst.shell.engine import Engine, Parts
-from burst.testing.fake import FakeCloud, FakeProvider, FakeSettings
+from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.build import NODE, T0, settings
 from tests.fakes import FakeLead, HandExecutor
 

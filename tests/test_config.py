@@ -21,7 +21,7 @@ def test_a_file_is_read_with_units(tmp_path):
 
     settings = load(path)
 
-    assert settings.deadlines.join == 90
+    assert settings.deadlines.join == Seconds(90)
     assert settings.deadlines.idle == math.inf
     assert str(settings.deadlines.provision) == "15m"
     assert settings.lead.slots == ("burst-0-[0-3]",)

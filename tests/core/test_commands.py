@@ -10,6 +10,7 @@ from burst.core.world import Books, ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, Result, State
 from burst.model.hold import HoldState
+from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
 from burst.provider import BurstStatus, FollowerStatus, Phase
 from tests.build import T0, settings, view, world
@@ -18,6 +19,7 @@ from tests.core.test_reconcile import hold, on_books
 
 SETTINGS = settings()
 NOW = T0 + 100
+ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
 
 
 def test_nodes_can_be_had_ahead_of_jobs():
@@ -110,21 +112,21 @@ def test_what_is_not_there_cannot_be_taken_down():
 def test_held_jobs_are_let_go_for_good():
     books = Books(
         holds={
-            1: hold(HoldState.HELD, 7),
-            2: hold(HoldState.RELEASED),
-            3: hold(HoldState.HOLDING),
+            ONE: hold(HoldState.HELD, 7),
+            TWO: hold(HoldState.RELEASED),
+            THREE: hold(HoldState.HOLDING),
         }
     )
-    assert commands.held_jobs(books) == [1, 3]
+    assert commands.held_jobs(books) == [ONE, THREE]
 
-    made = commands.let_go(books, [1, 3], NOW)
+    made = commands.let_go(books, [ONE, THREE], NOW)
 
-    assert made.actions == (ReleaseJobs({1: 7, 3: 16}),)
-    assert made.books.holds[1].state is HoldState.OBEYED
+    assert made.actions == (ReleaseJobs({ONE: 7, THREE: 16}),)
+    assert made.books.holds[ONE].state is HoldState.OBEYED
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.let_go(books, [2], NOW)
+        commands.let_go(books, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.let_go(books, [9], NOW)
+        commands.let_go(books, [JobId(9)], NOW)
 
 
 def test_letting_nothing_go_asks_nothing_of_the_lead():
@@ -224,8 +226,10 @@ def test_a_job_that_needs_us_not_has_no_memo():
 def test_a_memo_names_the_offers_but_stays_short():
     refusals = tuple(Refusal(f"p/{n}", Reason.SLOTS_BUSY) for n in range(20))
 
-    text = memo(Verdict(Reason.TURNED_DOWN, {}, refusals))["why"]
+    told = memo(Verdict(Reason.TURNED_DOWN, {}, refusals))
 
+    assert told
+    text = told["why"]
     assert text.startswith("every offer was turned down: p/0 every rank slot")
     assert len(text) == 300
     assert text.endswith("…")

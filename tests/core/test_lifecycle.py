@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from burst.model.burst import (
     encode_record,
 )
 from burst.model.event import Event
+from burst.model.jobid import JobId
 from tests.build import NODE, T0
 
 LEASE = Lease(
@@ -25,7 +28,7 @@ LEASE = Lease(
     ranks=(2, 3),
     shape=NODE,
 )
-CONTEXT = {
+CONTEXT: dict[str, dict[str, Any]] = {
     "submit": {"jobs": {"1": T0}},
     "assign": {"jobs": {"2": T0}},
     "job-start": {"id": "1"},
@@ -41,7 +44,7 @@ CONTEXT = {
 
 
 def run(*names, at=T0):
-    burst = begin(LEASE, {1: T0}, T0)
+    burst = begin(LEASE, {JobId(1): T0}, T0)
     for step, name in enumerate(names, 1):
         burst = apply(burst, Event(at + step, name, CONTEXT.get(name, {})))
     return burst

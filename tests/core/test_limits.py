@@ -15,7 +15,7 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row():
     twice = limits.after_failure(once, LIMITS, 100.0)
 
     assert limits.unavailable("p", "o", once, 100.0) is None
-    reason, facts = limits.unavailable("p", "o", twice, 100.0)
+    reason, facts = limits.unavailable("p", "o", twice, 100.0) or (None, None)
     assert reason is Reason.BREAKER
     assert facts == {"provider": "p", "failures": 2, "until": 400.0}
     assert limits.unavailable("p", "o", twice, 400.0) is None
@@ -25,7 +25,7 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row():
 def test_a_refusal_disables_until_a_person_acts():
     refused = limits.after_refusal(Health(), "quota")
 
-    reason, facts = limits.unavailable("p", "o", refused, 1e12)
+    reason, facts = limits.unavailable("p", "o", refused, 1e12) or (None, None)
 
     assert reason is Reason.DISABLED
     assert facts == {"provider": "p", "why": "quota"}
@@ -53,6 +53,10 @@ def test_pauses_grow_up_to_a_minute(attempts, seconds):
     assert limits.pause(attempts) == seconds
 
 
+def why(refusal):
+    return refusal.reason
+
+
 def test_usage_refuses_what_is_too_much():
     usage = Usage(
         settings(
@@ -67,13 +71,14 @@ def test_usage_refuses_what_is_too_much():
     )
     usage.add(5, 2, [100])
 
-    assert usage.refuse("o", (7,), 0).reason is Reason.LIMIT_BURST
-    assert usage.refuse("o", (1, 1), 0).reason is Reason.LIMIT_BURSTS
-    assert usage.refuse("o", (6,), 0).reason is Reason.LIMIT_NODES
+    assert why(usage.refuse("o", (7,), 0)) is Reason.LIMIT_BURST
+    assert why(usage.refuse("o", (1, 1), 0)) is Reason.LIMIT_BURSTS
+    assert why(usage.refuse("o", (6,), 0)) is Reason.LIMIT_NODES
     assert usage.refuse("o", (5,), 0) is None
     assert usage.refuse("o", (6,), 5) is None
-    assert usage.refuse("o", (6,), 6).reason is Reason.LIMIT_NODES
+    assert why(usage.refuse("o", (6,), 6)) is Reason.LIMIT_NODES
     refusal = usage.refuse_user("o", 3, 100)
+    assert refusal
     assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
     assert usage.refuse_user("o", 3, 200) is None
     assert usage.refuse_user("o", 99, None) is None

@@ -8,6 +8,7 @@ from burst.core.world import Books, Call, Outcome, Verb
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
@@ -16,6 +17,7 @@ from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
 ID = LEASE.id
+ONE = JobId(1)
 
 
 def turn(seen, books=None, now=T0 + 100, **tables):
@@ -170,7 +172,7 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
     made = turn(
-        world(None), on_books(run(*WHOLE_WAY[:4]), holds={1: hold(HoldState.HELD)})
+        world(None), on_books(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
     )
 
     assert made.verdicts == {}
@@ -198,14 +200,16 @@ def hold(state, urgency=16, since=T0):
 def test_holds_follow_the_urgency(before, job_changes, after):
     one = msgspec.structs.replace(job(1, whole(9)), **job_changes)
 
-    made = turn(world(view(one)), Books(holds={1: hold(before)}))
+    made = turn(world(view(one)), Books(holds={ONE: hold(before)}))
 
     found = made.books.holds.get(1)
     assert (found and found.state) is after
 
 
 def test_the_hold_of_a_job_that_is_not_there_any_more_is_dropped():
-    assert turn(world(view()), Books(holds={1: hold(HoldState.HELD)})).books.holds == {}
+    assert (
+        turn(world(view()), Books(holds={ONE: hold(HoldState.HELD)})).books.holds == {}
+    )
 
 
 def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency():
@@ -214,7 +218,7 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
 
     made = turn(
         world(view(one, online=[0, 1, 3])),
-        on_books(lost, holds={1: hold(HoldState.RELEASED, urgency=12)}),
+        on_books(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
     )
 
     assert made.books.holds[1] == hold(HoldState.HOLDING, 12, T0 + 100)
@@ -226,7 +230,7 @@ def test_a_site_may_release_with_its_own_urgency():
 
     made = turn(
         world(view(one, online=[0, 1, 2, 3])),
-        on_books(up, holds={1: hold(HoldState.HELD)}),
+        on_books(up, holds={ONE: hold(HoldState.HELD)}),
         intake={"release_urgency": 31},
     )
 

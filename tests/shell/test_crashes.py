@@ -287,7 +287,7 @@ class WhatNeverHappens(RuleBasedStateMachine):
                     self.reaped_under_a_job.append(burst_id)
             reap(burst_id)
 
-        provider.reap = watched
+        sim.provider.reap = watched  # type: ignore[method-assign]
 
     @invariant()
     def no_allocated_rank_is_reaped(self):

@@ -5,6 +5,7 @@ from burst.core.limits import Health, OfferHealth
 from burst.core.world import Books
 from burst.errors import StoreError
 from burst.model.hold import HoldState
+from burst.model.jobid import JobId
 from burst.shell.ledger import Ledger
 from tests.build import T0
 from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
@@ -13,7 +14,7 @@ from tests.fakes import MemoryStore
 
 BOOKS = Books(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},
-    holds={7: hold(HoldState.HELD)},
+    holds={JobId(7): hold(HoldState.HELD)},
     health={"local": Health(offers={"small": OfferHealth(2, T0)})},
 )
 
