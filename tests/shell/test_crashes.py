@@ -313,6 +313,7 @@ class WhatNeverHappens(RuleBasedStateMachine):
                 continue
             for job in burst.jobs:
                 request = self.sim.lead.jobs[job].request
+                assert request is not None
                 need = nodes_needed(request, burst.lease.shape)
                 ended = [
                     b

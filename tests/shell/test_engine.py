@@ -517,4 +517,4 @@ def test_a_lead_without_an_address_cannot_burst():
     job = s.lead.submit(whole(4))
     s.tick(2)
 
-    assert "its address is not known" in s.lead.memos[job]["why"]
+    assert "its address is not known" in str(s.lead.memos[job]["why"])
