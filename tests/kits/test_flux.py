@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Real Flux takes our certificates and configuration, and we take its certificates."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from burst.errors import CertificateError
+from burst.kits import certificate
+from burst.kits.broker import flux_follower_argv, follower_config
+from burst.model.shape import Shape
+from burst.shell.leadplan import RankSlot
+from tests.support.fluxlead import (
+    FluxLead,
+    flux_lead,
+    free_port,
+    needs_flux,
+    short_directory,
+    wait_until,
+)
+
+pytestmark = [pytest.mark.flux, needs_flux]
+
+
+@contextmanager
+def followers(lead: FluxLead, *hosts: str) -> Iterator[None]:
+    """Run followers of these names until the end of the block."""
+    identity = lead.identity()
+    ranks = [identity.hosts.index(host) for host in hosts]
+    with ExitStack() as stack:
+        place = stack.enter_context(short_directory())
+        config = place / "broker.toml"
+        config.write_text(follower_config(identity, hosts, ranks))
+        for host in hosts:
+            stack.enter_context(_follower(config, host, place / host))
+        yield
+
+
+@contextmanager
+def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
+    rundir.mkdir(0o700)
+    process = subprocess.Popen(
+        flux_follower_argv("flux", config, host, rundir),
+        stdin=subprocess.DEVNULL,
+        env={k: v for k, v in os.environ.items() if not k.startswith("FLUX_")},
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_we_read_what_flux_keygen_writes(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    subprocess.run(["flux", "keygen", "--name=theirs", str(path)], check=True)
+    assert certificate.read(path).name == "theirs"
+
+
+def test_a_follower_with_our_certificate_and_configuration_runs_a_job() -> None:
+    with flux_lead() as lead, followers(lead, "burst-0-0", "burst-0-1"):
+        output = lead.run("-N3", "flux", "getattr", "hostname")
+        assert sorted(output) == ["burst-0-0", "burst-0-1", "lead-0"]
+        wait_until(
+            lambda: lead.online() == {"lead-0", "burst-0-0", "burst-0-1"},
+            "both followers",
+        )
+
+
+def test_a_follower_joins_with_flux_keygens_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    subprocess.run(["flux", "keygen", str(path)], check=True)
+    with flux_lead(certificate=path) as lead, followers(lead, "burst-0-3"):
+        output = lead.run("--requires=host:burst-0-3", "flux", "getattr", "rank")
+        assert output == ["4"]
+
+
+def test_followers_join_through_a_gateway() -> None:
+    slot = RankSlot(
+        hosts="burst-0-[0-2]",
+        shape=Shape(1),
+        gateway=f"tcp://127.0.0.1:{free_port()}",
+    )
+    with (
+        flux_lead(slot, gateways=True) as lead,
+        followers(lead, "burst-0-0", "burst-0-1", "burst-0-2"),
+    ):
+        output = lead.run("-N4", "flux", "getattr", "tbon.level")
+        assert sorted(output) == ["0", "1", "2", "2"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        'name = "under_score"',
+        'nam_e = "x"',
+        'name = "x',
+        f'name = "{"x" * 250}"',
+        'keygen.hostname = "twice"',
+    ],
+)
+def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
+    made = certificate.format_certificate(certificate.create("good"))
+    text = made.replace('name = "good"', damage)
+    with pytest.raises(CertificateError):
+        certificate.parse(text, "text")
+    with short_directory() as place:
+        (place / "c").touch(0o600)
+        (place / "c").write_text(text)
+        (place / "broker.toml").write_text(
+            f'[bootstrap]\ncurve_cert = "{place}/c"\n'
+            'default_bind = "ipc://x"\nhosts = [{host = "a"}, {host = "b"}]\n'
+        )
+        done = subprocess.run(
+            [
+                "flux",
+                "broker",
+                f"--config-path={place}/broker.toml",
+                "-Shostname=a",
+                "/bin/true",
+            ],
+            env={k: v for k, v in os.environ.items() if not k.startswith("FLUX_")},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert "Error loading certificate" in done.stderr

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What several rooms' tests share."""

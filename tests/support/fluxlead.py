@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""A real Flux lead, started from the files and by the command of `burst lead init`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.config import convert
+from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.ranks import parse_hostlist
+from burst.model.shape import Shape
+from burst.shell.leadfiles import LeadFiles, write_lead
+from burst.shell.leadplan import LeadPlan, RankSlot
+
+needs_flux = pytest.mark.skipif(
+    shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
+)
+DEADLINE = 60.0
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def short_directory() -> Iterator[Path]:
+    """Make a directory whose name leaves room for a unix socket in it."""
+    path = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Poll until it holds. Fails after the deadline, saying what was waited for."""
+    end = time.monotonic() + DEADLINE
+    while not holds():
+        if time.monotonic() > end:
+            pytest.fail(f"waited {DEADLINE:.0f} s for {what}")
+        time.sleep(0.05)
+
+
+class FluxLead:
+    """A running lead and what it has written."""
+
+    def __init__(self, files: LeadFiles, plan: LeadPlan) -> None:
+        self.files = files
+        self.plan = plan
+        self._log = files.config.with_name("lead.log").open("wb")
+        self._process = subprocess.Popen(
+            files.commands[0],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=self.environment(),
+            start_new_session=True,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return that of a client of this lead."""
+        others = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+        return {**others, "FLUX_URI": self.files.uri}
+
+    def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a flux command against this lead."""
+        return subprocess.run(
+            ["flux", *words],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+
+    def run(self, *words: str) -> list[str]:
+        """Run a job and return the words of its output. Fails if the job does."""
+        done = self.flux("run", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    def log(self) -> str:
+        """Return what the lead's broker has said."""
+        return self.files.config.with_name("lead.log").read_text()
+
+    def wait(self) -> None:
+        """Return once the lead serves."""
+        wait_until(lambda: " run " in self.flux("uptime").stdout, "the lead to run")
+
+    def online(self) -> frozenset[str]:
+        """Return the hosts that Flux would start jobs on, busy or not."""
+        done = self.flux("resource", "list", "-s", "free,allocated", "-no{nodelist}")
+        lines = [line for line in done.stdout.split() if line]
+        return frozenset(host for line in lines for host in parse_hostlist(line))
+
+    def identity(self, owner: str = "owner-1") -> LeadIdentity:
+        """Return what the orchestrator knows of this lead."""
+        table = msgspec.toml.decode(self.files.config.read_bytes())["bootstrap"]
+        certificate = table.pop("curve_cert")
+        hosts = parse_hostlist(self.flux("getattr", "hostlist").stdout.strip())
+        return LeadIdentity(
+            kind="flux",
+            version="0.88.0",
+            uri=self.files.uri,
+            owner=owner,
+            hosts=hosts,
+            shapes=(Shape(1),) * len(hosts),
+            bootstrap=convert(Bootstrap, table, "bootstrap"),
+            endpoint=f"tcp://{self.plan.address}:{self.plan.port}",
+            certificate=certificate,
+        )
+
+    def stop(self) -> None:
+        """End the broker, and whatever of its session is left."""
+        self._process.terminate()
+        try:
+            self._process.wait(DEADLINE)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._log.close()
+
+
+@contextlib.contextmanager
+def flux_lead(
+    *slots: RankSlot, certificate: Path | None = None, gateways: bool = False
+) -> Iterator[FluxLead]:
+    """Run a lead of one node with these rank slots, `burst-0-[0-3]` by default."""
+    with short_directory() as directory:
+        plan = LeadPlan(
+            hosts="lead-0",
+            shape=Shape(2),
+            slots=slots or (RankSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
+            address="127.0.0.1",
+            port=free_port(),
+            gateways=gateways,
+        )
+        files = write_lead(directory / "lead", plan)
+        if certificate:
+            files.certificate.write_bytes(certificate.read_bytes())
+        lead = FluxLead(files, plan)
+        try:
+            lead.wait()
+            yield lead
+        finally:
+            lead.stop()
