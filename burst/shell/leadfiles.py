@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""What a Flux lead needs to be able to burst: broker.toml, R and a certificate.
+
+Nothing grows a running instance, so every host that may ever join is declared before
+it starts: in `[bootstrap] hosts`, whose order is the order of ranks, and in R, which
+says what the scheduler may count on once it is up.
+
+Sources: flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5),
+flux-broker-attributes(7); RFC 20 for R.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.kits.broker import check_socket
+from burst.model.ranks import format_hostlist, format_idset
+from burst.shell.leadplan import Group, LeadPlan, bind_uri, in_uri, resolve
+
+
+class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and how to go on."""
+
+    config: Path
+    resources: Path
+    certificate: Path
+    commands: tuple[tuple[str, ...], ...]
+    """The argv that starts each own host's broker, rank 0 first, on that host."""
+    uri: str
+    """Of the running lead, for FLUX_URI on the host of rank 0."""
+
+
+def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> LeadFiles:
+    """Write the files into the directory, which is made if need be.
+
+    With `replace` broker.toml and R are written anew, and a certificate that is there
+    is kept, since followers elsewhere may have copies of it. Raises ConfigError,
+    before anything is written, for a plan that cannot work or files that are there,
+    and CertificateError for a certificate that is there and cannot be used.
+    """
+    groups = resolve(plan)
+    files = _name(directory.absolute(), groups[0])
+    for path in (files.config, files.resources, files.certificate):
+        if path.exists() and not replace:
+            raise ConfigError(
+                f"{path}: exists already", "remove it, or say that it may be replaced"
+            )
+    kept = files.certificate.exists()
+    if kept:
+        certificate.read(files.certificate)
+    try:
+        for place in (".", "state", "run"):
+            (directory / place).mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(files.resources, json.dumps(_resources(groups)) + "\n")
+        _write(files.config, tomli_w.dumps(_tables(plan, files, groups)))
+    except OSError as error:
+        raise ConfigError(
+            f"{directory}: cannot be written: {error.strerror}",
+            "name a directory that you may write",
+        ) from error
+    if not kept:
+        certificate.write(certificate.create(groups[0].names[0]), files.certificate)
+    return files
+
+
+def _name(directory: Path, own: Group) -> LeadFiles:
+    config = directory / "broker.toml"
+    socket = directory / "run" / "local"
+    check_socket(socket)
+    brokers = tuple(
+        ("flux", "broker", f"--config-path={config}", f"-Shostname={host}")
+        for host in own.names
+    )
+    lead = (
+        # By default the quorum is the size, which counts hosts that join only in a
+        # burst: the lead would wait for them for ever.
+        f"-Sbroker.quorum={len(own.names)}",
+        # Serve; run no initial program.
+        "-Sbroker.rc2_none=1",
+        f"-Sstatedir={directory / 'state'}",
+        f"-Srundir={socket.parent}",
+        f"-Slocal-uri=local://{socket}",
+    )
+    return LeadFiles(
+        config=config,
+        resources=directory / "R",
+        certificate=directory / "burst.cert",
+        commands=((*brokers[0], *lead), *brokers[1:]),
+        uri=f"local://{socket}",
+    )
+
+
+def _tables(
+    plan: LeadPlan, files: LeadFiles, groups: Sequence[Group]
+) -> dict[str, Any]:
+    address = in_uri(plan.address)
+    ipv6 = {"enable_ipv6": True} if address.startswith("[") else {}
+    return {
+        "bootstrap": {
+            "curve_cert": str(files.certificate),
+            "default_port": plan.port,
+            "default_bind": "tcp://*:%p",
+            "default_connect": "tcp://%h:%p",
+            **ipv6,
+            "hosts": list(_hosts(f"tcp://{address}:{plan.port}", groups)),
+        },
+        "resource": {
+            "path": str(files.resources),
+            # R is what was said here, not what hwloc finds under a broker: followers
+            # run under names of their own, several on a host where that is wanted.
+            "noverify": True,
+        },
+        "tbon": {
+            # A node that vanishes without a word is given up after so long.
+            "tcp_user_timeout": "20s",
+            # Flux's default of 30s is long for a peer that is just being started.
+            "connect_timeout": "5s",
+        },
+    }
+
+
+def _hosts(connect: str, groups: Sequence[Group]) -> Iterator[dict[str, str]]:
+    """Yield the entries of `hosts`, in the order of ranks."""
+    own = groups[0].names
+    yield {"host": own[0], "bind": bind_uri(connect), "connect": connect}
+    if own[1:]:
+        yield {"host": format_hostlist(own[1:])}
+    for group in groups[1:]:
+        first, rest = group.names[0], group.names[1:]
+        if not group.gateway:
+            yield {"host": format_hostlist(group.names)}
+            continue
+        yield {"host": first, "bind": bind_uri(group.gateway), "connect": group.gateway}
+        yield {"host": format_hostlist(rest), "parent": first}
+
+
+def _resources(groups: Sequence[Group]) -> dict[str, Any]:
+    """Return R, version 1 (RFC 20)."""
+    lite: list[dict[str, Any]] = []
+    properties: dict[str, list[int]] = {}
+    rank = 0
+    for group in groups:
+        ranks = range(rank, rank + len(group.names))
+        children = {"core": format_idset(range(group.shape.cores))}
+        if group.shape.gpus:
+            children["gpu"] = format_idset(range(group.shape.gpus))
+        lite.append({"rank": format_idset(ranks), "children": children})
+        # A slot local-[0-3] must not pass for nodes of our own.
+        slot = group.slot if group.slot != "local" else "burst"
+        for name in ("burst", slot) if rank else ("local",):
+            properties.setdefault(name, []).extend(ranks)
+        rank = ranks.stop
+    names = [name for group in groups for name in group.names]
+    return {
+        "version": 1,
+        "execution": {
+            "R_lite": lite,
+            "starttime": 0.0,
+            "expiration": 0.0,
+            "nodelist": [format_hostlist(names)],
+            "properties": {k: format_idset(ids) for k, ids in properties.items()},
+        },
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text)
+    part.replace(path)

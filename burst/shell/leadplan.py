@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""What a lead is to be: its own hosts, its rank slots, where it is reached."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.kits.broker import is_host_name
+from burst.model.ranks import parse_hostlist
+from burst.model.shape import Shape
+
+_NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
+_REACH = "give the name or address at which followers will reach the lead"
+
+
+class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks for one burst at a time, and the nodes that a burst must bring for them."""
+
+    hosts: str
+    """A hostlist such as `burst-0-[0-3]`."""
+    shape: Shape
+    gateway: str = ""
+    """Where, with gateways, the others reach the first host: `tcp://ADDRESS:PORT`.
+    By default its name and the lead's port."""
+
+
+class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What `burst lead init` is told."""
+
+    hosts: str
+    """The lead's own hosts as a hostlist; the first is rank 0."""
+    shape: Shape
+    """Of each own host."""
+    slots: tuple[RankSlot, ...]
+    address: str
+    """Host name or address at which followers reach rank 0."""
+    port: int = 8050
+    gateways: bool = False
+    """Let the hosts of each rank slot join through the slot's first, so that only one
+    of a burst needs to reach the lead."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A run of hosts, named in rank order, that are declared alike."""
+
+    names: tuple[str, ...]
+    shape: Shape
+    gateway: str = ""
+    """Where the others reach the first, `tcp://ADDRESS:PORT`; empty: they need not."""
+
+    @property
+    def slot(self) -> str:
+        """`burst-0` of burst-0-0, burst-0-1 and so on; the name if it has no number."""
+        return self.names[0].rstrip("0123456789").rstrip("-") or self.names[0]
+
+
+def resolve(plan: LeadPlan) -> tuple[Group, ...]:
+    """Return the lead's own hosts and then each rank slot.
+
+    Raises ConfigError for a plan that cannot work: names that are no host names or
+    appear twice, no slot, a port, address or shape that there cannot be.
+    """
+    if not 0 < plan.port < 65536:
+        raise ConfigError(f"port {plan.port} is out of range", "use 1 to 65535")
+    in_uri(plan.address)
+    if not plan.slots:
+        raise ConfigError(
+            "there is no rank slot, so nothing could ever join",
+            "give at least one, such as burst-0-[0-3]",
+        )
+    own = Group(_hosts(plan.hosts), plan.shape)
+    groups = (own, *(_group(slot, plan) for slot in plan.slots))
+    _refuse_twice(groups)
+    for shape in {group.shape for group in groups}:
+        if shape.cores < 1 or shape.gpus < 0:
+            raise ConfigError(f"no node has {shape}", "give at least one core")
+    return groups
+
+
+def in_uri(address: str) -> str:
+    """Return the address as a URI has it: IPv6 in brackets. Raises ConfigError."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        if is_host_name(address):
+            return address
+        raise ConfigError(f"not a host name or address: {address!r}", _REACH) from None
+    if parsed.is_unspecified:
+        raise ConfigError(f"nobody can connect to {address}", _REACH)
+    return f"[{address}]" if parsed.version == 6 else address
+
+
+def bind_uri(connect: str) -> str:
+    """Return what to bind to be reached at `tcp://ADDRESS:PORT`.
+
+    All interfaces, since the address may be one of a NAT; but what is reached over
+    loopback has no reason to listen anywhere else.
+    """
+    address, _, port = connect.removeprefix("tcp://").rpartition(":")
+    try:
+        loopback = ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        loopback = False
+    return f"tcp://{address if loopback else '*'}:{port}"
+
+
+def _group(slot: RankSlot, plan: LeadPlan) -> Group:
+    names = _hosts(slot.hosts)
+    if not plan.gateways or len(names) == 1:
+        return Group(names, slot.shape)
+    gateway = slot.gateway or f"tcp://{names[0]}:{plan.port}"
+    address, _, port = gateway.removeprefix("tcp://").rpartition(":")
+    if not (gateway.startswith("tcp://") and address and port.isdigit()):
+        raise ConfigError(
+            f"not a gateway's address: {gateway!r}", "such as tcp://10.0.0.7:8050"
+        )
+    return Group(names, slot.shape, gateway)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        hosts = parse_hostlist(text)
+    except ValueError as error:
+        raise ConfigError(str(error), "such as burst-0-[0-3]") from error
+    if not hosts:
+        raise ConfigError("a list of hosts is empty", "such as burst-0-[0-3]")
+    for host in hosts:
+        if not is_host_name(host):
+            raise ConfigError(f"not a host name: {host!r} in {text!r}", _NAMES)
+    return hosts
+
+
+def _refuse_twice(groups: tuple[Group, ...]) -> None:
+    seen: set[str] = set()
+    for name in (name for group in groups for name in group.names):
+        if name in seen:
+            raise ConfigError(
+                f"{name} is declared twice",
+                "a host has one rank: own hosts and rank slots may not overlap",
+            )
+        seen.add(name)
