@@ -7,11 +7,11 @@ from burst.config import LimitSettings
 from burst.core import limits
 from burst.core.draft import Draft
 from burst.core.facts import Meaning, meaning, provider_word, rank_count
-from burst.core.lifecycle import LIVE, format_job
+from burst.core.lifecycle import LIVE
 from burst.core.world import Call, Outcome, Verb, World
 from burst.model.burst import Burst, State
 from burst.model.hold import Hold, HoldState
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
 from burst.provider import Failure
@@ -126,7 +126,7 @@ def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
 def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:
     for job in sorted(burst.jobs):
         view = lead.jobs.get(job)
-        context = {"id": format_job(job)}
+        context = {"id": format_f58(job)}
         ended = view is None or view.state is JobState.INACTIVE
         if view and view.t_start and job not in burst.started:
             draft.note(burst.id, "job-start", context, view.t_start)

@@ -293,14 +293,14 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
         ("job-finish", 60),
         ("idle", 100),
     ]
-    assert made.events[2][1].context == {"id": "1", "result": "completed"}
+    assert made.events[2][1].context == {"id": "ƒ2", "result": "completed"}
 
 
 def test_shapes_of_the_plan_are_those_of_the_slot():
     (burst,) = turn(world(view(job(1, whole(4))))).books.bursts.values()
 
     assert burst.lease.shape == Shape(4, 1)
-    assert burst.events[0] == Event(T0 + 100, "submit", {"jobs": {"1": T0 + 1}})
+    assert burst.events[0] == Event(T0 + 100, "submit", {"jobs": {"ƒ2": T0 + 1}})
 
 
 def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
