@@ -60,7 +60,7 @@ def test_hosts_without_a_common_stem_are_named_for_the_first():
         (["burst-0-[0-"], "not a hostlist"),
         ([""], "is not in the lead's hosts"),
         (["burst-0-[0,2]"], "no run of ranks"),
-        (["burst-0-[1-0]"], "not an idset"),
+        (["burst-0-[1-0]"], "not a hostlist"),
         (["burst-0-[0-1]", "burst-0-[1-2]"], "burst-0-1 stands in two slots"),
     ],
 )
