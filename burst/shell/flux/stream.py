@@ -34,6 +34,7 @@ class Stream:
         self._payload = payload
         self._taken = taken
         self._ended = ended
+        self._flowing = True
 
     def open(self) -> None:
         """Make the request. From the loop's thread."""
@@ -41,13 +42,17 @@ class Stream:
 
         def take(response: Response) -> None:
             if response.errnum == 0:
+                self._flowing = True
                 self._taken(response.payload)
                 return
             del self._loop.on_response[tag]
             error = read(self._topic, response)
             assert isinstance(error, BurstError)
-            if self._ended(error):
+            if not self._ended(error):
+                return
+            if self._flowing:  # said once, however often it is tried in vain
                 log.say("%s ended, asked for again: %s", self._topic, error)
-                self._loop.after(RETRY_S, self.open)
+            self._flowing = False
+            self._loop.after(RETRY_S, self.open)
 
         self._loop.on_response[tag] = take
