@@ -8,6 +8,7 @@ import click
 from burst import __version__
 from burst.cli import act, ask, serve
 from burst.cli.common import Group
+from burst.cli.demo import demo
 from burst.embedded.commands import group as embedded
 
 
@@ -27,6 +28,7 @@ for command in (
     ask.reload,
     ask.request,
     ask.status,
+    demo,
     serve.daemon,
     serve.show_config,
     embedded,

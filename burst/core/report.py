@@ -47,13 +47,7 @@ def timeline(burst: Burst) -> dict[str, float]:
 
     Stages that did not happen are missing.
     """
-    submitted = [
-        when
-        for event in burst.events
-        if event.name in {"submit", "assign"}
-        for when in event.context["jobs"].values()
-    ]
-    start = min([*submitted, burst.lease.created])
+    start = _begin(burst)
     stages: dict[str, float] = {}
     for stage, name in STAGES.items():
         times = [event.timestamp for event in burst.events if event.name == name]
@@ -62,6 +56,17 @@ def timeline(burst: Burst) -> dict[str, float]:
             stages[stage] = round(max(0.0, when - start), 3)
     stages["submit"] = 0.0
     return stages
+
+
+def _begin(burst: Burst) -> float:
+    """Return when the first of its jobs was submitted, or the burst was asked for."""
+    submitted: list[float] = [
+        when
+        for event in burst.events
+        if event.name in {"submit", "assign"}
+        for when in event.context["jobs"].values()
+    ]
+    return min([*submitted, burst.lease.created])
 
 
 def burst_row(burst: Burst, world: World, now: float) -> Row:
@@ -84,6 +89,8 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "result": burst.result.value if burst.result else None,
         "cost": round(hours * lease.price * len(lease.ranks), 4),
         "note": burst.quarantined or _last_note(burst, world),
+        "t_submit": _begin(burst),
+        "timeline": timeline(burst),
     }
 
 
@@ -214,8 +221,10 @@ def _concerns(event: Event, job_id: JobId) -> bool:
 def _last_note(burst: Burst, world: World) -> str:
     view = world.providers.get(burst.lease.provider)
     status_now = view.statuses.get(burst.id) if view else None
+    failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    if moving and status_now and status_now.why:
+    # Why it failed says more than how its end goes on.
+    if moving and not failed and status_now and status_now.why:
         return status_now.why
     for event in reversed(burst.events):
         if event.name in _NOTED:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""`burst demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from burst.demo.kinds import Embedded, Flux
+from burst.demo.play import play
+
+
+@click.command()
+@click.option("--flux", "on_flux", is_flag=True, help="On real brokers of Flux.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path),
+    default=Path("demo.svg"),
+    show_default=True,
+    help="Where the picture of the timeline goes.",
+)
+def demo(on_flux: bool, as_json: bool, svg: Path) -> None:
+    """Show the whole path of a burst on this machine, in a quarter of a minute.
+
+    A lead with two nodes of its own gets four jobs. Two of them can only run on nodes
+    that it does not own: these are started, join, run them, and are taken down again.
+    One asks for more than there could be and is told so. Everything is in a temporary
+    directory, and nothing of it stays. The exit status says whether all of that
+    happened.
+    """
+    sys.exit(play(Flux() if on_flux else Embedded(), svg, as_json=as_json))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""What the story came to, and what of it is not as it should be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from burst.core.report import STAGES
+from burst.demo.parts import IMPOSSIBLE, LARGE, PARTS, SMALL, Part
+from burst.demo.scene import JobSeen, Row
+from burst.model.jobid import format_f58
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is there after everything was taken down."""
+
+    followers: int
+    """Processes of followers and of the lead, of the daemon and of jobs."""
+    slots: int
+    """Rank slots that are not free."""
+    files: int
+    """What the provider left, and what is still there of the demo's directory."""
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the jobs, and how it ended."""
+
+    part: Part
+    job: JobSeen
+    output: str = ""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of it."""
+
+    lead: str
+    acts: tuple[Act, ...] = ()
+    bursts: tuple[Row, ...] = ()
+    left: Left
+    failure: str = ""
+    """What ended the story before its end; empty if nothing."""
+
+    def faults(self) -> list[str]:
+        """Return a sentence for everything that is not as it should be."""
+        if self.failure:
+            return [self.failure, *_faults_of_left(self.left)]
+        return [
+            *_faults_of_jobs(self.acts),
+            *_faults_of_bursts(self.bursts),
+            *_faults_of_left(self.left),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `burst demo --json` prints."""
+        return {
+            "ok": not self.faults(),
+            "lead": self.lead,
+            "jobs": [
+                {
+                    "id": format_f58(act.job.id),
+                    "nodes": act.part.nodes,
+                    "state": act.job.state,
+                    "output": act.output,
+                }
+                for act in self.acts
+            ],
+            "bursts": [
+                {
+                    key: burst[key]
+                    for key in ("id", "provider", "ranks", "result", "timeline")
+                }
+                for burst in self.bursts
+            ],
+            "left": msgspec.structs.asdict(self.left),
+        }
+
+
+def _faults_of_jobs(acts: tuple[Act, ...]) -> Iterator[str]:
+    if tuple(act.part for act in acts) != PARTS:
+        yield f"{len(acts)} of {len(PARTS)} jobs were submitted"
+    for act in acts:
+        name = format_f58(act.job.id)
+        fault = act.part.fault(act.job.state, act.output)
+        if fault:
+            yield f"job {name} of {act.part.nodes} nodes {fault}"
+        if act.part is IMPOSSIBLE and not act.job.why:
+            yield f"job {name} of {act.part.nodes} nodes was not told why it waits"
+
+
+def _faults_of_bursts(bursts: tuple[Row, ...]) -> Iterator[str]:
+    wanted = sorted(part.nodes for part in (LARGE, SMALL))
+    if sorted(burst["nodes"] for burst in bursts) != wanted:
+        sizes = ", ".join(str(burst["nodes"]) for burst in bursts) or "none"
+        yield f"two bursts of 4 and 2 nodes were to be made, not: {sizes}"
+    for burst in bursts:
+        missing = [stage for stage in STAGES if stage not in burst["timeline"]]
+        if missing:
+            yield f"burst {burst['id']} was never {', '.join(missing)}"
+        if burst["result"] != "completed":
+            note = f" ({burst['note']})" if burst["note"] else ""
+            yield f"burst {burst['id']} ended as {burst['result']}{note}"
+
+
+def _faults_of_left(left: Left) -> Iterator[str]:
+    for what, count in msgspec.structs.asdict(left).items():
+        if count:
+            yield f"{count} {what} were left"
