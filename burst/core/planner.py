@@ -8,7 +8,7 @@ jobs times offers times slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from burst.config import PlanSettings
 from burst.core.demand import describe_need, nodes_needed
@@ -123,8 +123,8 @@ class Planner:
         key = opened.priced.key
         if self._usage.refuse_user(key, bears, demand.userid):
             return False
-        allowed = self._admitted(demand)
-        if not opened.pool.take(demand.request, allowed):
+        admitted = self._admitted(demand)
+        if not opened.pool.take(demand.request, admitted):
             nodes = nodes_needed(demand.request, opened.slot.shape)
             size = opened.nodes + nodes
             room = self._ground.usable(opened.slot, demand.request.constraint)
@@ -136,7 +136,7 @@ class Planner:
                 return False
             opened.grow(nodes)
             self._usage.add(nodes, 0, opened.userids)
-            opened.pool.take(demand.request, allowed)
+            opened.pool.take(demand.request, admitted)
             bears = opened.nodes if new else 0
         self._usage.add_user(bears, demand.userid)
         opened.add(demand)
@@ -229,8 +229,6 @@ class Planner:
     def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:
         return self._settings.share_users or not userids or userids == {demand.userid}
 
-    def _admitted(self, demand: Demand) -> Callable[[int], bool] | None:
+    def _admitted(self, demand: Demand) -> frozenset[int] | None:
         constraint = demand.request.constraint
-        if not constraint:
-            return None
-        return lambda rank: self._ground.admits(constraint, rank)
+        return self._ground.admitted(constraint) if constraint else None
