@@ -75,7 +75,11 @@ class Lead(Protocol):
         ...
 
     def observe(self) -> LeadView:
-        """Return one consistent picture. Needs `listen` before."""
+        """Return one consistent picture. Needs `listen` before.
+
+        What was ordered by this client before is seen to be done, so that a change of
+        urgency that we did not order is the user's.
+        """
         ...
 
     def hold(self, jobs: Sequence[JobId]) -> Failures:

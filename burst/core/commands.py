@@ -13,7 +13,6 @@ from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, State
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
@@ -80,7 +79,8 @@ def let_go(books: Books, jobs: list[JobId], now: float) -> Decisions:
             )
         draft.move_hold(job, HoldState.OBEYED)
         urgencies[job] = hold.urgency
-    draft.actions.append(ReleaseJobs(urgencies))
+    if urgencies:
+        draft.actions.append(ReleaseJobs(urgencies))
     return _decisions(draft)
 
 
@@ -106,11 +106,6 @@ def describe(verdict: Verdict, demand: Demand) -> str:
     return f"{demand.request.nodes} nodes: {verdict.text()}" + (
         f" ({details})" if details else ""
     )
-
-
-def slot_hostlist(hosts: tuple[str, ...]) -> str:
-    """Return the hosts of a slot as text for `request_nodes`."""
-    return format_hostlist(hosts)
 
 
 def _decisions(draft: Draft) -> Decisions:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from burst.config import Settings
 from burst.core import limits
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
@@ -33,10 +35,27 @@ def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> Non
         _online(draft, burst, settings)
     elif burst.state is State.DRAIN:
         _drain(draft, burst, world.lead, settings)
-    elif burst.state is State.REAP:
-        _reap(draft, burst, world, settings)
-    elif burst.drained:
+    elif burst.state is State.INACTIVE and burst.drained:
         _undrain(draft, burst, world.lead)
+    burst = draft.bursts[burst.id]
+    if burst.state is State.REAP and world.lead is not None:
+        # In the tick in which it failed, too: its ranks are to get no job from now on.
+        _reap(draft, burst, world, settings)
+
+
+def next_deadline(burst: Burst, settings: Settings) -> float:
+    """Return when a waiting state of the burst ends; math.inf if none does."""
+    limits_of = settings.deadlines
+    entered = {
+        State.PROVISION: burst.since + limits_of.provision,
+        State.JOIN: burst.since + limits_of.join,
+    }
+    ends = [entered.get(burst.state, math.inf)]
+    if burst.state is State.ONLINE and burst.idle_since is not None:
+        ends.append(burst.idle_since + limits_of.idle)
+    if burst.state is State.ONLINE and burst.lost_since is not None:
+        ends.append(burst.lost_since + limits_of.rejoin)
+    return min(ends)
 
 
 def take_down(draft: Draft, burst: Burst, note: str) -> None:

@@ -104,9 +104,9 @@ _ALIVE = (Word.UNREAD, Word.PENDING, Word.RUNNING)
 _DEAD = ((Word.FAILED, Meaning.BROKE), (Word.ENDING, Meaning.ENDED))
 
 _ROWS: dict[State, _Rows] = {
-    # Nothing was asked yet. If something shows all the same, it is from a crash
-    # between asking and recording, and `provision` will find it.
-    State.NEW: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    # Nothing was asked yet, as asking is recorded first. If something shows all the
+    # same, it is not from us, or the record is from another time: no row.
+    State.NEW: [((Word.UNREAD, Word.ABSENT), _NOT_SEEN, Meaning.WAIT)],
     State.PROVISION: [
         # The lead's eyes are better than the provider's word.
         (_ANY_WORD, _UP, Meaning.STARTED),

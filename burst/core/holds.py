@@ -11,10 +11,9 @@ from __future__ import annotations
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, ReleaseJobs
 from burst.core.intake import Intake, is_up
-from burst.core.lifecycle import format_job
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason, Verdict
 
@@ -95,4 +94,4 @@ def _release(draft: Draft, job: JobView) -> bool:
 
 def _tell_bursts(draft: Draft, bursts: list[Burst], name: str, job: JobId) -> None:
     for burst in bursts:
-        draft.note(burst.id, name, {"id": format_job(job)})
+        draft.note(burst.id, name, {"id": format_f58(job)})

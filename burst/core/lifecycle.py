@@ -16,7 +16,7 @@ import msgspec
 
 from burst.model.burst import Burst, Lease, Result, State
 from burst.model.event import Event
-from burst.model.jobid import JobId, parse_jobid
+from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.ranks import parse_idset
 
 LIVE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
@@ -72,14 +72,9 @@ _LATEST_ONLY = {"busy", "idle", "overdue", "lost", "back", "retry"}
 
 def begin(lease: Lease, jobs: dict[JobId, float], now: float) -> Burst:
     """Return a new burst; `jobs` are those it is made for, and when each came in."""
-    from_job = {format_job(job): submitted for job, submitted in jobs.items()}
+    from_job = {format_f58(job): submitted for job, submitted in jobs.items()}
     burst = Burst(lease=lease, since=now)
     return apply(burst, Event(now, "submit", {"jobs": from_job}))
-
-
-def format_job(job: JobId) -> str:
-    """Return a job id as events hold it: decimal, since f58 is for people."""
-    return str(job)
 
 
 def replay(lease: Lease, events: Iterable[Event]) -> Burst:

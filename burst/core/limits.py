@@ -105,14 +105,13 @@ def unavailable(
 class Usage:
     """Nodes and bursts in use, against the limits; grows as a plan is made."""
 
-    def __init__(self, limits: LimitSettings, bursts: Iterable[Burst]) -> None:
+    def __init__(self, limits: LimitSettings, live: Iterable[Burst]) -> None:
         self._limits = limits
         self._nodes = 0
         self._bursts = 0
         self._by_user: dict[int, int] = {}
-        for burst in bursts:
-            if burst.live:
-                self.add(len(burst.lease.ranks), 1, burst.lease.userids)
+        for burst in live:
+            self.add(len(burst.lease.ranks), 1, burst.lease.userids)
 
     def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
         """Count nodes and bursts made for these users; each user bears all of it."""

@@ -36,6 +36,14 @@ def memo(verdict: Verdict) -> dict[str, str] | None:
     return {"state": word, "why": _why(verdict)}
 
 
+def is_progress(before: dict[str, str] | None, after: dict[str, str] | None) -> bool:
+    """Tell whether a memo only counts further than the one before."""
+    if not before or not after:
+        return False
+    counting, _, numbers = after["state"].partition(" ")
+    return bool(numbers) and before["state"].partition(" ")[0] == counting
+
+
 def _why(verdict: Verdict) -> str:
     text = verdict.text()
     if verdict.reason is Reason.TURNED_DOWN:

@@ -56,10 +56,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Opened:
     """A burst of the plan while it is made; grows as jobs are added."""
 
-    def __init__(self, priced: Priced, slot: RankSlot, usable: int) -> None:
+    def __init__(self, priced: Priced, slot: RankSlot) -> None:
         self.priced = priced
         self.slot = slot
-        self.most = min(usable, priced.offer.max_nodes)
+        self.most = min(slot.size, priced.offer.max_nodes)
         self.nodes = 0
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()

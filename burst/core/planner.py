@@ -216,8 +216,7 @@ class Planner:
         self, priced: Priced, demand: Demand, kind: Kind, pieces: list[Piece]
     ) -> None:
         for slot, nodes in pieces:
-            usable = self._ground.usable(slot, demand.request.constraint)
-            opened = Opened(priced, slot, usable)
+            opened = Opened(priced, slot)
             opened.grow(nodes)
             opened.add(demand)
             # Whether the job's share fits is known; of several pieces it takes all.

@@ -22,7 +22,7 @@ from burst.core.sync import sync
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason, Verdict
 
 # So many ended bursts stay on the books, for `burst status --all` and `explain`.
@@ -53,7 +53,8 @@ def reconcile(books: Books, world: World, settings: Settings, now: float) -> Dec
         verdicts = {**intake.verdicts, **placed}
         settle(draft, world.lead, intake, verdicts, settings.intake)
     for burst in list(draft.bursts.values()):
-        if not burst.quarantined:
+        # What began in this very tick has its provider asked already.
+        if burst.id in books.bursts and not burst.quarantined:
             advance(draft, burst, world, settings)
     _forget(draft)
     return Decisions(
@@ -95,7 +96,7 @@ def _adopt(draft: Draft, plan: Plan, world: World) -> None:
         draft.begin(proposal.lease, submitted)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, burst in plan.assignments.items():
-        assigned.setdefault(burst, {})[str(job)] = jobs[job].t_submit
+        assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():
         draft.note(burst, "assign", {"jobs": its_jobs})
 

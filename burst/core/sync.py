@@ -7,11 +7,11 @@ from burst.config import LimitSettings
 from burst.core import limits
 from burst.core.draft import Draft
 from burst.core.facts import Meaning, meaning, provider_word, rank_count
-from burst.core.lifecycle import LIVE, format_job
+from burst.core.lifecycle import LIVE
 from burst.core.world import Call, Outcome, Verb, World
 from burst.model.burst import Burst, State
 from burst.model.hold import Hold, HoldState
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
 from burst.provider import Failure
@@ -72,7 +72,7 @@ def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -
         new = world.lead.online.intersection(burst.lease.ranks) - burst.came
         if new:
             draft.note(burst.id, "joined", {"ranks": format_idset(new)})
-    for _ in range(len(State)):
+    while True:
         burst = draft.bursts[burst.id]
         what = meaning(
             burst.state, provider_word(burst, world), rank_count(burst, world)
@@ -91,8 +91,8 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
     """Write the event of a meaning; tell whether the state may have changed by it."""
     ranks = format_idset(burst.lease.ranks)
     if what is Meaning.STARTED:
-        draft.note(burst.id, "provision-finish", {})
-        return True
+        after = draft.note(burst.id, "provision-finish", {})
+        return not after.quarantined
     if what is Meaning.JOINED:
         draft.note(burst.id, "online", {"ranks": ranks})
         health = limits.restore(
@@ -126,7 +126,7 @@ def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
 def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:
     for job in sorted(burst.jobs):
         view = lead.jobs.get(job)
-        context = {"id": format_job(job)}
+        context = {"id": format_f58(job)}
         ended = view is None or view.state is JobState.INACTIVE
         if view and view.t_start and job not in burst.started:
             draft.note(burst.id, "job-start", context, view.t_start)

@@ -8,20 +8,24 @@ job states and events, a queue whose head blocks what is behind it, and how a ra
 drained, lost and joined again. What it lacks: a tree of brokers, users other than the
 instance owner, queues, modules, and jobs that survive the lead.
 
-    boot       reads broker.toml and R
-    pool       resources: constraints, fit, allocation           pure
-    jobspec    made for a submission, read for its command       pure
-    job        one job                                           pure
-    jobqueue   all jobs: states, events, order                   pure
-    picture    jobs and ranks as clients are shown them          pure
-    wire       messages between lead and followers, CURVE
-    calls      messages between lead and clients
-    followers  the lead's side of the followers' socket
-    control    the lead's side of the clients' socket
-    lead       the loop that holds these together
-    follower   the loop of one that joins
-    tasks      processes of jobs, on the lead and on followers
-    launch     becomes one process of a job
-    client     the clients' side
-    commands   burst embedded lead, follower, submit, jobs, attach, cancel, urgency
+    boot        reads broker.toml and R
+    process     a broker's own directory, and how it is stopped
+    node        one rank's resources, and constraints on it        pure
+    pool        all resources: fit, allocation                    pure
+    jobspec     made for a submission, read for its command       pure
+    job         one job                                           pure
+    jobqueue    all jobs: states, events, order                   pure
+    picture     jobs and ranks as clients are shown them          pure
+    wire        messages between lead and followers, sockets
+    calls       messages between lead and clients
+    followers   the lead's side of the followers' socket
+    control     the lead's side of the clients' socket
+    lead        the loop that holds these together
+    follower    the loop of one that joins
+    tasks       processes of jobs, on the lead and on followers
+    launch      becomes one process of a job
+    client      the clients' side: calls
+    line        the clients' side: what the lead says unasked
+    commands    burst embedded lead, follower
+    jobcommands burst embedded submit, jobs, attach, cancel, urgency
 """

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config import Seconds, convert, read_toml
-from burst.embedded.pool import Node
+from burst.embedded.node import Node
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts

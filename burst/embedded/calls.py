@@ -100,7 +100,10 @@ class Sync(_Body, frozen=True):
 class Register(_Body, frozen=True):
     """Serve `burst` as long as this connection lives. Answer: nothing."""
 
-    holder: Mapping[str, Any]
+    pid: int
+    host: str
+    since: float
+    """Seconds since the epoch."""
 
 
 class Request(_Body, frozen=True):

@@ -15,7 +15,7 @@ from burst.embedded import jobcommands
 from burst.embedded.boot import read_boot, read_nodes
 from burst.embedded.follower import Follower
 from burst.embedded.lead import Lead
-from burst.embedded.process import private_directory, stop_signals
+from burst.embedded.process import make_directory, private_directory, stop_signals
 from burst.errors import BurstError, ConfigError
 
 
@@ -43,7 +43,7 @@ def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(cls=_Group)
+@click.group("embedded", cls=_Group)
 def group() -> None:
     """A lead and followers in pure Python: a stand-in for Flux.
 
@@ -70,7 +70,7 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
     nodes = read_nodes(config, boot.hosts)
     if statedir:
         statedir = statedir.absolute()
-        statedir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(statedir)
     with (
         stop_signals() as stop,
         private_directory(rundir) as directory,

@@ -18,13 +18,13 @@ import msgspec
 import zmq
 
 from burst.embedded import calls
-from burst.embedded.calls import Answer, Asked, Call, Change, Reply
+from burst.embedded.calls import Answer, Asked, Call, Change, Fault, Reply
 from burst.embedded.job import Job
 from burst.embedded.jobqueue import Queue
 from burst.embedded.picture import job_info, lead_view
 from burst.embedded.wire import Beat, Output, serving_socket
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
-from burst.log import say
+from burst.log import failure, say
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadIdentity
 
@@ -51,8 +51,7 @@ class Control:
         self._number = 0
         self._watchers: dict[_Stream, str] = {}
         self._attached: dict[_Stream, JobId] = {}
-        self._holder: _Client | None = None
-        self._holder_words: Mapping[str, Any] = {}
+        self._holder: tuple[_Client, calls.Register] | None = None
         self._asked: dict[int, _Stream] = {}
         self._ask_numbers = itertools.count(1)
         self.socket = serving_socket(context)
@@ -79,10 +78,10 @@ class Control:
     def receive(self) -> None:
         """Do what clients ask for."""
         while self.socket.poll(0):
-            client, frame = self.socket.recv_multipart()
+            client, *_, frame = self.socket.recv_multipart()
             try:
                 said = calls.decode_from_client(frame)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError) as error:
                 say("a client said what cannot be understood: %s", error)
                 continue
             if isinstance(said, Reply):
@@ -119,7 +118,7 @@ class Control:
         """Let everyone who waits hear from us, which finds those that are gone."""
         waiting = {client for client, _ in [*self._watchers, *self._attached]}
         if self._holder:
-            waiting.add(self._holder)
+            waiting.add(self._holder[0])
         for client in waiting:
             self._send(client, Beat())
 
@@ -133,6 +132,12 @@ class Control:
             answer = Answer(number, self._answers[kind](call.body))
         except BurstError as error:
             answer = Answer(number, fault=calls.fault_of(error))
+        except Exception as error:  # noqa: BLE001 - one odd call must not end the lead
+            failure("answering %s", kind.__name__)
+            fault = Fault(
+                "lead", f"internal error: {error!r}", "the lead's log has more"
+            )
+            answer = Answer(number, fault=fault)
         self._send(client, answer)
 
     def _send(self, client: _Client, message: Answer | Asked | Beat) -> bool:
@@ -151,7 +156,7 @@ class Control:
         for streams in (self._watchers, self._attached):
             for stream in [each for each in streams if each[0] == client]:
                 streams.pop(stream)
-        if client == self._holder:
+        if self._holder and client == self._holder[0]:
             self._holder = None
             waiting, self._asked = self._asked, {}
             fault = calls.fault_of(_NO_DAEMON)
@@ -203,13 +208,9 @@ class Control:
 
     def _register(self, stream: _Stream, body: calls.Register) -> None:
         # The holder may have died since it was last heard of.
-        if self._holder and self._send(self._holder, Beat()):
-            pid, host = (self._holder_words.get(key, "?") for key in ("pid", "host"))
-            raise ServiceTaken(
-                f"another daemon serves this lead: pid {pid} on {host}",
-                "one serves a lead: stop that one first",
-            )
-        self._holder, self._holder_words = stream[0], body.holder
+        if self._holder and self._send(self._holder[0], Beat()):
+            raise _taken(self._holder[1])
+        self._holder = (stream[0], body)
         self._send(stream[0], Answer(stream[1]))
 
     def _request(self, stream: _Stream, body: calls.Request) -> None:
@@ -217,15 +218,23 @@ class Control:
             raise _NO_DAEMON
         number = next(self._ask_numbers)
         self._asked[number] = stream
-        self._send(
-            self._holder, Asked(number, body.method, dict(body.payload), os.getuid())
-        )
+        asked = Asked(number, body.method, dict(body.payload), os.getuid())
+        self._send(self._holder[0], asked)
 
     def _reply(self, client: _Client, reply: Reply) -> None:
         stream = self._asked.pop(reply.number, None)
-        if stream and client == self._holder:
+        if stream and self._holder and client == self._holder[0]:
             answer = Answer(stream[1], reply.payload, fault=reply.fault)
             self._send(stream[0], answer)
+
+
+def _taken(holder: calls.Register) -> ServiceTaken:
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(holder.since))
+    return ServiceTaken(
+        f"another daemon serves this lead: pid {holder.pid} on {holder.host},"
+        f" since {since}",
+        "stop that one first: one daemon serves a lead",
+    )
 
 
 def _failures(

@@ -46,9 +46,7 @@ class Joined(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A rank is offline, and why."""
-
-    why: str
+    """A rank is offline."""
 
 
 class Followers:
@@ -60,7 +58,7 @@ class Followers:
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], boot: Boot) -> None:
         self._boot = boot
         self._ranks: dict[bytes, int] = {}
-        self._lost: deque[tuple[int, Lost]] = deque()
+        self._lost: deque[int] = deque()
         self._strangers_said = 0.0
         self._zap = context.socket(zmq.ROUTER)
         self._zap.bind(_ZAP)
@@ -80,7 +78,7 @@ class Followers:
         self._admit()
         self._note_strangers()
         while self._socket.poll(0):
-            identity, frame = self._socket.recv_multipart()
+            identity, *_, frame = self._socket.recv_multipart()
             try:
                 message = decode(frame)
             except msgspec.MsgspecError:
@@ -88,13 +86,13 @@ class Followers:
                 continue
             yield from self._hear(identity, message)
         while self._lost:
-            yield self._lost.popleft()
+            yield self._lost.popleft(), Lost()
 
     def send(self, rank: int, message: Message) -> None:
         """Send to a member; one that is gone is lost, as `receive` will say."""
         for identity, member in list(self._ranks.items()):
             if member == rank and not self._tell(identity, message):
-                self._drop(identity, "its connection is closed")
+                self._drop(identity, "is lost: its connection is closed")
 
     def beat(self) -> None:
         """Let every member hear from us, which finds those that are gone."""
@@ -126,7 +124,7 @@ class Followers:
             if not isinstance(message, Goodbye):
                 self._tell(identity, Leave("the lead has lost it; start it anew"))
         elif isinstance(message, Goodbye):
-            self._drop(identity, "it ended")
+            self._drop(identity, "left")
         elif not isinstance(message, Beat):
             yield rank, message
 
@@ -141,19 +139,19 @@ class Followers:
         for other, rank in list(self._ranks.items()):
             if rank == hello.rank:
                 self._tell(other, Leave("another broker joined as this rank"))
-                self._drop(other, "another broker joined as this rank")
+                self._drop(other, "is lost: another broker joined as this rank")
         # The old one's jobs must have failed before the new one is there for others.
         while self._lost:
-            yield self._lost.popleft()
+            yield self._lost.popleft(), Lost()
         self._ranks[identity] = hello.rank
         self._tell(identity, Welcome())
         say("%s (rank %d) joined, pid %d", hello.hostname, hello.rank, hello.pid)
         yield hello.rank, Joined()
 
-    def _drop(self, identity: bytes, why: str) -> None:
+    def _drop(self, identity: bytes, how: str) -> None:
         rank = self._ranks.pop(identity)
-        say("%s (rank %d) is lost: %s", self._boot.hosts[rank].host, rank, why)
-        self._lost.append((rank, Lost(why)))
+        say("%s (rank %d) %s", self._boot.hosts[rank].host, rank, how)
+        self._lost.append(rank)
 
     def _tell(self, identity: bytes, message: Message) -> bool:
         try:

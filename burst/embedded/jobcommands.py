@@ -63,13 +63,17 @@ _uri_option = click.option(
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @_uri_option
-@click.option("-N", "nodes", type=click.IntRange(1))
-@click.option("-n", "slots", type=click.IntRange(1), help="Tasks in all.")
-@click.option("-c", "cores", type=click.IntRange(1), default=1, help="Cores a task.")
-@click.option("-g", "gpus", type=click.IntRange(0), default=0, help="GPUs a task.")
-@click.option("-t", "limit", type=_duration, default="0", help="Time limit, FSD.")
+@click.option("-N", "nodes", type=click.IntRange(1), metavar="N", help="Nodes.")
+@click.option("-n", "slots", type=click.IntRange(1), metavar="N", help="Tasks in all.")
+@click.option(
+    "-c", "cores", type=click.IntRange(1), default=1, metavar="N", help="Cores a task."
+)
+@click.option(
+    "-g", "gpus", type=click.IntRange(0), default=0, metavar="N", help="GPUs a task."
+)
+@click.option("-t", "limit", type=_duration, default="0", metavar="FSD", help="Limit.")
 @click.option("--setattr", "attributes", multiple=True, metavar="KEY[=VALUE]")
-@click.option("--urgency", type=_urgency, default="default", show_default=True)
+@click.option("--urgency", type=_urgency, default="default", metavar="URGENCY")
 @click.option("--requires", default="", help="Such as burst or ^burst or host:n[0-3].")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> None:
@@ -143,7 +147,7 @@ def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
 @click.command()
 @_uri_option
 @click.argument("job_id", type=_job_id)
-@click.argument("value", type=_urgency)
+@click.argument("value", type=_urgency, metavar="URGENCY")
 def urgency(uri: str, job_id: JobId, value: int) -> None:
     """Change a job's urgency: 0 to 31, hold, default or expedite."""
     with closing(Client(uri)) as client:

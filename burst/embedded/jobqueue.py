@@ -18,7 +18,8 @@ import msgspec
 
 from burst.embedded.job import HIGHEST_URGENCY, Job, merge
 from burst.embedded.jobspec import parse_command
-from burst.embedded.pool import Allocation, Infeasible, Pool, matches, summary
+from burst.embedded.node import matches
+from burst.embedded.pool import Allocation, Infeasible, Pool, summary
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
 from burst.errors import LeadError
 from burst.model.event import Event

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import secrets
 import time
@@ -15,7 +16,8 @@ from burst.embedded.boot import Boot
 from burst.embedded.control import Control
 from burst.embedded.followers import Followers, Joined, Lost
 from burst.embedded.jobqueue import Queue
-from burst.embedded.pool import Node, Pool
+from burst.embedded.node import Node
+from burst.embedded.pool import Pool
 from burst.embedded.process import SOCKET
 from burst.embedded.tasks import Tasks
 from burst.embedded.wire import BEAT_S, PROTOCOL, Ended, Kill, Message, Output, Run
@@ -63,12 +65,12 @@ class Lead:
             ready = dict(poller.poll(self._patience()))
             if stop in ready:
                 return
+            self._beat()
             for rank, message in self._followers.receive():
                 self._hear(rank, message)
             for piece in self._tasks.collect():
                 self._take(piece)
             self._control.receive()
-            self._beat()
 
     def close(self) -> None:
         """Send followers away, kill what runs here, and remove the socket's file."""
@@ -156,5 +158,11 @@ def _owner(hostname: str, directory: Path) -> str:
         return path.read_text().strip()
     label = re.sub(r"[^a-z0-9]+", "-", hostname.lower()).strip("-")
     owner = f"{label[: _LABEL - 9].rstrip('-')}-{secrets.token_hex(4)}"
-    path.write_text(owner + "\n")
+    # Whole or not at all: all that is made for this lead will bear it as a tag.
+    part = path.with_suffix(".new")
+    with open(part, "w", encoding="ascii") as file:
+        file.write(owner + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
     return owner

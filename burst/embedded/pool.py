@@ -3,40 +3,25 @@
 
 Fit is decided as Flux's Rv1Pool decides it: the rank with the most free cores first,
 then the most free GPUs, then the lowest rank; a request that no set of ranks could
-hold, were all up and free, is infeasible and is told so in Flux's words.
+hold, were all up and free, is infeasible and is told so in Flux's words. Of a range
+(RFC 14) a job gets the minimum, where Flux would give what there is.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from burst.errors import JobspecError
-from burst.model.ranks import format_idset, parse_hostlist, parse_idset
+from burst.embedded.node import Node, matches
+from burst.model.ranks import format_idset
 from burst.model.request import Request
 from burst.model.shape import Shape
 
 
 class Infeasible(Exception):
     """No set of ranks could ever hold the request; the text is Flux's."""
-
-
-class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank has, by R."""
-
-    rank: int
-    host: str
-    cores: frozenset[int]
-    gpus: frozenset[int] = frozenset()
-    properties: frozenset[str] = frozenset()
-
-    @property
-    def shape(self) -> Shape:
-        """The same as numbers."""
-        return Shape(len(self.cores), len(self.gpus))
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -147,75 +132,6 @@ def summary(allocation: Allocation) -> str:
         gpus = f",gpu[{format_idset(share.gpus)}]" if share.gpus else ""
         parts.append(f"rank{rank}/core[{format_idset(share.cores)}]{gpus}")
     return " ".join(parts)
-
-
-def matches(node: Node, constraint: Mapping[str, Any]) -> bool:
-    """Tell whether the node satisfies an RFC 31 constraint. Raises JobspecError."""
-    try:
-        operator, operands = next(
-            (name, constraint[name]) for name in _OPERATORS if name in constraint
-        )
-        return _OPERATORS[operator](node, operands)
-    except (StopIteration, TypeError, ValueError, LookupError, RecursionError) as error:
-        raise JobspecError(
-            "its constraint cannot be read",
-            "RFC 31 knows " + ", ".join(_OPERATORS),
-        ) from error
-
-
-def _has_properties(node: Node, names: Any) -> bool:
-    return all(
-        name[1:] not in node.properties
-        if name.startswith("^")
-        else name in node.properties
-        for name in _texts(names)
-    )
-
-
-@functools.lru_cache(64)
-def _hosts(text: str) -> frozenset[str]:
-    return frozenset(parse_hostlist(text))
-
-
-def _is_host(node: Node, lists: Any) -> bool:
-    return any(node.host in _hosts(text) for text in _texts(lists))
-
-
-def _is_rank(node: Node, sets: Any) -> bool:
-    return any(node.rank in parse_idset(text) for text in _texts(sets))
-
-
-def _all(node: Node, constraints: Any) -> bool:
-    # Each is looked at, so that what cannot be read is found at submit.
-    found = [matches(node, each) for each in constraints]
-    return all(found)
-
-
-def _any(node: Node, constraints: Any) -> bool:
-    found = [matches(node, each) for each in constraints]
-    return any(found)
-
-
-def _not(node: Node, constraints: Any) -> bool:
-    return not matches(node, constraints[0])
-
-
-# In the order in which Flux's Rv1Set looks for them.
-_OPERATORS: dict[str, Callable[[Node, Any], bool]] = {
-    "properties": _has_properties,
-    "hostlist": _is_host,
-    "ranks": _is_rank,
-    "and": _all,
-    "or": _any,
-    "not": _not,
-}
-
-
-def _texts(operands: Any) -> list[str]:
-    texts = [operands] if isinstance(operands, str) else list(operands)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("expected text")
-    return texts
 
 
 def _slots_in(cores: int, gpus: int, request: Request) -> int:

@@ -34,11 +34,8 @@ def private_directory(path: Path) -> Iterator[Path]:
             f" {LONGEST_PATH}",
             "choose a shorter --rundir",
         )
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = path.stat()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be used: {error.strerror}") from error
+    make_directory(path)
+    state = path.stat()
     if state.st_uid != os.geteuid() or state.st_mode & 0o077:
         raise ConfigError(
             f"{path}: is not private (mode {state.st_mode & 0o777:04o}, owner"
@@ -54,6 +51,18 @@ def private_directory(path: Path) -> Iterator[Path]:
                 f"{path}: another broker uses it", "end that one, or use another"
             ) from None
         yield path
+
+
+def make_directory(path: Path) -> None:
+    """Make it, open to nobody else, unless it is there. Raises ConfigError."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be made: {error.strerror}", "name another directory"
+        ) from error
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(f"{path}: may not be written", "name another directory")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NewType
 
 JobId = NewType("JobId", int)
@@ -10,6 +11,7 @@ JobId = NewType("JobId", int)
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
+_LIMIT = 2**63
 
 
 def format_f58(job: int) -> str:
@@ -27,20 +29,32 @@ def parse_jobid(text: str) -> JobId:
     Raises ValueError.
     """
     word = text.strip()
-    try:
-        if word[:1] in ("ƒ", "f") and "." not in word:
-            return JobId(_base58(word[1:]))
-        if "." in word:
-            return JobId(int(word.replace(".", ""), 16))
-        return JobId(int(word, 0))
-    except (KeyError, ValueError):
-        raise ValueError(f"not a job id: {text!r} (such as ƒ3i2dgyDq)") from None
+    for form, read in _FORMS:
+        match = form.fullmatch(word)
+        if match:
+            job = read(match)
+            if job < _LIMIT:
+                return JobId(job)
+    raise ValueError(f"not a job id: {text!r} (such as ƒ3i2dgyDq)")
 
 
-def _base58(digits: str) -> int:
-    if not digits:
-        raise ValueError(digits)
+def _base58(match: re.Match[str]) -> int:
     value = 0
-    for letter in digits:
+    for letter in match[1]:
         value = value * 58 + _VALUES[letter]
     return value
+
+
+def _dotted(match: re.Match[str]) -> int:
+    value = 0
+    for group in match.groups():
+        value = value << 16 | int(group, 16)
+    return value
+
+
+_FORMS = (
+    (re.compile(f"[ƒf]([{_ALPHABET}]+)"), _base58),
+    (re.compile(r"\d+", re.ASCII), lambda match: int(match[0])),
+    (re.compile("0[xX]([0-9a-fA-F]+)"), lambda match: int(match[1], 16)),
+    (re.compile(r"\.".join(["([0-9a-fA-F]{1,4})"] * 4)), _dotted),
+)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?\Z")
-_HOSTS = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]]*)\]([^\[\],\s]*))?\Z")
-# Flux refuses larger sets too; a typing error must not eat the machine's memory.
+_ID_RANGE = re.compile(r"(0|[1-9]\d*)(?:-([1-9]\d*))?", re.ASCII)
+_HOST_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_HOSTS = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]]*)\]([^\[\],\s]*))?")
+_STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
+# A typing error must not eat the machine's memory; Flux has such limits too.
 _LARGEST = 1_000_000
 
 
@@ -16,16 +19,24 @@ def parse_idset(text: str) -> frozenset[int]:
     """Return the ids of RFC 22 text such as `0-3,7`; empty text is the empty set.
 
     Brackets around the whole (`[0-3]`) are accepted, as Flux accepts them. Raises
-    ValueError on anything else.
+    ValueError on anything else: ids out of order, leading zeros, blanks.
     """
-    body = text.strip()
+    body = text
     if body.startswith("[") and body.endswith("]"):
         body = body[1:-1]
     if not body:
         return frozenset()
     ids: set[int] = set()
+    least = 0
     for part in body.split(","):
-        ids.update(range(*_bounds(part, text)))
+        match = _ID_RANGE.fullmatch(part)
+        if not match:
+            raise ValueError(f"not an idset: {text!r} (at {part!r})")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first < least or (match[2] and last <= first) or last - first >= _LARGEST:
+            raise ValueError(f"not an idset: {text!r} ({part!r} is no range there)")
+        ids.update(range(first, last + 1))
+        least = last + 1
     return frozenset(ids)
 
 
@@ -43,8 +54,8 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
     Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError.
     """
     hosts: list[str] = []
-    for part in _split_outside_brackets(text.strip()):
-        match = _HOSTS.match(part)
+    for part in re.split(r",(?![^\[]*\])", text) if text else ():
+        match = _HOSTS.fullmatch(part)
         if not match or not part:
             raise ValueError(f"not a hostlist: {text!r} (at {part!r})")
         prefix, ranges, suffix = match.groups()
@@ -58,38 +69,13 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
 def format_hostlist(hosts: Iterable[str]) -> str:
     """Return RFC 29 text for hosts in the given order: `lead-0,burst-0-[0-3]`."""
     parts: list[str] = []
-    stem = ""
-    numbers: list[str] = []
-    for host in hosts:
-        prefix, digits = _stem(host)
-        if digits and numbers and prefix == stem and _follows(numbers[-1], digits):
-            numbers.append(digits)
-            continue
-        parts += _close(stem, numbers)
-        stem, numbers = prefix, [digits]
-    return ",".join(parts + _close(stem, numbers))
-
-
-def _bounds(part: str, whole: str) -> tuple[int, int]:
-    match = _RANGE.match(part)
-    if not match:
-        raise ValueError(f"not an idset: {whole!r} (at {part!r})")
-    first = int(match[1])
-    last = int(match[2] or match[1])
-    if last < first or last - first >= _LARGEST:
-        raise ValueError(f"not an idset: {whole!r} ({part!r} is no range)")
-    return first, last + 1
-
-
-def _numbers(ranges: str, whole: str) -> Iterator[str]:
-    for part in ranges.split(","):
-        start, stop = _bounds(part, whole)
-        width = len(part.split("-")[0]) if part.startswith("0") else 0
-        yield from (f"{n:0{width}d}" for n in range(start, stop))
-
-
-def _split_outside_brackets(text: str) -> Iterator[str]:
-    return iter(re.split(r",(?![^\[]*\])", text)) if text else iter(())
+    for (prefix, numbered), group in groupby(map(_stem, hosts), _same_bracket):
+        numbers = [digits for _, digits in group]
+        if not numbered or len(numbers) == 1:
+            parts += [prefix + number for number in numbers]
+        else:
+            parts.append(f"{prefix}[{','.join(_ranges(numbers))}]")
+    return ",".join(parts)
 
 
 def _runs(ids: list[int]) -> Iterator[tuple[int, int]]:
@@ -100,25 +86,42 @@ def _runs(ids: list[int]) -> Iterator[tuple[int, int]]:
             start = i
 
 
+def _numbers(ranges: str, whole: str) -> Iterator[str]:
+    for part in ranges.split(","):
+        match = _HOST_RANGE.fullmatch(part)
+        if not match:
+            raise ValueError(f"not a hostlist: {whole!r} (at {part!r})")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= _LARGEST:
+            raise ValueError(f"not a hostlist: {whole!r} ({part!r} is no range)")
+        width = len(match[1])
+        yield from (f"{n:0{width}d}" for n in range(first, last + 1))
+
+
 def _stem(host: str) -> tuple[str, str]:
-    prefix = host.rstrip("0123456789")
-    return prefix, host[len(prefix) :]
+    match = _STEM.fullmatch(host)
+    assert match, "matches any text"
+    return match[1], match[2]
+
+
+def _same_bracket(stem: tuple[str, str]) -> tuple[str, bool]:
+    return stem[0], bool(stem[1])
+
+
+def _ranges(numbers: list[str]) -> Iterator[str]:
+    start = 0
+    for i in range(1, len(numbers) + 1):
+        if i == len(numbers) or not _follows(numbers[i - 1], numbers[i]):
+            first, last = numbers[start], numbers[i - 1]
+            yield first if start == i - 1 else f"{first}-{last}"
+            start = i
 
 
 def _follows(last: str, digits: str) -> bool:
-    """Tell whether digits is the successor of last in one bracket of one width.
+    """Tell whether digits is the successor of last, and padded in the same way.
 
     A width that changes (9 to 10) is fine as long as nothing is padded with zeros.
     """
-    padded = last.startswith("0") and len(last) > 1
-    if padded or (digits.startswith("0") and len(digits) > 1):
-        return len(last) == len(digits) and int(digits) == int(last) + 1
-    return int(digits) == int(last) + 1
-
-
-def _close(stem: str, numbers: list[str]) -> list[str]:
-    if not numbers:
-        return []
-    if len(numbers) == 1:
-        return [stem + numbers[0]]
-    return [f"{stem}[{numbers[0]}-{numbers[-1]}]"]
+    padded = any(text.startswith("0") and len(text) > 1 for text in (last, digits))
+    same = len(last) == len(digits) or not padded
+    return same and int(digits) == int(last) + 1

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from burst.errors import JobspecError
+from burst.model.ranks import parse_idset
 
 # A jobspec nests node, slot and core; a crafted one may nest without end.
 _DEEPEST = 100
+# Flux lists the values of a count that has steps, and refuses to list more than this.
+_MANY = 65536
+_COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +90,7 @@ def parse_duration(jobspec: Mapping[str, Any]) -> float:
 
 
 def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
-    """Return the user's wish; what cannot be read is no wish. Raises JobspecError."""
+    """Return the user's wish. Raises JobspecError where it cannot be read."""
     try:
         wish = _system(jobspec).get("burst") or {}
         return Wish(provider=str(wish.get("provider") or ""))
@@ -127,7 +132,7 @@ def _walk(
     if depth > _DEEPEST:
         raise ValueError("resources nest too deeply")
     for vertex in resources:
-        kind = vertex["type"]
+        kind = vertex.get("type")
         count = _count(vertex.get("count", 1))
         below = vertex.get("with", ())
         if kind == "node":
@@ -146,16 +151,44 @@ def _walk(
 
 
 def _count(count: Any) -> int:
-    """Return the least of an RFC 14 count: 4, `{"min": 2, "max": 8}`, "2-8", "2+"."""
+    """Return the least of a count: 4, `{"min": 2, "max": 8}` (RFC 14), "2-8" (RFC 45).
+
+    What Flux's scheduler would refuse raises ValueError, as the job can never start.
+    """
+    if isinstance(count, int) and not isinstance(count, bool):
+        return _bounded(count, count)
     if isinstance(count, Mapping):
-        least = int(count["min"])
-    elif isinstance(count, str):
-        text = count.strip("[]")
-        least = int(text.split(",")[0].split("-")[0].split(":")[0].rstrip("+"))
-    elif isinstance(count, bool) or not isinstance(count, int):
+        operator, operand = count.get("operator", "+"), int(count.get("operand", 1))
+        most = count.get("max")
+        return _bounded(
+            int(count.get("min", 1)),
+            None if most is None else int(most),
+            (operator, operand),
+        )
+    if not isinstance(count, str):
         raise TypeError(f"not a count: {count!r}")
-    else:
-        least = count
-    if least < 1:
+    text = count.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    if "," in text and ":" not in text:
+        ids = parse_idset(text)
+        return _bounded(min(ids), max(ids))
+    match = _COUNT.fullmatch(text)
+    if not match:
         raise ValueError(f"not a count: {count!r}")
+    least = int(match[1])
+    most = None if match[3] else int(match[2] or least)
+    return _bounded(least, most, (match[5] or "+", int(match[4] or 1)))
+
+
+def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> int:
+    operator, operand = step
+    if most is None:
+        good = step == ("+", 1)
+    elif operator == "+":
+        good = operand == 1 or (operand > 0 and (most - least) // operand < _MANY)
+    else:
+        good = operand > 1 and (operator == "*" or (operator == "^" and least > 1))
+    if least < 1 or (most is not None and most < least) or not good:
+        raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
     return least

@@ -14,7 +14,7 @@ from burst.errors import Unreadable
 from burst.lead import Failures, Handler, Store
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
-from burst.shell.embeddedlines import Service, Watched
+from burst.shell.embeddedlines import Service, Watched, as_json
 from burst.shell.filestore import FileStore
 
 STORE = "burst.sqlite"
@@ -97,7 +97,9 @@ class EmbeddedLead:
         self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
     ) -> dict[str, Any]:
         """Ask the daemon that serves this lead."""
-        return self._ask(calls.Request(method, payload), dict[str, Any], timeout)
+        return self._ask(
+            calls.Request(method, as_json(payload)), dict[str, Any], timeout
+        )
 
     def close(self) -> None:
         """End all connections, and the service."""

@@ -26,10 +26,20 @@ _WORKERS = 4
 
 
 class Watched:
-    """The lead as it was last told, kept by a thread. Raises LeadGone."""
+    """The lead as it was last told, kept by a thread. Raises LeadGone.
 
-    def __init__(self, uri: str, attribute: str, wake: Callable[[], None]) -> None:
+    Jobs that ended are dropped after `recent` seconds.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        attribute: str,
+        wake: Callable[[], None],
+        recent: float = RECENT_S,
+    ) -> None:
         self._wake = wake
+        self._recent = recent
         self._news = threading.Condition()
         self._jobs: dict[JobId, JobView] = {}
         self._ended: dict[JobId, float] = {}
@@ -77,7 +87,7 @@ class Watched:
 
     def _forget(self) -> None:
         """Drop jobs that ended a while ago."""
-        oldest = time.monotonic() - RECENT_S
+        oldest = time.monotonic() - self._recent
         for job_id in [each for each, ended in self._ended.items() if ended < oldest]:
             del self._jobs[job_id], self._ended[job_id]
 
@@ -90,7 +100,7 @@ class Service:
 
     def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
         self._handler = handler
-        self._line = Line(uri, calls.Register(holder))
+        self._line = Line(uri, msgspec.convert(holder, calls.Register))
         self._pool = ThreadPoolExecutor(_WORKERS, "embedded-service")
         self._line.start(self._hear, lambda: None)
 
@@ -109,13 +119,16 @@ class Service:
     def _answer(self, asked: Asked) -> tuple[Any, Fault | None]:
         request = ServiceRequest(asked.method, asked.payload, asked.userid, owner=True)
         try:
-            answer = self._handler(request)
-            # Encoded here, so that what cannot be is this request's failure alone.
-            return msgspec.Raw(msgspec.msgpack.encode(answer)), None
+            return as_json(self._handler(request)), None
         except BurstError as error:
             return None, calls.fault_of(error)
-        except Exception:  # noqa: BLE001 - a bug of one method must not end the others
-            failure("burst.%s failed", asked.method)
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
+            failure("answering burst.%s", asked.method)
             return None, Fault(
-                "burst", "internal error in the daemon", "its log has the traceback"
+                "burst", f"internal error: {error!r}", "the daemon's log has more"
             )
+
+
+def as_json(value: Any) -> Any:
+    """Return the value as it would arrive over Flux, which sends JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))

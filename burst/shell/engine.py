@@ -17,7 +17,8 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.memo import memo
+from burst.core.course import next_deadline
+from burst.core.memo import is_progress, memo
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
@@ -34,6 +35,12 @@ from burst.shell.act import Actor
 from burst.shell.executor import Executor, Task
 from burst.shell.ledger import Ledger
 from burst.shell.watch import Watch
+
+# So much after a deadline a turn is taken, in seconds.
+_LATE = 0.01
+# Progress alone is told to a job at most this often, in seconds: each memo is an event
+# in its log.
+_TELL_EVERY = 2.0
 
 Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
@@ -78,7 +85,7 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._told: dict[JobId, dict[str, str]] = {}
+        self._told: dict[JobId, tuple[float, dict[str, str]]] = {}
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
             now=now,
@@ -135,7 +142,9 @@ class Engine:
         self._mind(orphans, world, now)
         if view is not None:
             self._tell(decisions.verdicts, now)
-        return due
+        deadlines = [next_deadline(b, self._settings) for b in self._books.live]
+        # Just after a deadline, not just before it.
+        return min([due, *(max(now, ends) + _LATE for ends in deadlines)])
 
     def close(self) -> None:
         """Take no more turns. Bursts and held jobs stay as they are."""
@@ -183,8 +192,10 @@ class Engine:
             if id(verdict) not in made:
                 made[id(verdict)] = memo(verdict)
             text = made[id(verdict)]
-            told = self._told.get(job)
+            told_at, told = self._told.get(job, (0.0, None))
             if text == told:
+                continue
+            if is_progress(told, text) and now - told_at < _TELL_EVERY:
                 continue
             changed[job] = {"state": None, "why": None, **(text or {})}
             about = format_f58(job)
@@ -199,7 +210,7 @@ class Engine:
             if told_now is None or job in failures:
                 self._told.pop(job, None)
             else:
-                self._told[job] = told_now
+                self._told[job] = now, told_now
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

@@ -66,6 +66,7 @@ class Workers:
         self._clock = clock
         self._wake = wake
         self._tasks: dict[str, queue.SimpleQueue[Task | None]] = {}
+        self._threads: list[threading.Thread] = []
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
     def submit(self, task: Task) -> None:
@@ -75,9 +76,11 @@ class Workers:
             self._tasks[task.provider] = tasks
             name = f"provider-{task.provider}"
             # A daemon thread: a provider that hangs must not keep us from stopping.
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._work, args=(tasks,), name=name, daemon=True
-            ).start()
+            )
+            self._threads.append(thread)
+            thread.start()
         self._tasks[task.provider].put(task)
 
     def collect(self) -> list[Answer]:
@@ -91,6 +94,14 @@ class Workers:
         """Have each thread end after its present call."""
         for tasks in self._tasks.values():
             tasks.put(None)
+
+    def finish(self, timeout: float) -> bool:
+        """Let all that was submitted run to its end; tell whether it did in time."""
+        self.close()
+        ends = self._clock() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, ends - self._clock()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self, tasks: queue.SimpleQueue[Task | None]) -> None:
         while task := tasks.get():

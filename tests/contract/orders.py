@@ -38,6 +38,20 @@ class OrdersContract(WithInstance):
         watch.job(jobs[1], lambda view: view.urgency == 31, "released with 31")
         assert watch.lead.observe().jobs[jobs[2]].urgency == 0
 
+    def test_what_was_ordered_is_seen_at_once(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        for urgency in (0, 9, 0, 16, 0):
+            if urgency:
+                watch.lead.release({job: urgency})
+            else:
+                watch.lead.hold([job])
+            view = watch.lead.observe().jobs[job]
+            assert (view.urgency, view.priority) == (urgency, urgency)
+            assert view.state is JobState.SCHED
+
     def test_a_held_job_does_not_start_until_released(
         self, instance: Instance, watch: Watch
     ) -> None:

@@ -127,8 +127,9 @@ def test_nonsense_is_logged_and_harms_nobody(instance: EmbeddedInstance) -> None
         socket.connect(f"ipc://{instance.directory}/r/control")
         socket.send(b"nonsense")
         socket.send(msgspec.msgpack.encode({"type": "Call", "number": 1, "body": {}}))
+        socket.send(b"\x81\xa1a" * 100_000)
         deadline = time.monotonic() + DEADLINE_S
-        while instance.log("lead-0").count("cannot be understood") < 2:
+        while instance.log("lead-0").count("cannot be understood") < 3:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     finally:

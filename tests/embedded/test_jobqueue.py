@@ -11,7 +11,8 @@ import pytest
 from burst.embedded.job import Job
 from burst.embedded.jobqueue import HISTORY, Queue
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.pool import Node, Pool
+from burst.embedded.node import Node
+from burst.embedded.pool import Pool
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
 from burst.errors import JobspecError, LeadError
 from burst.model.jobid import JobId

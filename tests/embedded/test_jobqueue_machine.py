@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from burst.embedded.job import Job
 from burst.embedded.jobqueue import Queue
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.pool import Node, Pool
+from burst.embedded.node import Node
+from burst.embedded.pool import Pool
 from burst.embedded.wire import Ended
 from burst.model.lead import JobState
 

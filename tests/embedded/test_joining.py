@@ -211,7 +211,7 @@ def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> 
     instance.stop_follower(HOST)
     assert process.returncode == 0
     watch.until(lambda view: RANK not in view.online, "offline")
-    assert f"{HOST} (rank {RANK}) is lost: it ended" in instance.log("lead-0")
+    assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
 
 def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
@@ -301,6 +301,18 @@ def test_a_job_sees_the_hosts_it_runs_on(
     lines = sorted(instance.output(job).splitlines())
     assert lines == ["0 burst-0-0", "1 burst-0-1"]
     assert instance.info(job).hosts == ("burst-0-0", "burst-0-1")
+
+
+@pytest.mark.parametrize("host", ["lead-0", HOST])
+def test_a_command_that_cannot_be_tried_fails_its_job(
+    instance: EmbeddedInstance, watch: Watch, host: str
+) -> None:
+    join(instance, watch)
+    here = {"constraints": {"hostlist": [host]}}
+    job = instance.submit(slots=1, command=("null\0byte",), attributes=here)
+    assert watch.state(job, JobState.INACTIVE).result == "failed"
+    assert instance.info(job).exit_code == 126
+    assert instance.info(job).hosts == (host,)
 
 
 def test_a_canceled_job_ends_on_all_its_followers(

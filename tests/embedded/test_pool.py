@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.pool import Infeasible, Node, Pool, matches, summary
+from burst.embedded.node import Node, matches
+from burst.embedded.pool import Infeasible, Pool, summary
 from burst.errors import JobspecError
 from burst.model.request import Request, parse_request
 from burst.model.shape import Shape

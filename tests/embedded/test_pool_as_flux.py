@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.pool import Infeasible, Node, Pool
+from burst.embedded.node import Node
+from burst.embedded.pool import Infeasible, Pool
 from burst.model.ranks import format_hostlist, format_idset
 from burst.model.request import parse_request
 

@@ -61,7 +61,7 @@ def test_one_that_others_can_enter_is_refused(base: Path, mode: int) -> None:
 def test_what_is_no_directory_is_refused(base: Path) -> None:
     (base / "file").touch()
     with (
-        pytest.raises(ConfigError, match="cannot be used"),
+        pytest.raises(ConfigError, match="cannot be made"),
         private_directory(base / "file" / "r"),
     ):
         pass

@@ -16,6 +16,7 @@ from burst.embedded.wire import PROTOCOL
 from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
 from burst.model.lead import JobState
 from burst.shell.embedded import STORE, connect
+from burst.shell.embeddedlines import Watched
 from tests.contract.serving import HOLDER
 from tests.contract.watching import DEADLINE_S, Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
@@ -81,6 +82,27 @@ def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None
             os.kill(process.pid, signal.SIGCONT)
 
 
+def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
+    instance: EmbeddedInstance,
+) -> None:
+    gone = threading.Event()
+    with closing(Watched(instance.uri, "burstable", gone.set)) as watched:
+        assert watched.view(0).online == {0}
+        instance.kill()
+        assert gone.wait(DEADLINE_S)
+        with pytest.raises(LeadGone, match="closed the connection"):
+            watched.view(0)
+
+
+def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> None:
+    job = instance.submit(slots=1)
+    instance.output(job)
+    for recent, shown in ((30.0, True), (0.0, False)):
+        watched = Watched(instance.uri, "burstable", lambda: None, recent)
+        with closing(watched):
+            assert (job in watched.view(0).jobs) is shown
+
+
 def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
     with closing(instance.lead()) as lead:
         watch = Watch(lead)
@@ -103,6 +125,13 @@ def test_an_answer_that_cannot_be_sent_fails_that_request_alone(
         for _ in range(2):
             with pytest.raises(BurstError, match="internal error"):
                 caller.call("odd", {})
+
+
+def test_payloads_arrive_as_json_does(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
+        lead.serve(lambda request: {"sent": request.payload, "set": {1}}, HOLDER)
+        answer = caller.call("odd", {"tuple": (1, 2), "keys": {1: "one"}})
+    assert answer == {"sent": {"tuple": [1, 2], "keys": {"1": "one"}}, "set": [1]}
 
 
 def test_a_request_that_waits_is_told_when_the_daemon_ends(

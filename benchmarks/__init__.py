@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Measurements, each a ratio against a baseline of the same run."""

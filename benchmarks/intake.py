@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Intake: how fast the burstable ones among many pending jobs are known.
+
+A lead of its own gets pending jobs, a tenth of them burstable. In one run, on the same
+jobs, it is measured how long it takes
+
+* us: `FluxLead.listen` to its return and one `observe`,
+* raw: the same journal read to its end by Flux's own Python, keeping nothing,
+* look-up: listing the jobs, then asking for each one's information and jobspec, as
+  flux-burst does at each of its polls.
+
+python benchmarks/intake.py [--json] [--jobs 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
+from tests.flux_instance import flux_instance as started
+
+BURSTABLE_EACH = 10
+LOOKED_UP = 2000
+"""Jobs that are looked up one by one; the time of the rest is scaled from theirs."""
+ROUNDS = 3
+GOALS = {"raw": 0.65, "look-up": 15.0}
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; return 0 if both goals are met."""
+    parser = argparse.ArgumentParser(description="intake of pending jobs")
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    if not FLUX:
+        sys.stderr.write(f"intake: skipped, {MISSING}\n")
+        return 0
+    found = measure(options.jobs)
+    ratios = {
+        "raw": found["raw_s"] / found["ours_s"],
+        "look-up": found["look_up_s"] / found["ours_s"],
+    }
+    met = {name: ratio >= GOALS[name] for name, ratio in ratios.items()}
+    if options.json:
+        print(json.dumps({**found, "ratios": ratios, "goals": GOALS, "met": met}))
+    else:
+        show(found, ratios)
+    return 0 if all(met.values()) else 1
+
+
+def measure(jobs: int) -> dict[str, Any]:
+    """Return seconds of each way for that many jobs: of raw and ours, the best."""
+    with started() as instance:
+        fill(instance, jobs)
+        raw, ours = [], []
+        for _ in range(ROUNDS):
+            raw.append(timed(lambda: read_raw(instance, jobs)))
+            ours.append(timed(lambda: read_ours(instance, jobs)))
+        listing = timed(lambda: list_jobs(instance, jobs))
+        sample = list_jobs(instance, jobs)[: min(LOOKED_UP, jobs)]
+        one_by_one = timed(lambda: look_up(instance, sample))
+    return {
+        "jobs": jobs,
+        "burstable": jobs // BURSTABLE_EACH,
+        "looked_up": len(sample),
+        "ours_s": min(ours),
+        "raw_s": min(raw),
+        "look_up_s": listing + one_by_one * jobs / len(sample),
+    }
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Return the seconds that it takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def fill(instance: FluxInstance, jobs: int) -> None:
+    """Submit jobs that wait for nodes that are down."""
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    spec = job.JobspecV1.from_command(["sleep", "600"], num_tasks=4, num_nodes=4)
+    spec.cwd = str(instance.directory)
+    spec.environment = {}
+    plain = spec.dumps()
+    spec.setattr("burstable", True)
+    marked = spec.dumps()
+    futures = []
+    for number in range(jobs):
+        text = plain if number % BURSTABLE_EACH else marked
+        futures.append(job.submit_async(handle, text))
+        if len(futures) == 500:
+            for future in futures:
+                future.get_id()
+            futures.clear()
+    for future in futures:
+        future.get_id()
+
+
+def read_ours(instance: FluxInstance, jobs: int) -> None:
+    """Read as the daemon does at its start."""
+    with closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        assert len(lead.observe().jobs) == jobs // BURSTABLE_EACH
+
+
+def read_raw(instance: FluxInstance, jobs: int) -> None:
+    """Read the journal's backlog by Flux's Python, and only count."""
+    flux = flux_bindings()
+    handle = flux.Flux(instance.uri)
+    streaming = flux.constants.FLUX_RPC_STREAMING
+    journal = handle.rpc("job-manager.events-journal", {"full": False}, 0, streaming)
+    count = 0
+    while journal.get()["id"] != -1:
+        count += 1
+        journal.reset()
+    assert count == jobs
+
+
+def list_jobs(instance: FluxInstance, jobs: int) -> list[dict[str, Any]]:
+    """Return the jobs as the lister has them."""
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    found: list[dict[str, Any]] = job.job_list(handle, max_entries=0).get_jobs()
+    assert len(found) == jobs
+    return found
+
+
+def look_up(instance: FluxInstance, listed: list[dict[str, Any]]) -> None:
+    """Ask for each job's information and jobspec."""
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    burstable = 0
+    for entry in listed:
+        query = {"id": entry["id"], "attrs": ["all"]}
+        answer = job.list.JobListIdRPC(handle, "job-list.list-id", query)
+        answer.get_job()
+        answer.get_jobinfo()
+        jobspec = job.job_kvs(handle, entry["id"]).get("jobspec")
+        burstable += bool(jobspec["attributes"]["system"].get("burstable"))
+    assert burstable
+
+
+def show(found: dict[str, Any], ratios: dict[str, float]) -> None:
+    """Print what was measured, a ratio a line."""
+    rate = found["jobs"] / found["ours_s"]
+    print(
+        f"intake of {found['jobs']} pending jobs, {found['burstable']} burstable: "
+        f"{found['ours_s']:.3f}s, {rate:.0f} jobs/s"
+    )
+    print(
+        f"  {ratios['raw']:.2f} times the rate of the raw journal RPC "
+        f"({found['raw_s']:.3f}s; goal {GOALS['raw']:g})"
+    )
+    print(
+        f"  {ratios['look-up']:.1f} times the rate of list and look up "
+        f"({found['look_up_s']:.1f}s, scaled from {found['looked_up']} look-ups; "
+        f"goal {GOALS['look-up']:g})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

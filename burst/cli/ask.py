@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Commands that ask the daemon: what is, why, and please."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from burst.cli.common import (
+    Column,
+    Listing,
+    Place,
+    Row,
+    fsd,
+    listing_options,
+    place_options,
+    print_json,
+    print_rows,
+)
+from burst.cli.progress import watch_burst
+
+_BURSTS = (
+    Column("BURST", lambda row: row["id"]),
+    Column("PROVIDER", lambda row: f"{row['provider']}/{row['offer']}"),
+    Column("STATE", lambda row: row["state"]),
+    Column("FOR", lambda row: fsd(row["age"])),
+    Column("NODES", lambda row: f"{_known(row['online'])}/{row['nodes']}"),
+    Column("RANKS", lambda row: row["ranks"]),
+    Column("RESULT", lambda row: row["result"] or "-"),
+    Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
+    Column("NOTE", lambda row: row["note"]),
+)
+_SLOTS = (
+    Column("SLOT", lambda row: row["name"]),
+    Column("RANKS", lambda row: row["ranks"]),
+    Column("NODES", lambda row: row["shape"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("BURST", lambda row: row["burst"] or "-"),
+)
+
+
+@click.command()
+@click.option("-a", "--all", "everything", is_flag=True, help="Show ended bursts too.")
+@place_options
+@listing_options
+def status(everything: bool, place: Place, listing: Listing) -> None:
+    """Show the bursts, the rank slots and the providers.
+
+    A guest sees the bursts of his own jobs.
+    """
+    with place.lead() as lead:
+        found = lead.call("status", {})
+    if not everything:
+        found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
+    if listing.as_json:
+        print_json(found)
+        return
+    if found["bursts"]:
+        print_rows(found["bursts"], _BURSTS, listing)
+    if listing.form is not None:
+        return
+    if not found["bursts"]:
+        click.echo("no bursts")
+    click.echo()
+    print_rows(found["slots"], _SLOTS, listing)
+    for line in _notices(found):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("job")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(job: str, as_json: bool, place: Place) -> None:
+    """Tell the story of one JOB and the reason why it waits."""
+    with place.lead() as lead:
+        found = lead.call("explain", {"id": job})
+    if as_json:
+        print_json(found)
+        return
+    for line in _story(found):
+        click.echo(line)
+
+
+@click.command()
+@click.option("-N", "--nodes", type=int, required=True, help="Number of nodes.")
+@click.option("--provider", default="", help="Name of a provider; default: any.")
+@click.option("--slot", default="", help="Hosts that they must have, a hostlist.")
+@click.option("--no-wait", is_flag=True, help="Return once it is on its way.")
+@place_options
+def request(nodes: int, provider: str, slot: str, no_wait: bool, place: Place) -> None:
+    """Burst ahead of jobs: have nodes ready before a job asks for them.
+
+    They stay until they are idle for `[deadlines] idle`.
+    """
+    asked = {"nodes": nodes, "provider": provider, "slot": slot}
+    with place.lead() as lead:
+        made = lead.call("request", asked, timeout=60.0)
+        click.echo(made["text"])
+        if not no_wait:
+            for burst in made["bursts"]:
+                watch_burst(lambda: lead.call("status", {}), burst)
+
+
+@click.command()
+@click.argument("burst_id", metavar="BURST")
+@click.option("--note", default="", help="Why, for the record.")
+@click.option("--no-wait", is_flag=True, help="Return once it is asked for.")
+@place_options
+def down(burst_id: str, note: str, no_wait: bool, place: Place) -> None:
+    """Take a BURST down. What runs on it goes on to its end first."""
+    with place.lead() as lead:
+        lead.call("down", {"burst": burst_id, "note": note}, timeout=60.0)
+        if no_wait:
+            click.echo(f"{burst_id} is being taken down")
+        else:
+            watch_burst(lambda: lead.call("status", {}), burst_id, until="inactive")
+
+
+@click.command()
+@click.argument("provider")
+@place_options
+def enable(provider: str, place: Place) -> None:
+    """Try a PROVIDER again that was disabled or set aside."""
+    with place.lead() as lead:
+        lead.call("enable", {"provider": provider}, timeout=60.0)
+    click.echo(f"{provider} is tried again from now on")
+
+
+@click.command()
+@place_options
+def reload(place: Place) -> None:
+    """Have the daemon read its settings again (as SIGHUP does)."""
+    with place.lead() as lead:
+        lead.call("reload", {})
+    click.echo("asked for; the daemon's log says whether the new settings hold")
+
+
+def _known(online: int | None) -> str:
+    return "?" if online is None else str(online)
+
+
+def _notices(found: Row) -> list[str]:
+    """Return a line for everything that a person should know of."""
+    lines = []
+    if found["lead"]["trouble"]:
+        lines.append(f"the lead cannot be read: {found['lead']['trouble']}")
+    for provider in found["providers"]:
+        name = provider["name"]
+        if provider["disabled"]:
+            lines.append(
+                f"provider {name} is disabled: {provider['disabled']};"
+                f" burst enable {name}"
+            )
+        if provider["trouble"]:
+            lines.append(f"provider {name}: {provider['trouble']}")
+        for offer in provider["offers"]:
+            until = offer["set_aside_until"]
+            if until and until > found["now"]:
+                left = fsd(round(until - found["now"]))
+                lines.append(f"offer {name}/{offer['name']} is set aside for {left}")
+    if found["held"]:
+        lines.append(f"held: {' '.join(found['held'])}")
+    for orphan in found["orphans"]:
+        lines.append(
+            f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}; burst gc"
+        )
+    for key, why in found["unreadable"].items():
+        lines.append(f"record {key} cannot be read: {why}")
+    return lines
+
+
+def _story(found: Row) -> list[str]:
+    lines = [f"{found['id']}: {found['state']}, {found['needs'] or 'needs unknown'}"]
+    if found["why"]:
+        lines.append(f"  {found['why']}")
+    if found["held"] in {"holding", "held"}:
+        before = found["urgency_before"]
+        lines.append(f"  held by burst; its urgency was {before} (burst release)")
+    for refusal in found["refusals"]:
+        lines.append(f"  {refusal['offer']}: {refusal['why']}")
+    for burst in found["bursts"]:
+        result = f", {burst['result']}" if burst["result"] else ""
+        lines.append(
+            f"  {burst['id']} of {burst['provider']}: {burst['state']}{result}"
+        )
+        lines += [f"    {_event(event)}" for event in burst["events"]]
+    return lines
+
+
+def _event(event: dict[str, Any]) -> str:
+    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
+    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
+    details = " ".join(f"{key}={value}" for key, value in shown.items())
+    return f"{when} {event['name']} {details}".rstrip()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Waits for a burst, and shows that it waits and for what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.console import Console
+
+from burst.cli.common import fsd
+from burst.errors import BurstError
+
+# How often the daemon is asked how far it is, in seconds.
+_EVERY = 0.2
+
+Look = Callable[[], dict[str, Any]]
+
+
+def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
+    """Wait until a burst is online, or `inactive`, and return its row.
+
+    `look` returns what `burst status` shows. Raises BurstError if it ends before it is
+    online. Ctrl-C stops the waiting only.
+    """
+    console = Console(stderr=True)
+    began = time.monotonic()
+    try:
+        with console.status(f"{burst_id}: asked for") as spinner:
+            while True:
+                row = find_burst(look(), burst_id)
+                if row["state"] == until:
+                    break
+                if row["state"] == "inactive":
+                    raise BurstError(
+                        f"{burst_id} ended: {row['note'] or row['result']}"
+                    )
+                spinner.update(_line(row))
+                time.sleep(_EVERY)
+    except KeyboardInterrupt:
+        click.echo(
+            f"\n{burst_id} goes on without being watched; burst status", err=True
+        )
+        raise
+    took = fsd(round(time.monotonic() - began, 1))
+    if until == "online":
+        click.echo(f"{row['hosts']} joined as ranks {row['ranks']} after {took}")
+    else:
+        click.echo(f"{burst_id} is gone after {took}: {row['result']}")
+    return row
+
+
+def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
+    """Return the row of one burst. Raises BurstError if there is none."""
+    for row in status["bursts"]:
+        if row["id"] == burst_id:
+            found: dict[str, Any] = row
+            return found
+    raise BurstError(f"there is no burst {burst_id}", "burst status -a lists them")
+
+
+def _line(row: dict[str, Any]) -> str:
+    online = "?" if row["online"] is None else row["online"]
+    text = f"{row['id']}: {row['state']}, {online} of {row['nodes']} nodes online"
+    return f"{text}; {row['note']}" if row["note"] else text

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""`burst daemon` and `burst config`."""
+
+from __future__ import annotations
+
+import click
+
+from burst import log
+from burst.cli.common import (
+    Column,
+    Listing,
+    Place,
+    listing_options,
+    place_options,
+    print_json,
+    print_rows,
+)
+from burst.config import Seconds, effective, parse, read_toml
+from burst.daemon import Daemon
+
+_SETTINGS = (
+    Column("KEY", lambda row: row["key"]),
+    Column("VALUE", lambda row: row["value"]),
+    Column("FROM", lambda row: row["from"]),
+)
+
+
+@click.command()
+@place_options
+@click.option("--debug", is_flag=True, help="Log more.")
+def daemon(debug: bool, place: Place) -> None:
+    """Serve a lead: hear of its jobs, burst for them, take everything down again.
+
+    SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
+    SIGHUP reads the settings again.
+    """
+    settings = place.settings()
+    log.start(settings.daemon.log, debug=debug)
+    process = Daemon(settings, place.find())
+    process.handle_signals()
+    process.run()
+
+
+@click.command("config")
+@place_options
+@listing_options
+def show_config(place: Place, listing: Listing) -> None:
+    """Check the settings and print the effective ones, and where each comes from."""
+    path = place.find()
+    tables = read_toml(path) if path else {}
+    settings = parse(tables, str(path))
+    rows = [
+        {
+            "key": key,
+            "value": str(value) if isinstance(value, Seconds) else value,
+            "from": source,
+        }
+        for key, value, source in effective(settings, tables, str(path))
+    ]
+    if listing.as_json:
+        print_json(rows)
+    else:
+        print_rows(rows, _SETTINGS, listing)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""What the books and the world look like to a person: plain objects, ready for JSON.
+
+Times are seconds, ids are as people write them (f58, idset, hostlist).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burst.core.limits import Health
+from burst.core.orphans import Orphan
+from burst.core.slots import RankSlot
+from burst.core.world import Books, ProviderView, World
+from burst.model.burst import Burst, State
+from burst.model.event import Event
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.lead import JobState, JobView
+from burst.model.ranks import format_hostlist, format_idset
+from burst.model.reason import Reason, Verdict
+
+Row = dict[str, Any]
+
+# Stages of a burst in the order in which they come, and the event that each begins
+# with; of several such events the first counts, but the last of those in _LAST.
+STAGES = {
+    "submit": "submit",
+    "hold": "job-hold",
+    "provision": "provision-start",
+    "joined": "joined",
+    "online": "online",
+    "released": "job-release",
+    "started": "job-start",
+    "finished": "job-finish",
+    "drained": "drained",
+    "reaped": "reaped",
+}
+_LAST = {"finished"}
+_NOTED = ("exception", "overdue", "retry", "drain", "quarantine")
+_HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+
+
+def timeline(burst: Burst) -> dict[str, float]:
+    """Return stage to seconds since its first job was submitted (or it was asked for).
+
+    Stages that did not happen are missing.
+    """
+    submitted = [
+        when
+        for event in burst.events
+        if event.name in {"submit", "assign"}
+        for when in event.context["jobs"].values()
+    ]
+    start = min([*submitted, burst.lease.created])
+    stages: dict[str, float] = {}
+    for stage, name in STAGES.items():
+        times = [event.timestamp for event in burst.events if event.name == name]
+        if times:
+            when = times[-1] if stage in _LAST else times[0]
+            stages[stage] = round(max(0.0, when - start), 3)
+    stages["submit"] = 0.0
+    return stages
+
+
+def burst_row(burst: Burst, world: World, now: float) -> Row:
+    """Return one burst."""
+    lease = burst.lease
+    online = len(world.lead.online.intersection(lease.ranks)) if world.lead else None
+    ended = burst.since if burst.state is State.INACTIVE else now
+    hours = max(0.0, ended - lease.created) / 3600
+    return {
+        "id": burst.id,
+        "provider": lease.provider,
+        "offer": lease.offer,
+        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "age": round(now - burst.since, 3),
+        "nodes": len(lease.ranks),
+        "online": online,
+        "ranks": format_idset(lease.ranks),
+        "hosts": format_hostlist(lease.hosts),
+        "jobs": [format_f58(job) for job in sorted(burst.jobs)],
+        "result": burst.result.value if burst.result else None,
+        "cost": round(hours * lease.price * len(lease.ranks), 4),
+        "note": burst.quarantined or _last_note(burst, world),
+    }
+
+
+def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) -> Row:
+    """Return everything at a glance."""
+    identity = world.identity
+    bursts = sorted(books.bursts.values(), key=lambda burst: burst.lease.created)
+    return {
+        "now": now,
+        "lead": {
+            "uri": identity.uri,
+            "kind": identity.kind,
+            "version": identity.version,
+            "owner": identity.owner,
+            "hosts": format_hostlist(identity.hosts),
+            "endpoint": identity.endpoint,
+            "trouble": world.trouble,
+        },
+        "bursts": [burst_row(burst, world, now) for burst in bursts],
+        "slots": [_slot_row(slot, books, world) for slot in world.slots],
+        "providers": [
+            _provider_row(name, view, books.health.get(name, Health()))
+            for name, view in world.providers.items()
+        ],
+        "held": [
+            format_f58(job)
+            for job, hold in sorted(books.holds.items())
+            if hold.state in _HELD
+        ],
+        "orphans": [orphan_row(orphan) for orphan in orphans],
+        "unreadable": dict(books.unreadable),
+    }
+
+
+def orphan_row(orphan: Orphan) -> Row:
+    """Return one thing that no record explains."""
+    return {
+        "id": orphan.burst,
+        "provider": orphan.provider,
+        "hosts": format_hostlist(orphan.hosts),
+        "why": orphan.why,
+    }
+
+
+def job_row(job: JobView, verdict: Verdict) -> Row:
+    """Return one pending job of a plan."""
+    return {
+        "id": format_f58(job.id),
+        "userid": job.userid,
+        "needs": str(job.request) if job.request else "",
+        "verdict": verdict.reason.name.lower().replace("_", "-"),
+        "why": verdict.text(),
+        "refusals": [
+            {"offer": refusal.offer, "why": refusal.text()}
+            for refusal in verdict.refusals
+        ],
+    }
+
+
+def explain(
+    books: Books, world: World, verdicts: Mapping[JobId, Verdict], job_id: JobId
+) -> Row | None:
+    """Return one job's story; None for a job that burst knows nothing of."""
+    job = world.lead.jobs.get(job_id) if world.lead else None
+    bursts = [burst for burst in books.bursts.values() if _was_for(burst, job_id)]
+    if job is None and not bursts:
+        return None
+    hold = books.holds.get(job_id)
+    row: Row = {
+        "id": format_f58(job_id),
+        "userid": job.userid if job else None,
+        "state": job.state.value if job else "gone",
+        "urgency": job.urgency if job else None,
+        "needs": str(job.request) if job and job.request else "",
+        "held": hold.state.value if hold else None,
+        "urgency_before": hold.urgency if hold else None,
+        "verdict": "",
+        "why": "",
+        "refusals": [],
+        "bursts": [_story(burst, job_id) for burst in bursts],
+    }
+    verdict = verdicts.get(job_id) or (job and _verdict_of_started(job, world))
+    if job and verdict:
+        told = job_row(job, verdict)
+        row |= {key: told[key] for key in ("verdict", "why", "refusals")}
+    return row
+
+
+def _verdict_of_started(job: JobView, world: World) -> Verdict | None:
+    if job.state in {JobState.RUN, JobState.CLEANUP}:
+        hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
+        return Verdict(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
+    if job.state is JobState.INACTIVE:
+        return Verdict(Reason.ENDED, {"result": job.result})
+    return None
+
+
+def _was_for(burst: Burst, job_id: JobId) -> bool:
+    return any(
+        parse_jobid(job) == job_id
+        for event in burst.events
+        if event.name in {"submit", "assign"}
+        for job in event.context["jobs"]
+    )
+
+
+def _story(burst: Burst, job_id: JobId) -> Row:
+    """Return what happened to a burst, without what happened to other jobs on it."""
+    events = [event for event in burst.events if _concerns(event, job_id)]
+    return {
+        "id": burst.id,
+        "provider": burst.lease.provider,
+        "state": burst.state.value,
+        "result": burst.result.value if burst.result else None,
+        "events": [
+            {"timestamp": e.timestamp, "name": e.name, "context": e.context}
+            for e in events
+        ],
+    }
+
+
+def _concerns(event: Event, job_id: JobId) -> bool:
+    return event.name not in {"submit", "assign"} and (
+        "id" not in event.context or parse_jobid(event.context["id"]) == job_id
+    )
+
+
+def _last_note(burst: Burst, world: World) -> str:
+    view = world.providers.get(burst.lease.provider)
+    status_now = view.statuses.get(burst.id) if view else None
+    moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
+    if moving and status_now and status_now.why:
+        return status_now.why
+    for event in reversed(burst.events):
+        if event.name in _NOTED:
+            return str(event.context.get("note", ""))
+    return ""
+
+
+def _slot_row(slot: RankSlot, books: Books, world: World) -> Row:
+    burst = next((b.id for b in books.live if b.lease.slot == slot.name), "")
+    lead = world.lead
+    state = "leased" if burst else "free"
+    if not burst and slot.name in books.kept_slots:
+        state = "quarantined"
+    elif not burst and lead is None:
+        state = "unknown"
+    elif not burst and lead and lead.online.intersection(slot.ranks):
+        state = "occupied"
+    elif not burst and lead and lead.drained.keys() & set(slot.ranks):
+        state = "drained"
+    return {
+        "name": slot.name,
+        "ranks": format_idset(slot.ranks),
+        "hosts": format_hostlist(slot.hosts),
+        "shape": str(slot.shape),
+        "state": state,
+        "burst": burst,
+    }
+
+
+def _provider_row(name: str, view: ProviderView, health: Health) -> Row:
+    return {
+        "name": name,
+        "offers": [
+            {
+                "name": offer.name,
+                "shape": str(offer.shape),
+                "max_nodes": offer.max_nodes,
+                "price": offer.price,
+                "set_aside_until": health.offers[offer.name].until
+                if offer.name in health.offers
+                else None,
+            }
+            for offer in view.offers or ()
+        ],
+        "trouble": view.trouble,
+        "disabled": health.disabled,
+        "breaker_until": health.until or None,
+    }

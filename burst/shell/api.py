@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""The service `burst` as functions: what the command line asks a daemon.
+
+Guests may read what concerns their own jobs and release those; everything else is the
+instance owner's. Answers to reads come from the last tick, without waiting for one.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError as LateError
+from typing import Any
+
+from burst import __version__
+from burst.config import Settings
+from burst.core import commands, report
+from burst.core.reconcile import Decisions, reconcile
+from burst.core.world import Books, World
+from burst.errors import BurstError, Denied, LeadError
+from burst.lead import ServiceRequest
+from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.shell.engine import Command, Engine, Snapshot
+
+# How long a command may wait for the tick that carries it out, in seconds.
+_TICK_DEADLINE = 30.0
+Row = dict[str, Any]
+
+
+class Api:
+    """Answers requests, from several threads; `engine` may change on a reload."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        wake: Callable[[], None],
+        reload: Callable[[], None],
+        since: float,
+    ) -> None:
+        self._engine = engine
+        self._wake = wake
+        self._reload = reload
+        self._since = since
+        self._methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
+            "ping": self._ping,
+            "status": self._status,
+            "explain": self._explain,
+            "release": self._release,
+            "plan": self._owner_only(self._plan),
+            "request": self._owner_only(self._request),
+            "down": self._owner_only(self._down),
+            "gc": self._owner_only(self._gc),
+            "enable": self._owner_only(self._enable),
+            "reload": self._owner_only(self._do_reload),
+        }
+
+    def holder(self) -> Row:
+        """Return who we are, for a second daemon to be told."""
+        return {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": self._since,
+            "version": __version__,
+        }
+
+    def answer(self, request: ServiceRequest) -> Row:
+        """Answer one request. Raises BurstError, Denied."""
+        method = self._methods.get(request.method)
+        if method is None:
+            raise BurstError(
+                f"the daemon knows no method {request.method}",
+                f"it is version {__version__}; the command may be newer",
+            )
+        return method(request, self._engine().snapshot)
+
+    def _owner_only(
+        self, method: Callable[[ServiceRequest, Snapshot], Row]
+    ) -> Callable[[ServiceRequest, Snapshot], Row]:
+        def guarded(request: ServiceRequest, snapshot: Snapshot) -> Row:
+            if not request.owner:
+                raise Denied(f"{request.method}: only the instance owner may do that")
+            return method(request, snapshot)
+
+        return guarded
+
+    def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
+        return self.holder()
+
+    def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        row = report.status(
+            snapshot.books, snapshot.world, snapshot.orphans, snapshot.now
+        )
+        row["daemon"] = self.holder()
+        row["pending"] = len(snapshot.verdicts)
+        if request.owner:
+            return row
+        mine = {format_f58(job) for job in _jobs_of(request.userid, snapshot)}
+        row["held"] = [job for job in row["held"] if job in mine]
+        row["bursts"] = [
+            {**burst, "jobs": [job for job in burst["jobs"] if job in mine]}
+            for burst in row["bursts"]
+            if mine.intersection(burst["jobs"])
+        ]
+        row |= {"orphans": [], "unreadable": {}, "pending": len(mine)}
+        return row
+
+    def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        job_id = _job(request.payload.get("id"))
+        row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
+        if row is None or not (request.owner or row["userid"] == request.userid):
+            attribute = snapshot.settings.intake.attribute
+            raise BurstError(
+                f"{format_f58(job_id)} is no burstable job that burst knows",
+                f"submit with --setattr={attribute}; what ended is soon forgotten",
+            )
+        return row
+
+    def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
+        return plan(snapshot)
+
+    def _request(self, request: ServiceRequest, _: Snapshot) -> Row:
+        asked = request.payload
+        demand = commands.request_nodes(
+            int(asked.get("nodes", 0)),
+            str(asked.get("provider", "")),
+            str(asked.get("slot", "")),
+        )
+
+        def command(
+            books: Books, world: World, settings: Settings, now: float
+        ) -> tuple[Decisions, Row]:
+            made, verdict = commands.burst_ahead(books, world, settings, demand, now)
+            new = sorted(made.books.bursts.keys() - books.bursts.keys())
+            if not new:
+                raise LeadError(commands.describe(verdict, demand))
+            return made, {"bursts": new, "text": commands.describe(verdict, demand)}
+
+        return self._carry_out(command)
+
+    def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        if request.payload.get("all"):
+            jobs = commands.held_jobs(snapshot.books)
+        else:
+            jobs = [_job(text) for text in request.payload.get("ids", [])]
+        if not request.owner:
+            mine = _jobs_of(request.userid, snapshot)
+            jobs = [job for job in jobs if job in mine]
+            if not jobs:
+                raise Denied("none of these jobs is yours and held")
+        released = [format_f58(job) for job in jobs]
+        return self._carry_out(
+            lambda books, _, __, now: (
+                commands.let_go(books, jobs, now),
+                {"released": released},
+            )
+        )
+
+    def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
+        burst = str(request.payload.get("burst", ""))
+        note = str(request.payload.get("note") or "taken down by hand")
+        return self._carry_out(
+            lambda books, _, __, now: (
+                commands.bring_down(books, burst, note, now),
+                {"burst": burst},
+            )
+        )
+
+    def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
+        if request.payload.get("yes"):
+            for orphan in snapshot.orphans:
+                self._engine().reap_orphan(orphan)
+        return {"orphans": rows, "deleting": bool(request.payload.get("yes"))}
+
+    def _enable(self, request: ServiceRequest, _: Snapshot) -> Row:
+        provider = str(request.payload.get("provider", ""))
+        return self._carry_out(
+            lambda books, _, __, now: (
+                commands.enable(books, provider, now),
+                {"enabled": provider},
+            )
+        )
+
+    def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
+        self._reload()
+        return {}
+
+    def _carry_out(self, command: Command) -> Row:
+        """Have the next tick do it, and wait for that tick."""
+        future = self._engine().post(command)
+        self._wake()
+        try:
+            answer: Row = future.result(_TICK_DEADLINE)
+        except LateError:
+            raise LeadError(
+                "the daemon has not turned for half a minute",
+                "its log says what it waits for",
+            ) from None
+        return answer
+
+
+def plan(snapshot: Snapshot) -> Row:
+    """Return what a tick would do now, by the planner's own code, without doing it."""
+    made = reconcile(snapshot.books, snapshot.world, snapshot.settings, snapshot.now)
+    lead = snapshot.world.lead
+    jobs = lead.jobs if lead else {}
+    new = [
+        b for name, b in made.books.bursts.items() if name not in snapshot.books.bursts
+    ]
+    return {
+        "bursts": [
+            {
+                **report.burst_row(burst, snapshot.world, snapshot.now),
+                "price": burst.lease.price * len(burst.lease.ranks),
+            }
+            for burst in new
+        ],
+        "jobs": [
+            report.job_row(jobs[job], verdict) for job, verdict in made.verdicts.items()
+        ],
+        "trouble": snapshot.world.trouble,
+    }
+
+
+def _jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
+    lead = snapshot.world.lead
+    return {j.id for j in lead.jobs.values() if j.userid == userid} if lead else set()
+
+
+def _job(text: Any) -> JobId:
+    try:
+        return parse_jobid(str(text))
+    except ValueError as error:
+        raise BurstError(str(error)) from None

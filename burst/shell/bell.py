@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Wakes one waiting thread, from any thread and from a signal handler.
+
+threading.Event may not be set by a handler that interrupts the thread which is just
+entering its `wait`: both would want its lock. A pipe has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+
+
+class Bell:
+    """Rung by anybody, heard by one."""
+
+    def __init__(self) -> None:
+        self._heard, self._rung = os.pipe()
+        os.set_blocking(self._heard, False)
+        os.set_blocking(self._rung, False)
+
+    def ring(self) -> None:
+        """Wake who waits, or who waits next."""
+        # A full pipe has been rung often enough.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._rung, b"!")
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it rings, or for so long; a ring from before counts."""
+        ready, _, _ = select.select([self._heard], [], [], max(0.0, seconds))
+        if ready:
+            os.read(self._heard, 65536)
+
+    def close(self) -> None:
+        """Free the pipe. Nobody may ring any more."""
+        os.close(self._heard)
+        os.close(self._rung)

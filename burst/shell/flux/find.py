@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Finds Flux's Python bindings, wherever Flux was installed.
+
+They are no package of PyPI's usual kind: they come with Flux, for its Python, outside
+of any virtual environment. So they are imported plainly first, and then from where the
+`flux` on PATH says they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from burst.errors import LeadError
+
+OLDEST = (0, 84)
+"""The first Flux that this was made for, and is tried with: MAJOR.MINOR."""
+
+_CORE = "_flux._core"
+_ASK = "import os, _flux; print(os.path.dirname(os.path.abspath(_flux.__file__)))"
+_ASK_DEADLINE_S = 20.0
+
+
+def import_core() -> ModuleType:
+    """Return the cffi module `_flux._core`, with its `ffi` and `lib`.
+
+    Raises LeadError that says all that was tried, and what to do.
+    """
+    tried: list[str] = []
+    try:
+        return importlib.import_module(_CORE)
+    except ImportError as error:
+        tried.append(f"import {_CORE}: {error}")
+    directory = _ask_flux(tried)
+    if directory is not None:
+        try:
+            return _import_from(directory)
+        except (ImportError, OSError) as error:
+            tried.append(f"{_CORE} from {directory}: {error}")
+    raise LeadError(
+        "Flux's Python bindings cannot be imported; tried " + "; ".join(tried),
+        _advice(tried),
+    )
+
+
+def check_version(broker: str, library: str) -> None:
+    """Raise LeadError if this broker and the library found do not go together."""
+    if _numbers(broker) < OLDEST:
+        raise LeadError(
+            f"the broker is Flux {broker}; this needs {OLDEST[0]}.{OLDEST[1]} or later",
+            "update flux-core on the lead and where its followers come from",
+        )
+    if _numbers(broker) != _numbers(library):
+        raise LeadError(
+            f"the broker is Flux {broker}, the Python bindings found are of {library}",
+            "put the flux of that broker first on PATH",
+        )
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    try:
+        major, minor = version.split(".")[:2]
+        return int(major), int(minor)
+    except ValueError:
+        raise LeadError(f"not a version of Flux: {version!r}") from None
+
+
+def _ask_flux(tried: list[str]) -> Path | None:
+    flux = shutil.which("flux")
+    if flux is None:
+        tried.append("no flux on PATH")
+        return None
+    try:
+        answer = subprocess.run(
+            [flux, "python", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            timeout=_ASK_DEADLINE_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", None) or ""
+        tried.append(f"{flux} python -c 'import _flux': {error} {said}".strip())
+        return None
+    return Path(answer.stdout.strip())
+
+
+def _import_from(package: Path) -> ModuleType:
+    """Import the bindings from their directory and nothing else from beside it.
+
+    That directory may be the system's dist-packages: on sys.path, its packages would
+    stand in for those of the virtual environment.
+    """
+    for name in [name for name in sys.modules if name.split(".")[0] == "_flux"]:
+        del sys.modules[name]
+    spec = importlib.util.spec_from_file_location(
+        "_flux", package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{package} holds no package")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["_flux"] = module
+    try:
+        spec.loader.exec_module(module)
+        return importlib.import_module(_CORE)
+    except (ImportError, OSError):
+        del sys.modules["_flux"]
+        raise
+
+
+def _advice(tried: list[str]) -> str:
+    if any("_cffi_backend" in attempt for attempt in tried):
+        return (
+            "pip install 'flux-burst-orchestrator[flux]' brings cffi, which they need"
+        )
+    if "no flux on PATH" in tried:
+        return "install flux-core 0.84 or later, or put the directory of flux on PATH"
+    return "see that `flux python -c 'import flux'` works as this user"

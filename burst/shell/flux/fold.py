@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""What a job's events say of it: RFC 21's states, from the job manager's journal.
+
+Nothing here knows Flux's code. One `Job` is what is kept of a burstable job; `apply`
+is what each event does to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.errors import JobspecError
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+from burst.model.ranks import parse_idset
+from burst.model.request import (
+    Request,
+    Wish,
+    is_burstable,
+    parse_duration,
+    parse_request,
+    parse_wish,
+)
+
+EVENTS = (
+    "submit",
+    "validate",
+    "depend",
+    "priority",
+    "urgency",
+    "jobspec-update",
+    "flux-restart",
+    "alloc",
+    "start",
+    "finish",
+    "exception",
+    "free",
+    "clean",
+    "invalidate",
+)
+"""All that matter here; the journal is asked for no others."""
+
+_FATAL = 0
+_RESULTS = {"cancel": "canceled", "timeout": "timeout"}
+_WAITING = (JobState.PRIORITY, JobState.SCHED)
+
+
+class JobEvent(msgspec.Struct, gc=False):
+    """An RFC 18 event as the journal sends it."""
+
+    timestamp: float
+    name: str
+    context: dict[str, Any] = {}
+
+
+class _Children(msgspec.Struct):
+    rank: str
+
+
+class _Execution(msgspec.Struct):
+    R_lite: list[_Children]
+
+
+class R(msgspec.Struct):
+    """The part of an allocation (RFC 20) that says where it is."""
+
+    execution: _Execution
+
+    def ranks(self) -> frozenset[int]:
+        """Return all its ranks. Raises ValueError."""
+        found: set[int] = set()
+        for group in self.execution.R_lite:
+            found |= parse_idset(group.rank)
+        return frozenset(found)
+
+
+class _Demand(msgspec.Struct, frozen=True):
+    """What the jobspec says."""
+
+    request: Request | None
+    wish: Wish = Wish()
+    duration: float = 0.0
+    queue: str = ""
+    unreadable: str = ""
+
+
+class Job(msgspec.Struct):
+    """What is known of one burstable job. `view` is what the engine is shown."""
+
+    id: JobId
+    jobspec: bytes
+    """As last updated; JSON. Kept as text, which is a fifth of the parsed size."""
+    demand: _Demand
+    state: JobState = JobState.DEPEND
+    userid: int = 0
+    urgency: int = 16
+    priority: int = 0
+    ranks: frozenset[int] = frozenset()
+    t_submit: float = 0.0
+    t_start: float = 0.0
+    t_finish: float = 0.0
+    succeeded: bool = False
+    fatal: str = ""
+    """Type of the first fatal exception."""
+    unreadable: str = ""
+    """The first event whose context is not what RFC 21 says."""
+    _view: JobView | None = None
+
+    def apply(self, event: JobEvent, allocation: R | None) -> None:
+        """Take in one event; `allocation` is what the journal sent along, if any.
+
+        Events that change nothing here are passed over, and so is what RFC 21 does
+        not expect in this state.
+        """
+        change = _CHANGES.get(event.name)
+        if change is None:
+            return
+        self._view = None
+        try:
+            change(self, event)
+            if event.name == "alloc" and allocation is not None:
+                self.ranks = allocation.ranks()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self.unreadable = (
+                self.unreadable or f"its event {event.name} cannot be read: {error!r}"
+            )
+
+    def view(self) -> JobView:
+        """Return the job as a value; the same one until something changed."""
+        if self._view is None:
+            self._view = JobView(
+                id=self.id,
+                userid=self.userid,
+                state=self.state,
+                urgency=self.urgency,
+                priority=self.priority,
+                request=None if self.unreadable else self.demand.request,
+                unreadable=self.unreadable or self.demand.unreadable,
+                wish=self.demand.wish,
+                duration=self.demand.duration,
+                queue=self.demand.queue,
+                ranks=self.ranks,
+                t_submit=self.t_submit,
+                t_start=self.t_start,
+                t_finish=self.t_finish,
+                result=self._result(),
+            )
+        return self._view
+
+    def _result(self) -> str:
+        """Return what `flux jobs` shows as the result of an inactive job."""
+        if self.state is not JobState.INACTIVE:
+            return ""
+        return "completed" if self.succeeded else _RESULTS.get(self.fatal, "failed")
+
+
+def new_job(job: JobId, jobspec: bytes, attribute: str) -> Job | None:
+    """Return a job of which no event is known yet, or None if it is not burstable."""
+    try:
+        spec = msgspec.json.decode(jobspec)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        # Whether it may burst cannot be told; shown as unreadable, it is left alone.
+        return Job(job, jobspec, _Demand(None, unreadable=f"its jobspec: {error}"))
+    if not is_burstable(spec, attribute):
+        return None
+    return Job(job, jobspec, _demand(spec))
+
+
+def _demand(spec: Any) -> _Demand:
+    try:
+        return _Demand(
+            request=parse_request(spec),
+            wish=parse_wish(spec),
+            duration=parse_duration(spec),
+            queue=str(spec["attributes"]["system"].get("queue") or ""),
+        )
+    except JobspecError as error:
+        return _Demand(request=None, unreadable=str(error))
+
+
+def _submit(job: Job, event: JobEvent) -> None:
+    job.t_submit = event.timestamp
+    job.userid = int(event.context["userid"])
+    job.urgency = int(event.context["urgency"])
+
+
+def _validate(job: Job, _event: JobEvent) -> None:
+    job.state = JobState.DEPEND
+
+
+def _depend(job: Job, _event: JobEvent) -> None:
+    if job.state is JobState.DEPEND:
+        job.state = JobState.PRIORITY
+
+
+def _priority(job: Job, event: JobEvent) -> None:
+    if job.state in _WAITING:
+        job.priority = int(event.context["priority"])
+        job.state = JobState.SCHED
+
+
+def _back_to_priority(job: Job, _event: JobEvent) -> None:
+    if job.state is JobState.SCHED:
+        job.state = JobState.PRIORITY
+
+
+def _urgency(job: Job, event: JobEvent) -> None:
+    job.urgency = int(event.context["urgency"])
+    _back_to_priority(job, event)
+
+
+def _jobspec_update(job: Job, event: JobEvent) -> None:
+    spec = msgspec.json.decode(job.jobspec)
+    for path, value in event.context.items():
+        *above, last = path.split(".")
+        place = spec
+        for key in above:
+            place = place.setdefault(key, {})
+        place[last] = value
+    job.jobspec = msgspec.json.encode(spec)
+    job.demand = _demand(spec)
+    _back_to_priority(job, event)
+
+
+def _alloc(job: Job, _event: JobEvent) -> None:
+    if job.state is JobState.SCHED:
+        job.state = JobState.RUN
+
+
+def _start(job: Job, event: JobEvent) -> None:
+    job.t_start = event.timestamp
+
+
+def _finish(job: Job, event: JobEvent) -> None:
+    job.t_finish = event.timestamp
+    job.succeeded = event.context["status"] == 0 and not job.fatal
+    if job.state is JobState.RUN:
+        job.state = JobState.CLEANUP
+
+
+def _exception(job: Job, event: JobEvent) -> None:
+    if event.context["severity"] == _FATAL and job.state is not JobState.INACTIVE:
+        job.fatal = job.fatal or str(event.context["type"])
+        job.state = JobState.CLEANUP
+
+
+def _free(job: Job, _event: JobEvent) -> None:
+    job.ranks = frozenset()
+
+
+def _clean(job: Job, _event: JobEvent) -> None:
+    job.state = JobState.INACTIVE
+    job.ranks = frozenset()
+
+
+_CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
+    "submit": _submit,
+    "validate": _validate,
+    "depend": _depend,
+    "priority": _priority,
+    "urgency": _urgency,
+    "jobspec-update": _jobspec_update,
+    "flux-restart": _back_to_priority,
+    "alloc": _alloc,
+    "start": _start,
+    "finish": _finish,
+    "exception": _exception,
+    "free": _free,
+    "clean": _clean,
+    "invalidate": _clean,  # refused after all; there is no such job
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The table of burstable jobs, kept by following the job manager's journal.
+
+The journal (job-manager.events-journal, in Flux's src/modules/job-manager/journal.c)
+first sends every active job with all its events, then a response with id -1, then each
+event as it happens. Most of what it sends is about jobs that may not burst, so what
+costs is to tell that they may not: their text is searched for the attribute, and only
+what has it is parsed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import msgspec
+
+from burst.errors import BurstError, Denied, Unreadable
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+from burst.shell.flux.fold import EVENTS, Job, JobEvent, R, new_job
+from burst.shell.flux.handle import Response
+from burst.shell.flux.loop import Loop
+from burst.shell.flux.rpc import read
+from burst.shell.flux.stream import Stream
+
+SYNC_DEADLINE_S = 120.0
+"""How long the backlog may take; 100,000 jobs take five seconds."""
+PICTURE_DEADLINE_S = 30.0
+"""How long the job manager may take to answer a ping, behind what it does before."""
+ENDED_KEPT_S = 60.0
+"""How long an ended job is still shown."""
+
+_TOPIC = "job-manager.events-journal"
+_PING = "job-manager.ping"
+_REQUEST = {"full": False, "allow": dict.fromkeys(EVENTS, 1)}
+_SENTINEL = -1
+
+
+class _Head(msgspec.Struct, gc=False):
+    id: int
+
+
+class _Entry(msgspec.Struct):
+    id: int
+    events: list[JobEvent]
+    jobspec: msgspec.Raw = msgspec.Raw()
+    R: R | None = None
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
+class Journal:
+    """Burstable jobs, as of the last event. Lives on a loop's thread."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        attribute: str,
+        wake: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        picture_deadline_s: float = PICTURE_DEADLINE_S,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._picture_deadline_s = picture_deadline_s
+        self._attribute = attribute
+        self._mark = msgspec.json.encode(attribute)
+        self._wake = wake
+        self._jobs: dict[int, Job] = {}
+        self._ended: OrderedDict[int, float] = OrderedDict()
+        """When each inactive job was seen to end, by the clock."""
+        self._synced = False
+        self._first: Future[None] = Future()
+        self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
+
+    def start(self) -> None:
+        """Begin to follow, and return once the jobs that exist are known.
+
+        Raises Denied to guests, Unreadable, LeadGone.
+        """
+
+        def begin(first: Future[None]) -> None:
+            self._first = first
+            self._stream.open()
+
+        self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def picture(self) -> dict[JobId, JobView]:
+        """Return all burstable jobs as they are now.
+
+        Everything that the job manager had done when this was called is in it: it is
+        pinged on the journal's own connection, where what it sent before arrives
+        before its answer. So what was ordered (held, released) is seen as done.
+        Raises Unreadable while the journal is being read anew, LeadGone.
+        """
+        return self._loop.wait_for(
+            self._ask, self._picture_deadline_s, "asking the job manager"
+        )
+
+    def _ask(self, picture: Future[dict[JobId, JobView]]) -> None:
+        tag = self._loop.handle.send(_PING, {})
+
+        def answer(response: Response) -> None:
+            del self._loop.on_response[tag]
+            said = read(_PING, response)
+            if isinstance(said, BurstError):
+                picture.set_exception(said)
+            elif not self._synced:
+                picture.set_exception(Unreadable("the journal of jobs is read anew"))
+            else:
+                self._forget()
+                views = (job.view() for job in self._jobs.values())
+                picture.set_result({view.id: view for view in views})
+
+        self._loop.on_response[tag] = answer
+
+    def _take(self, payload: bytes) -> None:
+        if self._mark not in payload:
+            number = _HEAD.decode(payload).id
+            if number == _SENTINEL:
+                self._sync()
+            if number not in self._jobs:
+                return
+        entry = _ENTRY.decode(payload)
+        job = self._jobs.get(entry.id) or self._admit(entry)
+        if job is None:
+            return
+        for event in entry.events:
+            job.apply(event, entry.R)
+        if job.state is JobState.INACTIVE:
+            self._ended.setdefault(job.id, self._clock())
+            self._forget()
+        if self._synced:
+            self._wake()
+
+    def _admit(self, entry: _Entry) -> Job | None:
+        if not entry.jobspec:
+            return None
+        job = new_job(JobId(entry.id), bytes(entry.jobspec), self._attribute)
+        if job is not None:
+            self._jobs[entry.id] = job
+        return job
+
+    def _sync(self) -> None:
+        self._synced = True
+        if not self._first.done():
+            self._first.set_result(None)
+        self._wake()
+
+    def _broken(self, error: BurstError) -> bool:
+        """Begin anew with the jobs that ended; the backlog brings the active ones."""
+        self._jobs = {job: self._jobs[job] for job in self._ended}
+        self._synced = False
+        if isinstance(error, Denied) and not self._first.done():
+            self._first.set_exception(error)
+            return False
+        self._wake()
+        return True
+
+    def _forget(self) -> None:
+        before = self._clock() - ENDED_KEPT_S
+        while self._ended and next(iter(self._ended.values())) <= before:
+            job, _ = self._ended.popitem(last=False)
+            del self._jobs[job]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Records in Flux's KVS, next to the jobs they serve: the directory `burst`.
+
+`flux kvs dir burst` lists them. Each write is one transaction, committed with
+FLUX_KVS_SYNC: a plain commit is lost when the lead is killed. A key's `/` is part of
+its name there, so that a key may be the beginning of another.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from burst.errors import BurstError, StoreError
+from burst.shell.flux.rpc import Client, RequestFailed
+
+DIRECTORY = "burst"
+LARGEST = 2**20
+"""Bytes of one value."""
+
+_KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
+_NAMESPACE = "primary"
+# Of flux_kvs_lookup(3) and flux_kvs_commit(3).
+_READDIR = 1
+_TREEOBJ = 16
+_APPEND = 32
+_SYNC = 4
+
+
+class FluxStore:
+    """Keys to text. A treeobj (RFC 11) is what the KVS holds of each."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def load(self) -> dict[str, str]:
+        """Return everything as one commit left it. Raises StoreError, Unreadable."""
+        try:
+            # A reference to the directory's content, which never changes: all that
+            # follows is read from that one version.
+            root = self._lookup(DIRECTORY, _TREEOBJ)
+        except FileNotFoundError:
+            return {}
+        at = {"rootdir": root}
+        entries = self._lookup(".", _READDIR, at)["data"]
+        answers = self._client.ask_all(
+            ("kvs.lookup", {"key": key, "flags": 0, **at}) for key in entries
+        )
+        found = {}
+        for key, answer in zip(entries, answers, strict=True):
+            if isinstance(answer, RequestFailed):
+                raise _store_error(f"{DIRECTORY}.{key}", answer)
+            if isinstance(answer, BurstError):
+                raise answer
+            found[key] = _text(key, answer["val"])
+        return found
+
+    def write(self, changes: Mapping[str, str | None]) -> None:
+        """Keep all of the changes or none; they survive a crash of the lead.
+
+        Raises StoreError, Unreadable.
+        """
+        for key, value in changes.items():
+            _check(key, value)
+        if changes:
+            self._commit([_operation(key, value, 0) for key, value in changes.items()])
+
+    def agree(self, key: str, proposal: str) -> str:
+        """Return the first proposal ever made for this key, ours if there is none.
+
+        Appending is what the KVS does atomically: of several that propose at once,
+        all read the same first line.
+        """
+        kept = self.load().get(key)
+        if kept is None:
+            _check(key, proposal)
+            self._commit([_operation(key, f"{proposal}\n", _APPEND)])
+            kept = self.load()[key]
+        return kept.splitlines()[0]
+
+    def _commit(self, operations: list[dict[str, Any]]) -> None:
+        request = {"namespace": _NAMESPACE, "flags": _SYNC, "ops": operations}
+        try:
+            self._client.ask("kvs.commit", request)
+        except RequestFailed as error:
+            raise _store_error(DIRECTORY, error) from error
+
+    def _lookup(
+        self, key: str, flags: int, at: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        where = at or {"namespace": _NAMESPACE}
+        request = {"key": key, "flags": flags, **where}
+        try:
+            answer = self._client.ask("kvs.lookup", request)
+        except RequestFailed as error:
+            if error.errnum == errno.ENOENT:
+                raise FileNotFoundError(key) from error
+            raise _store_error(key, error) from error
+        found: dict[str, Any] = answer["val"]
+        return found
+
+
+def _check(key: str, value: str | None) -> None:
+    if not _KEY.match(key):
+        raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
+    if value is not None and len(value.encode()) > LARGEST:
+        raise StoreError(f"{key}: the value is larger than {LARGEST} bytes")
+
+
+def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:
+    dirent = None
+    if value is not None:
+        data = base64.b64encode(value.encode()).decode()
+        dirent = {"ver": 1, "type": "val", "data": data}
+    return {"key": f"{DIRECTORY}.{key}", "flags": flags, "dirent": dirent}
+
+
+def _text(key: str, treeobj: Mapping[str, Any]) -> str:
+    if treeobj["type"] != "val":
+        raise StoreError(
+            f"{DIRECTORY}.{key} in the KVS is no record but a {treeobj['type']}",
+            "move it elsewhere: that directory is the daemon's",
+        )
+    # What is no text is none of ours; let whoever reads the record say so of it.
+    return base64.b64decode(treeobj["data"]).decode(errors="replace")
+
+
+def _store_error(key: str, error: RequestFailed) -> StoreError:
+    return StoreError(
+        f"the KVS at {key}: {error.what}",
+        "the lead needs its modules kvs and content-sqlite, and room on its disk",
+    )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Looks at a lead once, or takes its daemon's place for a moment, without a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burst.config import Settings
+from burst.core.commands import held_jobs, let_go
+from burst.core.orphans import find_orphans
+from burst.core.slots import find_slots
+from burst.core.world import Outcome, ProviderView, World, observe
+from burst.errors import BurstError, LeadError
+from burst.lead import Lead, ServiceRequest
+from burst.model.jobid import JobId
+from burst.provider import Provider
+from burst.shell import registry
+from burst.shell.clock import Clock
+from burst.shell.connect import as_followers_see_it
+from burst.shell.engine import Snapshot
+from burst.shell.executor import Task, run
+from burst.shell.ledger import Ledger
+
+
+def look(
+    lead: Lead, settings: Settings, providers: Mapping[str, Provider] | None = None
+) -> Snapshot:
+    """Read lead, store and providers once; do nothing. Raises BurstError."""
+    clock = Clock()
+    identity = as_followers_see_it(lead.identity(), settings.lead)
+    if providers is None:
+        providers = registry.load(settings, identity.owner)
+    lead.listen(lambda: None)
+    books = Ledger(lead.store()).load(clock())
+    world = World(
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        lead=lead.observe(),
+        providers={
+            name: _ask(name, provider, clock) for name, provider in providers.items()
+        },
+    )
+    return Snapshot(
+        now=clock(),
+        books=books,
+        world=world,
+        settings=settings,
+        verdicts={},
+        orphans=find_orphans(books, world),
+    )
+
+
+def release_held(lead: Lead, jobs: list[JobId] | None) -> list[JobId]:
+    """Give jobs that a daemon left held their urgency back; None for all of them.
+
+    For when there is no daemon any more: it holds the daemon's lock meanwhile. Raises
+    ServiceTaken if there is one.
+    """
+    lead.serve(_refuse, {"holder": "burst release"})
+    ledger = Ledger(lead.store())
+    now = Clock()()
+    books = ledger.load(now)
+    wanted = held_jobs(books) if jobs is None else jobs
+    made = let_go(books, wanted, now)
+    ledger.write(books, made.books)
+    holds = books.holds
+    failures = lead.release({job: holds[job].urgency for job in wanted})
+    return [job for job in wanted if job not in failures]
+
+
+def _refuse(_: ServiceRequest) -> dict[str, object]:
+    raise LeadError("this is not the daemon, but burst release; ask again in a moment")
+
+
+def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
+    offers = run(Task(provider=name, what="offers", run=provider.offers), clock)
+    seen = run(Task(provider=name, what="observe", run=provider.observe), clock)
+    for answer in (offers, seen):
+        if answer.outcome is not Outcome.OK:
+            raise BurstError(f"provider {name}: {answer.task.what}: {answer.note}")
+    return observe(
+        ProviderView(offers=tuple(offers.value)), seen.value, [], seen.began_at
+    )

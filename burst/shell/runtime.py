@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""An engine beside a lead, as the daemon, `run-burst` and the dry runs have it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from burst import log
+from burst.config import Settings
+from burst.core.slots import find_slots
+from burst.core.world import Books
+from burst.errors import ConfigError
+from burst.lead import Lead
+from burst.shell import registry
+from burst.shell.api import Api
+from burst.shell.bell import Bell
+from burst.shell.clock import Clock
+from burst.shell.connect import as_followers_see_it
+from burst.shell.engine import Engine, Parts
+from burst.shell.executor import Workers
+
+# A provider's call that is under way when settings change has this long to end, in
+# seconds: two objects of one provider must not work at the same time.
+_HAND_OVER = 30.0
+
+
+class Runtime:
+    """Holds what lives as long as the connection to a lead. Use from one thread."""
+
+    def __init__(
+        self, lead: Lead, settings: Settings, bell: Bell, reload: Callable[[], None]
+    ) -> None:
+        """Make an engine. `reload` is called, from any thread, when asked to reload.
+
+        `bell` is what `turn` waits at; it outlives the runtime.
+
+        Raises ConfigError, StoreError, and Unreadable.
+        """
+        self.lead = lead
+        self.clock = Clock()
+        self._bell = bell
+        self.settings = settings
+        self._workers, self.engine = self._make(settings)
+        self.api = Api(lambda: self.engine, self.wake, reload, self.clock())
+
+    def wake(self) -> None:
+        """Have the next turn taken now. From any thread."""
+        self._bell.ring()
+
+    def begin(self) -> None:
+        """Become the one daemon of this lead, and listen to it.
+
+        Raises ServiceTaken naming the holder.
+        """
+        self.lead.serve(self.api.answer, self.api.holder())
+        self.lead.listen(self.wake)
+
+    def turn(self, longest: float | None = None) -> None:
+        """Take one turn, then wait for the next to be due, at most `longest` seconds.
+
+        Raises LeadGone, and StoreError if nothing could be recorded or done.
+        """
+        due = self.engine.tick(self.clock())
+        pause = max(0.0, due - self.clock())
+        self._bell.wait(pause if longest is None else min(pause, longest))
+
+    def replace(self, settings: Settings) -> None:
+        """Go on with other settings. Raises ConfigError; then the old ones stay."""
+        self._check_left_out(settings, self.engine.snapshot.books)
+        if not self._workers.finish(_HAND_OVER):
+            raise ConfigError(
+                "a provider has not answered its last call yet", "reload again later"
+            )
+        try:
+            workers, engine = self._make(settings)
+        except Exception:
+            self._workers, self.engine = self._make(self.settings)
+            raise
+        self.settings, self._workers, self.engine = settings, workers, engine
+        self.wake()
+
+    def close(self) -> None:
+        """Take no more turns. Bursts stay."""
+        self.engine.close()
+
+    def _make(self, settings: Settings) -> tuple[Workers, Engine]:
+        identity = as_followers_see_it(self.lead.identity(), settings.lead)
+        workers = Workers(self.clock, self.wake)
+        engine = Engine(
+            Parts(
+                lead=self.lead,
+                identity=identity,
+                slots=find_slots(identity, settings.lead.slots),
+                providers=registry.load(settings, identity.owner),
+                executor=workers,
+                settings=settings,
+            ),
+            self.clock(),
+        )
+        for name in left_out(settings, engine.snapshot.books):
+            log.say(
+                "provider %s has live bursts but is not enabled: nothing is done"
+                " about them; enable it until they are gone",
+                name,
+                level=logging.WARNING,
+            )
+        return workers, engine
+
+    def _check_left_out(self, settings: Settings, books: Books) -> None:
+        names = left_out(settings, books) - left_out(self.settings, books)
+        if names:
+            raise ConfigError(
+                f"provider {', '.join(sorted(names))} has live bursts",
+                "take them down first (burst down), then remove it",
+            )
+
+
+def left_out(settings: Settings, books: Books) -> set[str]:
+    """Return providers that have live bursts, but are not enabled."""
+    enabled = {name for name, table in settings.providers.items() if table.enabled}
+    return {burst.lease.provider for burst in books.live} - enabled

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""The contract of a lead, kept by the lead on real Flux brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.lead_contract import GuestContract, LastingContract, LeadContract
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+
+class TestFluxLead(LeadContract, LastingContract, GuestContract):
+    @pytest.fixture
+    def instance(self) -> Iterator[FluxInstance]:
+        with flux_instance() as instance:
+            yield instance

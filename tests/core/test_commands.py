@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+import pytest
+
+from burst.core import commands
+from burst.core.draft import Drain, Provision, ReleaseJobs
+from burst.core.limits import Health
+from burst.core.memo import memo
+from burst.core.orphans import find_orphans, is_harmless
+from burst.core.world import Books, ProviderView
+from burst.errors import BurstError, LeadError, Unreadable
+from burst.model.burst import BurstId, Result, State
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId
+from burst.model.reason import Reason, Refusal, Verdict
+from burst.provider import BurstStatus, FollowerStatus, Phase
+from tests.build import T0, settings, view, world
+from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+from tests.core.test_reconcile import hold, on_books
+
+SETTINGS = settings()
+NOW = T0 + 100
+ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
+
+
+def test_nodes_can_be_had_ahead_of_jobs():
+    demand = commands.request_nodes(3, slot="burst-1-[0-3]")
+
+    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+
+    (burst,) = made.books.bursts.values()
+    assert burst.lease.slot == "burst-1"
+    assert burst.lease.userids == ()
+    assert made.actions == (Provision(burst.id),)
+    assert commands.describe(verdict, demand) == (
+        f"3 nodes of local/small as {burst.id}"
+    )
+
+
+def test_a_request_that_cannot_be_met_says_why():
+    demand = commands.request_nodes(3, provider="gke")
+
+    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+
+    assert made.actions == ()
+    assert commands.describe(verdict, demand) == (
+        "3 nodes: every offer was turned down"
+        " (local/small: the job asks for provider gke)"
+    )
+    nothing = commands.request_nodes(1)
+    seen = world(view())
+    seen = seen.__class__(
+        identity=seen.identity, slots=seen.slots, lead=seen.lead, providers={}
+    )
+    _, verdict = commands.burst_ahead(Books(), seen, SETTINGS, nothing, NOW)
+    assert commands.describe(verdict, nothing) == "1 nodes: no provider offers anything"
+
+
+def test_requests_that_make_no_sense_are_refused():
+    with pytest.raises(BurstError, match="0 is no number of nodes; ask for 1"):
+        commands.request_nodes(0)
+    with pytest.raises(Unreadable, match="the lead cannot be read"):
+        commands.burst_ahead(
+            Books(), world(None), SETTINGS, commands.request_nodes(1), NOW
+        )
+
+
+@pytest.mark.parametrize(
+    ("names", "state"),
+    [
+        ((), State.REAP),
+        (WHOLE_WAY[:1], State.REAP),
+        (WHOLE_WAY[:2], State.REAP),
+        (WHOLE_WAY[:4], State.DRAIN),
+        (WHOLE_WAY[:8], State.DRAIN),
+        (WHOLE_WAY[:9], State.REAP),
+    ],
+)
+def test_a_burst_can_be_taken_down_in_any_state(names, state):
+    made = commands.bring_down(on_books(run(*names)), LEASE.id, "said so", NOW)
+
+    assert made.books.bursts[LEASE.id].state is state
+
+
+def test_what_is_taken_down_online_is_drained_first():
+    made = commands.bring_down(on_books(run(*WHOLE_WAY[:4])), LEASE.id, "so", NOW)
+
+    (action,) = made.actions
+    assert isinstance(action, Drain)
+    assert action.ranks == {2, 3}
+    assert made.books.bursts[LEASE.id].result is Result.CANCELED
+
+
+def test_taking_down_a_quarantined_burst_is_the_persons_decision():
+    odd = run("provision-start", "drained")
+
+    made = commands.bring_down(on_books(odd), LEASE.id, "said so", NOW)
+
+    burst = made.books.bursts[LEASE.id]
+    assert not burst.quarantined
+    assert burst.state is State.REAP
+
+
+def test_what_is_not_there_cannot_be_taken_down():
+    with pytest.raises(BurstError, match=r"no burst x; live bursts: burst-0-aaaaaa"):
+        commands.bring_down(on_books(run()), "x", "", NOW)
+    with pytest.raises(BurstError, match=r"no burst x; live bursts: none"):
+        commands.bring_down(Books(), "x", "", NOW)
+    with pytest.raises(BurstError, match="gone already"):
+        commands.bring_down(on_books(run(*WHOLE_WAY)), LEASE.id, "", NOW)
+
+
+def test_held_jobs_are_let_go_for_good():
+    books = Books(
+        holds={
+            ONE: hold(HoldState.HELD, 7),
+            TWO: hold(HoldState.RELEASED),
+            THREE: hold(HoldState.HOLDING),
+        }
+    )
+    assert commands.held_jobs(books) == [ONE, THREE]
+
+    made = commands.let_go(books, [ONE, THREE], NOW)
+
+    assert made.actions == (ReleaseJobs({ONE: 7, THREE: 16}),)
+    assert made.books.holds[ONE].state is HoldState.OBEYED
+    with pytest.raises(LeadError, match="is not held by burst"):
+        commands.let_go(books, [TWO], NOW)
+    with pytest.raises(LeadError, match="is not held by burst"):
+        commands.let_go(books, [JobId(9)], NOW)
+
+
+def test_letting_nothing_go_asks_nothing_of_the_lead():
+    assert commands.let_go(Books(), [], NOW).actions == ()
+
+
+def test_a_provider_is_enabled_by_forgetting():
+    books = Books(health={"local": Health(disabled="quota")})
+
+    assert commands.enable(books, "local", NOW).books.health == {}
+    with pytest.raises(BurstError, match="nothing is held against provider x"):
+        commands.enable(books, "x", NOW)
+
+
+# Orphans.
+
+
+def listed(burst, *hosts):
+    followers = tuple(FollowerStatus(host, Phase.RUNNING) for host in hosts)
+    return BurstStatus(burst_id=burst, phase=Phase.RUNNING, followers=followers)
+
+
+def seeing(*statuses, lead=None, name="local"):
+    found = world(lead)
+    its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=T0)
+    return found.__class__(
+        identity=found.identity,
+        slots=found.slots,
+        lead=lead,
+        providers={name: its_view},
+    )
+
+
+@pytest.mark.parametrize(
+    ("books", "name", "why"),
+    [
+        (Books(), "local", "no record of it"),
+        (on_books(run()), "local", None),
+        (on_books(run()), "kind", "its record names provider local"),
+        (
+            on_books(run(*WHOLE_WAY)),
+            "local",
+            "its record says that nothing of it was left",
+        ),
+        (Books(unreadable={f"burst/{LEASE.id}": "torn"}), "local", None),
+    ],
+)
+def test_an_orphan_is_what_no_record_explains(books, name, why):
+    found = find_orphans(books, seeing(listed(LEASE.id), name=name))
+
+    assert [orphan.why for orphan in found] == ([why] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "lead", "harmless"),
+    [
+        (["burst-0-0"], view(), True),
+        (["burst-0-0"], view(busy=[2]), False),
+        (["burst-0-0"], None, False),
+        ([], view(), False),
+        (["elsewhere"], view(busy=[2]), True),
+    ],
+)
+def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harmless):
+    seen = seeing(listed(BurstId("x"), *hosts), lead=lead)
+    (orphan,) = find_orphans(Books(), seen)
+
+    assert is_harmless(orphan, seen) is harmless
+
+
+# Memos.
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [
+        (Verdict(Reason.RELEASED), "released"),
+        (Verdict(Reason.NO_SLOTS), "waiting"),
+        (Verdict(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
+        (
+            Verdict(
+                Reason.COMING,
+                {"burst": "b", "state": "join", "online": 2, "nodes": 4},
+            ),
+            "join 2/4",
+        ),
+    ],
+)
+def test_a_memo_has_a_word_and_a_sentence(verdict, state):
+    assert memo(verdict) == {"state": state, "why": verdict.text()}
+
+
+def test_a_job_that_needs_us_not_has_no_memo():
+    assert memo(Verdict(Reason.LOCAL, {"patience": "1m"})) is None
+
+
+def test_a_memo_names_the_offers_but_stays_short():
+    refusals = tuple(Refusal(f"p/{n}", Reason.SLOTS_BUSY) for n in range(20))
+
+    told = memo(Verdict(Reason.TURNED_DOWN, {}, refusals))
+
+    assert told
+    text = told["why"]
+    assert text.startswith("every offer was turned down: p/0 every rank slot")
+    assert len(text) == 300
+    assert text.endswith("…")

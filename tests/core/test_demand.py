@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+import pytest
+
+from burst.core.demand import Pool, admits, describe_need, nodes_needed
+from burst.model.request import Request
+from burst.model.shape import Shape
+from tests.build import identity, slots, whole
+
+
+def on_nodes(nodes, per_node, cores=1, gpus=0):
+    return Request(
+        nodes=nodes,
+        slots=nodes * per_node,
+        cores_per_slot=cores,
+        gpus_per_slot=gpus,
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "shape", "nodes"),
+    [
+        (whole(3), Shape(4), 3),
+        (whole(3, cores_per_slot=5), Shape(4), 0),
+        (whole(3, gpus_per_slot=1), Shape(4), 0),
+        (on_nodes(2, 4), Shape(4), 2),
+        (on_nodes(2, 5), Shape(4), 0),
+        (on_nodes(2, 1, gpus=2), Shape(4, 1), 0),
+        (slots(10, 2), Shape(8), 3),
+        (slots(8, 2), Shape(8), 2),
+        (slots(1, 9), Shape(8), 0),
+        (slots(3, 1, 1), Shape(8, 2), 2),
+        (slots(3, 1, 1), Shape(8, 0), 0),
+    ],
+)
+def test_counts_the_nodes_that_a_job_needs(request_, shape, nodes):
+    assert nodes_needed(request_, shape) == nodes
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (whole(3), "1 core"),
+        (on_nodes(2, 3, 2, 1), "6 cores, 3 GPUs"),
+        (slots(10, 2, 1), "2 cores, 1 GPU"),
+    ],
+)
+def test_says_what_a_node_must_have(request_, text):
+    assert describe_need(request_) == text
+
+
+@pytest.mark.parametrize(
+    ("constraint", "ranks"),
+    [
+        ("", {0, 1, 2, 3, 4, 5}),
+        ('{"properties":["burst"]}', {2, 3, 4, 5}),
+        ('{"properties":["^burst"]}', {0, 1}),
+        ('{"properties":["burst","nosuch"]}', set()),
+        ('{"properties":["^nosuch"]}', {0, 1, 2, 3, 4, 5}),
+        ('{"hostlist":["lead-1,burst-0-[0-1]"]}', {1, 2, 3}),
+        ('{"hostlist":["lead-1","burst-0-0"]}', {1, 2}),
+        ('{"hostlist":[7]}', set()),
+        ('{"hostlist":["x["]}', set()),
+        ('{"ranks":["0-1","4"]}', {0, 1, 4}),
+        ('{"ranks":"2"}', {2}),
+        ('{"ranks":["x"]}', set()),
+        ('{"ranks":[1]}', set()),
+        ('{"and":[{"ranks":["0-3"]},{"properties":["burst"]}]}', {2, 3}),
+        ('{"or":[{"ranks":["0"]},{"ranks":["5"]}]}', {0, 5}),
+        ('{"not":[{"properties":["burst"]}]}', {0, 1}),
+        ('{"not":[]}', set()),
+        ('{"and":{"ranks":"1"}}', set()),
+        ('{"nosuch":["x"]}', set()),
+        ('["x"]', set()),
+    ],
+)
+def test_evaluates_constraints_as_flux_does(constraint, ranks):
+    lead = identity("lead-[0-1],burst-0-[0-3]")
+
+    assert {rank for rank in range(6) if admits(constraint, rank, lead)} == ranks
+
+
+def pool(**free):
+    shapes = {int(rank[1:]): shape for rank, shape in free.items()}
+    return Pool(shapes, {rank: Shape(4, 2) for rank in shapes})
+
+
+def test_takes_whole_nodes_only_where_nothing_runs():
+    nodes = pool(r0=Shape(3, 2), r1=Shape(4, 2), r2=Shape(4, 1))
+
+    assert not nodes.take(whole(3))
+    assert nodes.take(whole(2))
+    assert not nodes.take(whole(1))
+    assert nodes
+
+
+def test_a_whole_node_without_the_gpus_of_a_slot_will_not_do():
+    assert not pool(r0=Shape(4, 0)).take(whole(1, gpus_per_slot=1))
+
+
+def test_takes_the_emptiest_nodes_first():
+    nodes = pool(r0=Shape(2), r1=Shape(4), r2=Shape(3))
+
+    assert nodes.take(on_nodes(1, 4))
+    assert nodes.take(on_nodes(1, 3))
+    assert nodes.take(on_nodes(1, 2))
+    assert not nodes
+
+
+def test_a_node_that_is_too_small_is_passed_over():
+    assert not pool(r0=Shape(4, 0), r1=Shape(2, 2)).take(on_nodes(1, 3, gpus=1))
+
+
+def test_spreads_slots_over_nodes():
+    nodes = pool(r0=Shape(4, 1), r1=Shape(4, 2))
+
+    assert not nodes.take(slots(4, 1, 1))
+    assert nodes.take(slots(3, 1, 1))
+    assert not nodes.take(slots(1, 1, 1))
+    assert nodes.take(slots(5))
+
+
+def test_takes_only_from_the_nodes_that_are_allowed():
+    nodes = pool(r0=Shape(4), r1=Shape(4))
+
+    assert not nodes.take(whole(2), lambda rank: rank == 1)
+    assert nodes.take(whole(1), lambda rank: rank == 1)
+    assert not nodes.take(whole(1), lambda rank: rank == 1)
+
+
+def test_nodes_can_be_added():
+    nodes = Pool({}, {})
+    assert not nodes
+
+    nodes.add(7, Shape(4))
+
+    assert nodes.take(whole(1))

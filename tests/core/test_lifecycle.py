@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.core import lifecycle
+from burst.core.lifecycle import EDGES, NOTES, apply, begin, replay
+from burst.model.burst import (
+    BurstId,
+    Lease,
+    Result,
+    State,
+    decode_record,
+    encode_record,
+)
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from tests.build import NODE, T0
+
+LEASE = Lease(
+    id=BurstId("burst-0-aaaaaa"),
+    provider="local",
+    offer="small",
+    slot="burst-0",
+    hosts=("burst-0-0", "burst-0-1"),
+    ranks=(2, 3),
+    shape=NODE,
+)
+CONTEXT: dict[str, dict[str, Any]] = {
+    "submit": {"jobs": {"1": T0}},
+    "assign": {"jobs": {"2": T0}},
+    "job-start": {"id": "1"},
+    "job-finish": {"id": "1"},
+    "joined": {"ranks": "2"},
+    "online": {"ranks": "2-3"},
+    "drain": {"ranks": "2-3", "result": "completed"},
+    "rank-drain": {"ranks": "2"},
+    "undrain": {"ranks": "2-3"},
+    "exception": {"type": "timeout", "note": "late"},
+    "quarantine": {"note": "odd"},
+}
+
+
+def run(*names, at=T0):
+    burst = begin(LEASE, {JobId(1): T0}, T0)
+    for step, name in enumerate(names, 1):
+        burst = apply(burst, Event(at + step, name, CONTEXT.get(name, {})))
+    return burst
+
+
+WHOLE_WAY = (
+    "provision-start",
+    "provision-finish",
+    "joined",
+    "online",
+    "job-start",
+    "job-finish",
+    "idle",
+    "drain",
+    "drained",
+    "reaped",
+    "undrain",
+)
+
+
+def test_the_whole_way():
+    burst = run(*WHOLE_WAY)
+
+    assert burst.state is State.INACTIVE
+    assert burst.result is Result.COMPLETED
+    assert burst.since == T0 + 10
+    assert not burst.jobs
+    assert not burst.drained
+    assert not burst.quarantined
+
+
+def test_every_state_but_the_last_has_a_way_to_the_last():
+    def reaches_end(state, seen):
+        if state is State.INACTIVE:
+            return True
+        after = {to for (of, _), to in EDGES.items() if of is state} - seen
+        return any(reaches_end(to, seen | {to}) for to in after)
+
+    assert all(reaches_end(state, {state}) for state in State)
+
+
+def test_the_end_is_entered_from_reap_only_and_never_left():
+    into = {of for (of, _), to in EDGES.items() if to is State.INACTIVE}
+
+    assert into == {State.REAP}
+    assert not [edge for edge in EDGES if edge[0] is State.INACTIVE]
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        ("canceled", Result.CANCELED),
+        ("timeout", Result.TIMEOUT),
+        ("capacity", Result.FAILED),
+        ("lost", Result.FAILED),
+    ],
+)
+def test_an_exception_sends_every_live_state_to_reap(kind, result):
+    for names in ((), ("provision-start",), WHOLE_WAY[:2], WHOLE_WAY[:4]):
+        burst = run(*names)
+        event = Event(T0 + 99, "exception", {"type": kind, "note": ""})
+        burst = apply(burst, event)
+
+        assert burst.state is State.REAP
+        assert burst.result is result
+
+
+def test_notes_are_remembered():
+    burst = run("provision-start", "assign", "joined")
+    assert burst.jobs == {1, 2}
+    assert burst.came == {2}
+
+    burst = run("provision-start", "provision-finish", "online", "lost")
+    assert burst.lost_since == T0 + 4
+    assert burst.expected == {2, 3}
+    assert apply(burst, Event(T0 + 9, "back")).lost_since is None
+    burst = run("provision-start", "provision-finish", "online", "idle")
+    assert burst.idle_since == T0 + 4
+    assert apply(burst, Event(T0 + 9, "busy")).idle_since is None
+    burst = run("provision-start", "exception", "rank-drain")
+    assert burst.drained == {2}
+
+
+def test_a_record_does_not_grow_while_it_idles():
+    burst = run("provision-start", "provision-finish", "online")
+    before = len(burst.events)
+    for step in range(100):
+        burst = apply(burst, Event(T0 + step, "idle" if step % 2 else "busy"))
+
+    assert len(burst.events) == before + 2
+
+
+@pytest.mark.parametrize(
+    ("names", "event", "why"),
+    [
+        ((), "drained", "event drained in state new"),
+        ((), "nosuch", "event nosuch in state new"),
+        (WHOLE_WAY, "reaped", "event reaped in state inactive"),
+    ],
+)
+def test_what_the_table_does_not_have_quarantines(names, event, why):
+    burst = run(*names, event)
+
+    assert burst.quarantined == why
+    assert burst.state is run(*names).state
+    assert apply(burst, Event(T0 + 99, "acquit")).quarantined == ""
+
+
+def test_an_event_that_cannot_be_read_quarantines():
+    burst = apply(run("provision-start"), Event(T0, "joined", {"ranks": "x"}))
+
+    assert "event joined cannot be read" in burst.quarantined
+    burst = apply(run("provision-start"), Event(T0, "assign", {"jobs": 7}))
+    assert "event assign cannot be read" in burst.quarantined
+
+
+def test_an_untold_exception_in_reap_quarantines_only_that_burst():
+    burst = run("provision-start", "exception", "exception")
+
+    assert burst.quarantined == "event exception in state reap"
+
+
+@given(st.lists(st.sampled_from(sorted({e for _, e in EDGES} | set(NOTES)))))
+def test_replay_gives_the_burst_that_was(names):
+    burst = run(*names)
+    lease, events = decode_record(encode_record(burst))
+
+    again = replay(lease, events)
+
+    assert again == burst
+
+
+def test_states_alive_are_those_before_reap():
+    assert set(State) - set(lifecycle.LIVE) == {State.REAP, State.INACTIVE}

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: MIT
+import pytest
+
+from burst.config import PlanSettings
+from burst.core.demand import Pool
+from burst.core.ground import Ground
+from burst.core.limits import Health, OfferHealth, Usage
+from burst.core.market import open_market
+from burst.core.place import Demand, Room
+from burst.core.planner import Planner
+from burst.core.slots import find_slots
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from burst.model.shape import Shape
+from tests.build import NODE, T0, identity, offer, settings, slots, whole
+
+BURST = '{"properties":["burst"]}'
+
+
+def demand(number, request, user=100, wish="", coming=0):
+    job = None if number is None else JobId(number)
+    return Demand(job=job, userid=user, request=request, wish=Wish(wish), coming=coming)
+
+
+def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw):
+    lead = lead or identity()
+    found = find_slots(lead)
+    offers = {"local": [offer()]} if offers is None else offers
+    health = kw.pop("health", {})
+    market = open_market(offers, health, T0)
+    free = [slot for slot in found if slot.name not in taken]
+    planner = Planner(
+        Ground(found, free, lead, market.providers),
+        market,
+        Usage(settings(limits=limits or {}).limits, []),
+        rooms,
+        PlanSettings(**kw),
+    )
+    return planner.make(demands, lead.owner, T0)
+
+
+def leases(made):
+    return [
+        (p.lease.slot, p.lease.provider, len(p.lease.ranks), list(p.jobs))
+        for p in made.proposals
+    ]
+
+
+def reasons(made, job):
+    verdict = made.verdicts[job]
+    return verdict.reason, [(r.offer, r.reason) for r in verdict.refusals]
+
+
+def test_a_job_gets_a_burst_of_its_size_from_the_start_of_a_slot():
+    made = plan(demand(1, whole(3)))
+
+    (proposal,) = made.proposals
+    lease = proposal.lease
+    assert lease.slot == "burst-0"
+    assert lease.hosts == ("burst-0-0", "burst-0-1", "burst-0-2")
+    assert lease.ranks == (2, 3, 4)
+    assert lease.userids == (100,)
+    assert lease.shape == NODE
+    assert lease.created == T0
+    assert lease.id.startswith("burst-0-")
+    assert made.verdicts[1].text() == f"3 nodes of local/small for it as {lease.id}"
+
+
+def test_ids_are_never_the_same_again():
+    lead = identity()
+    ids = {plan(demand(1, whole(n)), lead=lead).proposals[0].lease.id for n in (1, 2)}
+
+    assert len(ids) == 2
+
+
+def test_the_smallest_slot_that_fits_is_taken():
+    lead = identity("lead-0,burst-0-[0-7],burst-1-[0-1],burst-2-[0-3]")
+
+    assert leases(plan(demand(1, whole(3)), lead=lead)) == [
+        ("burst-2", "local", 3, [1])
+    ]
+
+
+def test_cheap_offers_go_first_then_quick_ones_then_by_order():
+    offers = {
+        "dear": [offer(price=2.0)],
+        "slow": [offer(price=1.0, join_time=300)],
+        "quick": [offer(price=1.0, join_time=10)],
+        "quick2": [offer(price=1.0, join_time=10)],
+    }
+
+    assert leases(plan(demand(1, whole(1)), offers=offers)) == [
+        ("burst-0", "quick", 1, [1])
+    ]
+
+
+def test_jobs_of_one_user_share_a_burst_that_grows():
+    made = plan(demand(1, whole(2)), demand(2, whole(2)), demand(3, whole(2)))
+
+    assert leases(made) == [
+        ("burst-0", "local", 4, [1, 2]),
+        ("burst-1", "local", 2, [3]),
+    ]
+
+
+def test_small_jobs_share_nodes():
+    made = plan(*[demand(n, slots(1)) for n in range(1, 6)])
+
+    assert leases(made) == [("burst-0", "local", 2, [1, 2, 3, 4, 5])]
+
+
+def test_jobs_of_two_users_share_only_where_allowed():
+    two = demand(1, whole(2), user=1), demand(2, whole(2), user=2)
+
+    assert len(plan(*two).proposals) == 2
+    shared = plan(*two, share_users=True).proposals
+    assert [p.lease.userids for p in shared] == [(1, 2)]
+
+
+def test_nothing_is_shared_where_sharing_is_off():
+    made = plan(demand(1, whole(1)), demand(2, whole(1)), share=False)
+
+    assert [len(p.jobs) for p in made.proposals] == [1, 1]
+
+
+def test_a_shared_burst_grows_only_within_limits():
+    assert leases(
+        plan(
+            demand(1, whole(2)), demand(2, whole(2)), limits={"max_nodes_per_burst": 3}
+        )
+    ) == [("burst-0", "local", 2, [1]), ("burst-1", "local", 2, [2])]
+    made = plan(
+        demand(1, whole(2), user=1),
+        demand(2, whole(1), user=2),
+        share_users=True,
+        limits={"max_nodes_per_user": 2},
+    )
+    assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
+    made = plan(
+        demand(1, whole(1), user=1),
+        demand(2, whole(2), user=2),
+        share_users=True,
+        limits={"max_nodes_per_user": 2},
+    )
+    assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
+
+
+def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
+    first = '{"hostlist":["burst-0-[0-1]"]}'
+    made = plan(
+        demand(1, whole(1, constraint=first)),
+        demand(2, whole(1, constraint=first)),
+        demand(3, whole(1, constraint=first)),
+        demand(4, whole(1)),
+    )
+
+    assert leases(made) == [("burst-0", "local", 3, [1, 2, 4])]
+    assert reasons(made, 3) == (
+        Reason.TURNED_DOWN,
+        [("local/small", Reason.SLOTS_SMALL)],
+    )
+
+
+def test_shared_bursts_keep_to_the_wish_for_a_provider():
+    offers = {"a": [offer()], "b": [offer(price=1.0)]}
+    made = plan(demand(1, whole(1)), demand(2, whole(1), wish="b"), offers=offers)
+
+    assert [p.lease.provider for p in made.proposals] == ["a", "b"]
+
+
+def test_who_joins_a_burst_bears_all_of_it():
+    made = plan(
+        demand(1, whole(3), user=1),
+        demand(2, slots(1), user=2),
+        share_users=True,
+        limits={"max_nodes_per_user": 3, "max_bursts": 1},
+    )
+    assert [p.lease.userids for p in made.proposals] == [(1,)]
+    made = plan(
+        demand(1, slots(4), user=1),
+        demand(2, slots(3), user=2),
+        demand(3, slots(1), user=2),
+        lead=identity("lead-0,burst-0-[0-1]"),
+        share_users=True,
+        limits={"max_nodes_per_user": 2},
+    )
+    assert [p.jobs for p in made.proposals] == [(1, 2, 3)]
+
+
+def test_a_burst_too_large_for_a_users_limit_is_not_joined():
+    made = plan(
+        demand(1, slots(5), user=None),
+        demand(2, slots(1), user=2),
+        share_users=True,
+        limits={"max_nodes_per_user": 1, "max_bursts": 1},
+    )
+
+    assert reasons(made, 2) == (
+        Reason.TURNED_DOWN,
+        [("local/small", Reason.LIMIT_BURSTS)],
+    )
+
+
+def test_jobs_that_a_node_cannot_hold_do_not_share():
+    lead = identity("lead-0,burst-0-[0-1],x[0-1]")
+    made = plan(demand(1, whole(1)), demand(2, slots(1, 5)), lead=lead)
+
+    assert made.verdicts[2].reason is Reason.NEVER_FITS
+
+
+def test_a_large_job_gets_several_slots_where_allowed():
+    assert leases(plan(demand(1, whole(6)))) == [
+        ("burst-1", "local", 4, [1]),
+        ("burst-0", "local", 2, [1]),
+    ]
+    made = plan(demand(1, whole(6)), spread=False)
+    assert reasons(made, 1) == (
+        Reason.TOO_LARGE,
+        [("local/small", Reason.SLOTS_SMALL)],
+    )
+    assert made.verdicts[1].text() == (
+        "it needs 6 nodes; the most that any offer has is 4"
+    )
+
+
+def test_what_is_coming_already_is_not_made_again():
+    assert leases(plan(demand(1, whole(6), coming=4))) == [("burst-0", "local", 2, [1])]
+
+
+def test_a_burst_larger_than_an_offer_is_split_or_refused():
+    small = {"local": [offer(max_nodes=3)]}
+
+    assert [n for _, _, n, _ in leases(plan(demand(1, whole(4)), offers=small))] == [
+        3,
+        1,
+    ]
+    made = plan(demand(1, whole(4)), offers=small, spread=False)
+    assert reasons(made, 1) == (Reason.TOO_LARGE, [("local/small", Reason.FEW_NODES)])
+
+
+def test_the_room_of_live_bursts_is_used_first():
+    pool = Pool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
+    room = Room(
+        burst=BurstId("burst-0-aaaaaa"),
+        userids=frozenset({100}),
+        provider="local",
+        pool=pool,
+    )
+    made = plan(
+        demand(1, whole(1), user=7),
+        demand(2, whole(1), wish="other"),
+        demand(3, whole(3)),
+        demand(4, whole(2)),
+        demand(5, whole(1)),
+        rooms=[room],
+        taken=["burst-0"],
+    )
+
+    assert made.assignments == {4: "burst-0-aaaaaa"}
+    assert made.verdicts[4].text() == "burst burst-0-aaaaaa has room for it"
+    assert leases(made) == [("burst-1", "local", 1, [1])]
+
+
+def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
+    made = plan(demand(1, whole(1)), demand(None, whole(2), user=None))
+
+    assert leases(made) == [("burst-0", "local", 1, [1]), ("burst-1", "local", 2, [])]
+    assert made.verdicts[None].reason is Reason.PROPOSED
+
+
+def test_equal_jobs_are_refused_alike():
+    made = plan(*[demand(n, whole(4)) for n in range(1, 5)])
+
+    assert made.verdicts[3] is made.verdicts[4]
+    assert reasons(made, 3) == (
+        Reason.TURNED_DOWN,
+        [("local/small", Reason.SLOTS_BUSY)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "offers", "lead", "expected"),
+    [
+        (whole(1), {}, None, (Reason.NO_OFFERS, [])),
+        (whole(1), {"p": None}, None, (Reason.TURNED_DOWN, [("p/*", Reason.UNREAD)])),
+        (
+            whole(1),
+            None,
+            identity("lead-[0-1]"),
+            (Reason.NO_SLOTS, []),
+        ),
+        (
+            whole(1, constraint='{"properties":["^burst"]}'),
+            None,
+            None,
+            (Reason.EXCLUDED, [("local/small", Reason.SLOTS_SMALL)]),
+        ),
+        (
+            slots(1, 9),
+            None,
+            None,
+            (Reason.NEVER_FITS, [("local/small", Reason.NODE_SMALL)]),
+        ),
+        (
+            whole(1),
+            {"local": [offer(shape=Shape(2))]},
+            None,
+            (Reason.TURNED_DOWN, [("local/small", Reason.SHAPE)]),
+        ),
+        (
+            whole(9),
+            None,
+            None,
+            (Reason.TOO_LARGE, [("local/small", Reason.SLOTS_SMALL)]),
+        ),
+    ],
+)
+def test_says_why_nothing_can_be_had(what, offers, lead, expected):
+    made = plan(demand(1, what), offers=offers, lead=lead)
+
+    assert made.proposals == ()
+    assert reasons(made, 1) == expected
+
+
+def test_a_wish_for_a_provider_that_is_not_there_is_turned_down():
+    made = plan(demand(1, whole(1), wish="gke"))
+
+    assert reasons(made, 1) == (
+        Reason.TURNED_DOWN,
+        [("local/small", Reason.WISHED_OTHER)],
+    )
+
+
+def test_limits_and_health_are_reasons_too():
+    made = plan(demand(1, whole(2)), limits={"max_nodes": 1})
+    assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_NODES)]
+    made = plan(demand(1, whole(2)), limits={"max_nodes_per_user": 1})
+    assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
+    aside = {"local": Health(offers={"small": OfferHealth(1, T0 + 9)})}
+    made = plan(demand(1, whole(2)), health=aside)
+    assert reasons(made, 1)[1] == [("local/small", Reason.SET_ASIDE)]
+
+
+def test_a_slot_with_a_providers_name_is_kept_for_it():
+    lead = identity(
+        "lead-0,burst-0-[0-3],burst-1-[0-3]",
+        properties={"gke": frozenset(range(1, 5)), "burst": frozenset(range(1, 9))},
+    )
+    offers = {"local": [offer()], "gke": [offer(price=5.0)]}
+    made = plan(
+        demand(1, whole(4, constraint=BURST)),
+        demand(2, whole(4, constraint=BURST)),
+        demand(3, whole(4, constraint=BURST)),
+        lead=lead,
+        offers=offers,
+    )
+
+    assert leases(made) == [("burst-1", "local", 4, [1]), ("burst-0", "gke", 4, [2])]
+    made = plan(
+        demand(1, whole(8)), lead=lead, offers={"local": [offer()], "gke": [offer()]}
+    )
+    assert made.proposals == () or sum(n for _, _, n, _ in leases(made)) == 8
+
+
+def test_a_slot_is_passed_over_where_a_constraint_excludes_its_start():
+    second = '{"hostlist":["burst-1-[0-3]"]}'
+
+    assert leases(plan(demand(1, whole(2, constraint=second)))) == [
+        ("burst-1", "local", 2, [1])
+    ]

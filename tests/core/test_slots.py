@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+import msgspec
+import pytest
+
+from burst.core.lifecycle import replay
+from burst.core.slots import find_slots, free_slots
+from burst.errors import ConfigError
+from burst.model.burst import BurstId, Lease
+from burst.model.event import Event
+from burst.model.shape import Shape
+from tests.build import NODE, T0, identity, view
+
+
+def test_hosts_of_one_stem_are_a_slot():
+    found = find_slots(identity("lead-[0-1],burst-0-[0-3],burst-1-[0-1],extra"))
+
+    assert [(s.name, s.ranks, s.size) for s in found] == [
+        ("burst-0", (2, 3, 4, 5), 4),
+        ("burst-1", (6, 7), 2),
+    ]
+    assert found[0].hosts == ("burst-0-0", "burst-0-1", "burst-0-2", "burst-0-3")
+    assert found[0].shape == NODE
+    assert found[0].properties == {"burst"}
+
+
+def test_a_slot_has_what_all_its_nodes_have():
+    lead = identity("lead-0,burst-0-[0-1]")
+    lead = msgspec.structs.replace(
+        lead,
+        shapes=(Shape(2), Shape(8, 1), Shape(4, 2)),
+        properties={"gke": frozenset({1, 2}), "gpu": frozenset({2})},
+    )
+
+    (slot,) = find_slots(lead)
+
+    assert slot.shape == Shape(4, 1)
+    assert slot.properties == {"gke"}
+
+
+def test_slots_may_be_declared():
+    lead = identity("lead-0,a[0-2],Odd.Name,b1")
+
+    found = find_slots(lead, ["b1", "a[0-2]", "Odd.Name"])
+
+    assert [(s.name, s.ranks) for s in found] == [
+        ("a", (1, 2, 3)),
+        ("odd-name", (4,)),
+        ("b", (5,)),
+    ]
+
+
+def test_hosts_without_a_common_stem_are_named_for_the_first():
+    assert find_slots(identity("lead-0,x1,y1"), ["x1,y1"])[0].name == "x1"
+
+
+@pytest.mark.parametrize(
+    ("declared", "what"),
+    [
+        (["burst-9-[0-1]"], "is not in the lead's hosts"),
+        (["burst-0-[0-"], "not a hostlist"),
+        ([""], "is not in the lead's hosts"),
+        (["burst-0-[0,2]"], "no run of ranks"),
+        (["burst-0-[1-0]"], "not a hostlist"),
+        (["burst-0-[0-1]", "burst-0-[1-2]"], "burst-0-1 stands in two slots"),
+    ],
+)
+def test_refuses_slots_that_the_lead_does_not_have(declared, what):
+    with pytest.raises(ConfigError, match=what):
+        find_slots(identity(), declared)
+
+
+def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
+    slots = find_slots(identity("burst-0-0,burst-1-0,burst-2-0,burst-3-0,burst-4-0"))
+    lease = Lease(
+        id=BurstId("burst-4-aaaaaa"),
+        provider="local",
+        offer="small",
+        slot="burst-4",
+        hosts=("burst-4-0",),
+        ranks=(4,),
+        shape=NODE,
+    )
+    leased = replay(lease, [Event(T0, "submit", {"jobs": {}})])
+    seen = view(online=[1], drained={2: "bad memory"}, excluded=frozenset({3}))
+
+    free = free_slots(slots, [leased], seen, set())
+
+    assert [slot.name for slot in free] == ["burst-0"]
+    assert free_slots(slots[:1], [], view(online=()), {"burst-0"}) == []

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""A lead without Flux, a store without a disk, an executor without threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from burst.core.demand import admits
+from burst.errors import LeadError, LeadGone, StoreError, Unreadable
+from burst.lead import ServiceRequest
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
+from burst.model.shape import Shape
+from burst.shell.executor import run
+from tests.build import T0, identity
+
+_OVER = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
+
+
+class Crash(BaseException):
+    """The daemon dies here. No error of ours, so nothing may catch it."""
+
+
+@dataclass
+class MemoryStore:
+    """Keeps what was written for as long as the test lasts."""
+
+    records: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
+    full: bool = False
+    crash: str = ""
+    """`before` or `after`: the next write ends the daemon then."""
+
+    def load(self):
+        return dict(self.records)
+
+    def write(self, changes):
+        if self.full:
+            raise StoreError("no space left", "make room")
+        crash, self.crash = self.crash, ""
+        if crash == "before":
+            raise Crash
+        self.writes += 1
+        for key, text in changes.items():
+            if text is None:
+                self.records.pop(key, None)
+            else:
+                self.records[key] = text
+        if crash == "after":
+            raise Crash
+
+
+@dataclass
+class FakeLead:
+    """Jobs of whole nodes, first come first served; the first that waits blocks all."""
+
+    known: LeadIdentity = field(default_factory=identity)
+    disk: MemoryStore = field(default_factory=MemoryStore)
+    jobs: dict[JobId, JobView] = field(default_factory=dict)
+    online: set[int] = field(default_factory=lambda: {0, 1})
+    drained: dict[int, str] = field(default_factory=dict)
+    memos: dict[JobId, dict[str, str | None]] = field(default_factory=dict)
+    now: float = T0
+    unreadable: bool = False
+    gone: bool = False
+    closed: bool = False
+    deaf: bool = False
+    """Hold and release have no effect, as if the daemon died before asking."""
+    log: list[tuple[str, JobId, str]] = field(default_factory=list)
+
+    # What the engine sees.
+
+    def identity(self):
+        return self.known
+
+    def observe(self):
+        if self.gone:
+            raise LeadGone("connection lost")
+        if self.unreadable:
+            raise Unreadable("job manager is reloading")
+        used = self._used()
+        return LeadView(
+            read_at=self.now,
+            jobs=dict(self.jobs),
+            online=frozenset(self.online),
+            drained=dict(self.drained),
+            allocated=frozenset(used),
+            free={
+                rank: Shape(0) if rank in used else shape
+                for rank, shape in enumerate(self.known.shapes)
+            },
+        )
+
+    def hold(self, jobs):
+        return self._set_urgencies(dict.fromkeys(jobs, 0))
+
+    def release(self, urgencies):
+        return self._set_urgencies(urgencies)
+
+    def tell(self, memos):
+        for job, texts in memos.items():
+            memo = self.memos.setdefault(job, {})
+            memo.update(texts)
+        return {job: "gone" for job in memos if self._over(job)}
+
+    def fail(self, job, reason):
+        if self._over(job):
+            raise LeadError("job is inactive")
+        self.log.append(("fail", job, reason))
+        self.finish(job, "failed")
+
+    def drain(self, ranks, reason):
+        for rank in ranks:
+            self.drained.setdefault(rank, reason)
+
+    def undrain(self, ranks):
+        for rank in ranks:
+            self.drained.pop(rank, None)
+
+    def store(self):
+        return self.disk
+
+    def listen(self, wake):
+        self.wake = wake
+
+    def serve(self, handler, holder):
+        self.handler = handler
+
+    def call(self, method, payload, timeout=10.0):
+        return self.handler(ServiceRequest(method, dict(payload), 0, owner=True))
+
+    def close(self):
+        self.closed = True
+
+    # What happens at the lead.
+
+    def submit(self, request, **changes):
+        number = JobId(len(self.jobs) + 1)
+        fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
+        self.jobs[number] = JobView(
+            id=number, state=JobState.SCHED, request=request, **fields
+        )
+        return number
+
+    def change(self, job, **changes):
+        self.jobs[job] = msgspec.structs.replace(self.jobs[job], **changes)
+
+    def finish(self, job, result="completed"):
+        self.change(
+            job,
+            state=JobState.INACTIVE,
+            result=result,
+            t_finish=self.now,
+            ranks=frozenset(),
+        )
+
+    def lose(self, rank):
+        """A broker dies, with the jobs on it."""
+        self.online.discard(rank)
+        for job in list(self.jobs.values()):
+            if rank in job.ranks:
+                self.finish(job.id, "failed")
+
+    def schedule(self):
+        """Start what can start; the first that cannot blocks those behind it."""
+        queue = [j for j in self.jobs.values() if not self._over(j.id) and j.urgency]
+        for job in sorted(queue, key=lambda j: (-j.urgency, j.id)):
+            request = job.request
+            free = [
+                rank
+                for rank in sorted(self.online - self._used() - set(self.drained))
+                if request and admits(request.constraint, rank, self.known)
+            ]
+            if request is None or len(free) < request.nodes:
+                return
+            self.change(
+                job.id,
+                state=JobState.RUN,
+                ranks=frozenset(free[: request.nodes]),
+                t_start=self.now,
+            )
+
+    def running(self):
+        return [j.id for j in self.jobs.values() if j.state is JobState.RUN]
+
+    def _over(self, job):
+        return self.jobs[job].state in _OVER
+
+    def _used(self):
+        return {rank for job in self.jobs.values() for rank in job.ranks}
+
+    def _set_urgencies(self, urgencies):
+        if self.deaf:
+            return {}
+        failures = {job: "not pending" for job in urgencies if self._over(job)}
+        for job in urgencies.keys() - failures.keys():
+            self.change(job, urgency=urgencies[job])
+        return failures
+
+
+class HandExecutor:
+    """Runs tasks when the test says so, in order; a crash of the daemon drops them."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.tasks = []
+        self.answers = []
+
+    def submit(self, task):
+        self.tasks.append(task)
+
+    def collect(self):
+        answers, self.answers = self.answers, []
+        return answers
+
+    def close(self):
+        self.tasks.clear()
+
+    def step(self):
+        """Run the oldest task."""
+        self.answers.append(run(self.tasks.pop(0), self._clock))
+
+    def pump(self):
+        """Run all tasks."""
+        while self.tasks:
+            self.step()

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""A real Flux instance on loopback: a lead and its followers, for tests.
+
+All of it is in one private directory with a short path, and all its processes end with
+it: brokers by their ids, and what their jobs left behind by the directory in their
+environment. The user's side of it speaks Flux's own Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from burst.model.jobid import JobId, format_f58
+from burst.shell.flux import FluxLead, connect
+from tests.contract.instance import rank_of
+
+FLUX = shutil.which("flux") or ""
+MISSING = "no flux on PATH"
+UP_DEADLINE_S = 30.0
+END_DEADLINE_S = 30.0
+
+_GUEST = {"FLUX_HANDLE_ROLEMASK": "0x2", "FLUX_HANDLE_USERID": "1234"}
+_HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")
+
+
+@cache
+def flux_bindings() -> Any:
+    """Return Flux's own Python, with `flux.job`."""
+    ask = [FLUX, "python", "-c", "import flux; print(flux.__path__[0])"]
+    where = subprocess.run(ask, capture_output=True, text=True, check=True)
+    sys.path.append(str(Path(where.stdout.strip()).parent))
+    import flux  # noqa: PLC0415 - it can be found only now
+    import flux.job  # noqa: PLC0415
+
+    return flux
+
+
+@contextlib.contextmanager
+def flux_instance(
+    extra: Mapping[str, Any] | None = None, *options: str
+) -> Iterator[FluxInstance]:
+    """Yield a started instance; end it in any case.
+
+    `extra` are tables added to the lead's configuration, `options` to its command.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="bf-", dir="/tmp"))
+    instance = FluxInstance(directory, extra or {}, options)
+    try:
+        instance.start()
+        yield instance
+    finally:
+        instance.end()
+        shutil.rmtree(directory)
+
+
+class FluxInstance:
+    """A lead with burst ranks, as `tests.contract.instance` describes it."""
+
+    opener = "burst.shell.flux:connect"
+
+    def __init__(
+        self, directory: Path, extra: Mapping[str, Any], options: Sequence[str]
+    ) -> None:
+        self.directory = directory
+        self.uri = f"local://{directory}/lead-0/local"
+        self._options = options
+        self._brokers: dict[str, subprocess.Popen[bytes]] = {}
+        self._handle: Any = None
+        subprocess.run([FLUX, "keygen", str(directory / "cert")], check=True)
+        (directory / "R").write_text(json.dumps(_resources()))
+        self._extra = extra
+        self._configure()
+
+    def start(self) -> None:
+        """Start the lead, and return once it takes jobs."""
+        state = self.directory / "state"
+        state.mkdir(exist_ok=True)
+        quorum = ("-Sbroker.quorum=1", f"-Sstatedir={state}", *self._options)
+        broker = self._start("lead-0", *quorum)
+        deadline = time.monotonic() + UP_DEADLINE_S
+        while not self._is_up():
+            if broker.poll() is not None:
+                # Between our asking for a free port and its use, another took it.
+                taken = "Address already in use" in self.log("lead-0")
+                assert taken, f"the lead ended: {self.log('lead-0')}"
+                self._configure()
+                broker = self._start("lead-0", *quorum)
+            assert time.monotonic() < deadline, f"no lead: {self.log('lead-0')}"
+            time.sleep(0.02)
+
+    def _configure(self) -> None:
+        own = {"path": str(self.directory / "R"), "noverify": True}
+        own |= self._extra.get("resource", {})
+        bootstrap = _bootstrap(self.directory)
+        tables = {"bootstrap": bootstrap, **self._extra, "resource": own}
+        (self.directory / "broker.toml").write_text(tomli_w.dumps(tables))
+
+    def start_follower(self, host: str) -> None:
+        self._start(host)
+
+    def stop_follower(self, host: str) -> None:
+        self._end(host, signal.SIGTERM)
+
+    def kill_follower(self, host: str) -> None:
+        self._end(host, signal.SIGKILL)
+
+    def stop(self) -> None:
+        for host in [host for host in self._brokers if host != "lead-0"]:
+            self.stop_follower(host)
+        self._end("lead-0", signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end("lead-0", signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill all that is left, and let go of what tests changed here."""
+        for name in _GUEST:
+            os.environ.pop(name, None)
+        for host in list(self._brokers):
+            self._end(host, signal.SIGKILL)
+        for pid in _pids_with(str(self.directory)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def follower_uri(self, host: str) -> str:
+        """Return where clients on that follower's host connect."""
+        return f"local://{self.directory}/{host}/local"
+
+    def pid(self, host: str) -> int:
+        """Return the broker's process id."""
+        return self._brokers[host].pid
+
+    def log(self, host: str) -> str:
+        """Return what that broker has written."""
+        return (self.directory / f"{host}.log").read_text(errors="replace")
+
+    def lead(self) -> FluxLead:
+        return connect(self.uri)
+
+    def guest(self) -> FluxLead:
+        # Flux's own tests play the guest by this; it holds for every later handle.
+        os.environ.update(_GUEST)
+        return connect(self.uri)
+
+    def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
+        """Ask a service, as the owner."""
+        return self._handle.rpc(topic, dict(payload)).get()
+
+    def submit(
+        self,
+        *,
+        nodes: int = 0,
+        slots: int = 0,
+        cores: int = 1,
+        gpus: int = 0,
+        burstable: bool = True,
+        command: Sequence[str] = ("true",),
+        urgency: int = 16,
+        provider: str = "",
+        attributes: Mapping[str, Any] = {},
+    ) -> JobId:
+        job = flux_bindings().job
+        spec = job.JobspecV1.from_command(
+            list(command),
+            num_tasks=slots or nodes or 1,
+            num_nodes=nodes or None,
+            cores_per_task=cores,
+            gpus_per_task=gpus or None,
+        )
+        spec.cwd = str(self.directory)
+        spec.environment = {"PATH": os.environ["PATH"]}
+        wish = {"burst": {"provider": provider}} if provider else {}
+        marked = {"burstable": True} if burstable else {}
+        for name, value in {**marked, **wish, **attributes}.items():
+            spec.setattr(name, value)
+        return JobId(int(job.submit(self._handle, spec, urgency=urgency)))
+
+    def cancel(self, job: JobId) -> None:
+        flux_bindings().job.cancel(self._handle, job)
+
+    def set_urgency(self, job: JobId, urgency: int) -> None:
+        self.rpc("job-manager.urgency", {"id": job, "urgency": urgency})
+
+    def output(self, job: JobId) -> str:
+        attach = [FLUX, "job", "attach", format_f58(job)]
+        environment = {**os.environ, "FLUX_URI": self.uri}
+        done = subprocess.run(
+            attach, capture_output=True, text=True, env=environment, check=False
+        )
+        return done.stdout
+
+    def memo(self, job: JobId) -> dict[str, Any]:
+        for entry in self.rpc("job-manager.list", {"max_entries": 0})["jobs"]:
+            if entry["id"] == job:
+                return dict(entry.get("annotations", {}).get("user", {})["burst"])
+        raise AssertionError(f"no active job {job}")
+
+    def exception(self, job: JobId) -> tuple[str, str]:
+        event = flux_bindings().job.event_wait(self._handle, job, "exception")
+        return event.context["type"], event.context["note"]
+
+    def drain(self, host: str, reason: str) -> None:
+        self.rpc("resource.drain", {"targets": str(rank_of(host)), "reason": reason})
+
+    def _start(self, host: str, *options: str) -> subprocess.Popen[bytes]:
+        own = self.directory / host
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir()
+        command = [
+            FLUX,
+            "broker",
+            f"--config-path={self.directory / 'broker.toml'}",
+            f"-Shostname={host}",
+            f"-Srundir={own}",
+            f"-Slocal-uri=local://{own}/local",
+            "-Sbroker.rc2_none=1",
+            *options,
+        ]
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+        with (self.directory / f"{host}.log").open("ab") as log:
+            self._brokers[host] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=plain
+            )
+        return self._brokers[host]
+
+    def _end(self, host: str, how: signal.Signals) -> None:
+        broker = self._brokers.pop(host)
+        broker.send_signal(how)
+        try:
+            broker.wait(END_DEADLINE_S)
+        finally:
+            broker.kill()
+            broker.wait()
+
+    def _is_up(self) -> bool:
+        try:
+            self._handle = flux_bindings().Flux(self.uri)
+            self._handle.rpc("state-machine.wait", {}).wait_for(UP_DEADLINE_S).get()
+        except OSError:
+            return False
+        return True
+
+
+def _bootstrap(directory: Path) -> dict[str, Any]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {
+        "curve_cert": str(directory / "cert"),
+        "default_port": port,
+        "default_bind": "tcp://127.0.0.1:%p",
+        "default_connect": "tcp://127.0.0.1:%p",
+        "hosts": [{"host": host} for host in _HOSTS],
+    }
+
+
+def _resources() -> dict[str, Any]:
+    lite = [
+        {"rank": "0-1", "children": {"core": "0-1"}},
+        {"rank": "2-9", "children": {"core": "0-3", "gpu": "0"}},
+    ]
+    names = {"local": "0-1", "burst": "2-9", "burst-0": "2-5", "burst-1": "6-9"}
+    execution = {
+        "R_lite": lite,
+        "starttime": 0.0,
+        "expiration": 0.0,
+        "nodelist": list(_HOSTS),
+        "properties": names,
+    }
+    return {"version": 1, "execution": execution}
+
+
+def _pids_with(text: str) -> Iterator[int]:
+    """Yield the processes in whose environment the text is, except this one."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if text.encode() in (entry / "environ").read_bytes():
+                    yield int(entry.name)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.model.event import Event, parse_event
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=1)
+VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
+
+
+def test_an_event_is_one_line_of_rfc_18():
+    line = Event(1.5, "join", {"ranks": "4-7", "note": "two\nlines"}).line()
+    assert line == (
+        '{"timestamp":1.5,"name":"join","context":{"ranks":"4-7","note":"two\\nlines"}}'
+    )
+
+
+def test_the_context_may_be_missing():
+    assert parse_event('{"timestamp":1.0,"name":"clean"}') == Event(1.0, "clean")
+
+
+@pytest.mark.parametrize("line", ["", "{}", '{"timestamp":"x","name":"y"}', "[1]"])
+def test_what_is_no_event_is_refused(line):
+    with pytest.raises(msgspec.DecodeError):
+        parse_event(line)
+
+
+@given(st.floats(0, 2e9), NAMES, st.dictionaries(st.text(), VALUES))
+def test_an_event_comes_back(timestamp, name, context):
+    event = Event(timestamp, name, context)
+    assert parse_event(event.line()) == event
+    assert "\n" not in event.line()

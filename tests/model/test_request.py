@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.errors import JobspecError
+from burst.model.request import (
+    Request,
+    Wish,
+    is_burstable,
+    parse_duration,
+    parse_request,
+    parse_wish,
+)
+
+
+def vertex(kind: str, count: Any = 1, *below: Any, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "count": count, "with": list(below), **more}
+
+
+def jobspec(*resources: Any, **system: Any) -> dict[str, Any]:
+    return {"resources": list(resources), "attributes": {"system": system}}
+
+
+CORE = vertex("core")
+SLOT = vertex("slot", 1, CORE)
+
+
+@pytest.mark.parametrize(
+    ("resources", "request_"),
+    [
+        ([SLOT], Request(nodes=0, slots=1, cores_per_slot=1)),
+        (
+            [vertex("slot", 9, vertex("core", 2), vertex("gpu", 1))],
+            Request(nodes=0, slots=9, cores_per_slot=2, gpus_per_slot=1),
+        ),
+        (
+            [vertex("node", 3, vertex("slot", 2, CORE))],
+            Request(nodes=3, slots=6, cores_per_slot=1),
+        ),
+        (
+            [vertex("node", 3, SLOT, exclusive=True)],
+            Request(nodes=3, slots=3, cores_per_slot=1, exclusive=True),
+        ),
+        (
+            [vertex("slot", 4, CORE, exclusive=True)],
+            Request(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
+        ),
+        (
+            [vertex("rack", 2, vertex("node", 3, SLOT))],
+            Request(nodes=6, slots=6, cores_per_slot=1),
+        ),
+        (
+            [vertex("slot", 2, vertex("fpga", 3, CORE), {"count": 1})],
+            Request(nodes=0, slots=2, cores_per_slot=1),
+        ),
+        (
+            [{"type": "slot", "with": [CORE]}],
+            Request(nodes=0, slots=1, cores_per_slot=1),
+        ),
+    ],
+)
+def test_resources_are_counted(resources, request_):
+    assert parse_request(jobspec(*resources)) == request_
+
+
+@pytest.mark.parametrize(
+    ("count", "least"),
+    [
+        (4, 4),
+        ("4", 4),
+        ("[4]", 4),
+        ({"min": 2, "max": 8}, 2),
+        ({"min": 2}, 2),
+        ({"max": 3}, 1),
+        ({"min": 2, "max": 8, "operator": "*", "operand": 2}, 2),
+        ({"min": 2, "max": 16, "operator": "^", "operand": 2}, 2),
+        ({"min": 1, "max": 9, "operator": "+", "operand": 4}, 1),
+        ("2-8", 2),
+        ("2-8:2", 2),
+        ("2-8:2:*", 2),
+        ("2+", 2),
+        ("2+:1:+", 2),
+        ("3,7-9", 3),
+    ],
+)
+def test_a_range_counts_with_its_least(count, least):
+    assert parse_request(jobspec(vertex("slot", count, CORE))).slots == least
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        0,
+        -1,
+        True,
+        None,
+        1.5,
+        "",
+        "x",
+        "2]",
+        "8-2",
+        "2:2",
+        "2+:2",
+        "0-3",
+        ",",
+        "3,1",
+        "2-8:0",
+        {"min": 0},
+        {"min": 5, "max": 2},
+        {"min": 1, "operand": 2},
+        {"min": 1, "max": 8, "operator": "^", "operand": 2},
+        {"min": 2, "max": 8, "operator": "*"},
+        {"min": 2, "max": 8, "operator": "/", "operand": 2},
+        {"min": 1, "max": 200_000, "operand": 2},
+        {"min": "x"},
+    ],
+)
+def test_what_is_no_count_is_refused(count):
+    with pytest.raises(JobspecError):
+        parse_request(jobspec(vertex("slot", count, CORE)))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"resources": None},
+        {"resources": ["slot"]},
+        jobspec(),
+        jobspec(CORE),
+        jobspec(vertex("slot", 1)),
+        jobspec(vertex("slot", 1, vertex("gpu"))),
+        {"resources": [SLOT], "attributes": [1]},
+    ],
+)
+def test_what_is_no_jobspec_is_refused(spec):
+    with pytest.raises(JobspecError):
+        parse_request(spec)
+
+
+def test_resources_nested_without_end_are_refused():
+    deep = SLOT
+    for _ in range(200):
+        deep = vertex("rack", 1, deep)
+    with pytest.raises(JobspecError, match="deeply"):
+        parse_request(jobspec(deep))
+
+
+def test_equal_constraints_make_equal_requests():
+    one = jobspec(SLOT, constraints={"and": [{"properties": ["a"]}], "b": 1})
+    two = jobspec(SLOT, constraints={"b": 1, "and": [{"properties": ["a"]}]})
+    assert parse_request(one) == parse_request(two)
+    assert parse_request(one).constraint == '{"and":[{"properties":["a"]}],"b":1}'
+    assert hash(parse_request(one)) == hash(parse_request(two))
+
+
+@pytest.mark.parametrize(
+    ("system", "seconds"),
+    [({}, 0.0), ({"duration": None}, 0.0), ({"duration": 90}, 90.0)],
+)
+def test_duration(system, seconds):
+    assert parse_duration(jobspec(SLOT, **system)) == seconds
+
+
+@pytest.mark.parametrize("duration", ["soon", [1]])
+def test_a_duration_that_is_none_is_refused(duration):
+    with pytest.raises(JobspecError, match="duration"):
+        parse_duration(jobspec(SLOT, duration=duration))
+
+
+def test_wish():
+    assert parse_wish(jobspec(SLOT)) == Wish()
+    assert parse_wish({}) == Wish()
+    assert parse_wish(jobspec(SLOT, burst={"provider": "gke"})) == Wish("gke")
+    assert parse_wish(jobspec(SLOT, burst={"provider": None})) == Wish()
+
+
+def test_a_wish_that_is_none_is_refused():
+    with pytest.raises(JobspecError, match=r"system\.burst"):
+        parse_wish(jobspec(SLOT, burst="gke"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "may"),
+    [
+        (jobspec(SLOT, burstable=True), True),
+        (jobspec(SLOT, burstable=1), True),
+        (jobspec(SLOT, burstable=False), False),
+        (jobspec(SLOT), False),
+        ({}, False),
+        ({"attributes": None}, False),
+        ({"attributes": {"system": [1]}}, False),
+    ],
+)
+def test_burstable_is_an_attribute_that_is_true(spec, may):
+    assert is_burstable(spec, "burstable") is may
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request(nodes=0, slots=1, cores_per_slot=1), "1 slot of 1 core"),
+        (
+            Request(nodes=0, slots=2, cores_per_slot=2, gpus_per_slot=1),
+            "2 slots of 2 cores, 1 GPU",
+        ),
+        (
+            Request(
+                nodes=1, slots=4, cores_per_slot=1, gpus_per_slot=2, exclusive=True
+            ),
+            "1 whole node, 4 slots of 1 core, 2 GPUs",
+        ),
+        (Request(nodes=2, slots=2, cores_per_slot=1), "2 nodes, 2 slots of 1 core"),
+    ],
+)
+def test_a_request_reads_as_words(request_, text):
+    assert str(request_) == text

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+import threading
+
+import pytest
+
+from burst.core.world import Outcome
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.shell.executor import Task, Workers, run
+
+
+def task(do, provider="p"):
+    return Task(provider=provider, what="provision", run=do)
+
+
+def raising(error):
+    def do():
+        raise error
+
+    return do
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "note"),
+    [
+        (NotFound("gone"), Outcome.NOT_FOUND, "gone"),
+        (InsufficientCapacity("none", "wait"), Outcome.CAPACITY, "none; wait"),
+        (Refused("quota", "ask"), Outcome.REFUSED, "quota; ask"),
+        (Transient("busy", retry_after=7), Outcome.TRANSIENT, "busy"),
+        (KeyError("x"), Outcome.UNEXPECTED, "KeyError: 'x'"),
+    ],
+)
+def test_the_class_of_an_error_is_the_outcome(error, outcome, note):
+    answer = run(task(raising(error)), lambda: 5.0)
+
+    assert (answer.outcome, answer.note) == (outcome, note)
+    assert answer.retry_after == (7 if outcome is Outcome.TRANSIENT else None)
+    assert answer.began_at == answer.done_at == 5.0
+
+
+def test_what_a_call_returns_comes_back():
+    assert run(task(lambda: [1, 2]), lambda: 0.0).value == [1, 2]
+
+
+def test_a_provider_that_hangs_keeps_no_other_from_working():
+    woken, stuck = threading.Semaphore(0), threading.Event()
+    workers = Workers(lambda: 0.0, woken.release)
+    try:
+        workers.submit(task(lambda: stuck.wait(30), "slow"))
+        workers.submit(task(lambda: 1, "quick"))
+        workers.submit(task(lambda: 2, "quick"))
+
+        assert woken.acquire(timeout=10)
+        assert woken.acquire(timeout=10)
+
+        answers = workers.collect()
+        assert [(a.task.provider, a.value) for a in answers] == [
+            ("quick", 1),
+            ("quick", 2),
+        ]
+        assert workers.collect() == []
+    finally:
+        stuck.set()
+        workers.close()
+
+
+def test_workers_end_when_they_are_closed():
+    workers = Workers(lambda: 0.0, lambda: None)
+    workers.submit(task(lambda: None, "ending"))
+    (thread,) = [t for t in threading.enumerate() if t.name == "provider-ending"]
+
+    workers.close()
+
+    thread.join(10)
+    assert not thread.is_alive()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""An engine with a fake lead and a fake cloud whose followers join that lead."""
+
+from __future__ import annotations
+
+from burst.core.slots import find_slots
+from burst.model.burst import State
+from burst.shell.engine import Engine, Parts
+from burst.testing import FakeCloud, FakeProvider, FakeSettings
+from tests.build import NODE, T0, settings
+from tests.fakes import FakeLead, HandExecutor
+
+
+class Sim:
+    """Turns the world by hand: `tick` is one turn of everything, a second long."""
+
+    def __init__(self, lead=None, nodes=8, capacity=1_000, **tables):
+        self.now = T0
+        self.lead = lead or FakeLead()
+        self.cloud = FakeCloud()
+        self.tables = tables
+        self.fake_settings = FakeSettings(
+            max_nodes=nodes, shape=NODE, capacity=capacity
+        )
+        self.joins = True
+        self.boot()
+
+    def boot(self):
+        """Start the daemon (again), with nothing but the store to remember by."""
+        self.settings = settings(**self.tables)
+        known = self.lead.identity()
+        self.provider = FakeProvider(
+            "local", self.fake_settings, known.owner, self.cloud
+        )
+        self.executor = HandExecutor(lambda: self.now)
+        self.engine = Engine(
+            Parts(
+                lead=self.lead,
+                identity=known,
+                slots=find_slots(known),
+                providers={"local": self.provider},
+                executor=self.executor,
+                settings=self.settings,
+            ),
+            self.now,
+        )
+
+    def tick(self, turns=1, seconds=1.0):
+        for _ in range(turns):
+            self.now += seconds
+            self.lead.now = self.now
+            self.executor.pump()
+            self.meet()
+            self.lead.schedule()
+            self.engine.tick(self.now)
+            self.lead.schedule()
+
+    def meet(self):
+        """Followers that run join the lead; those that are gone leave it."""
+        known = self.lead.known
+        ranks = {host: rank for rank, host in enumerate(known.hosts)}
+        there = {ranks[host] for host in self.cloud.followers()}
+        own = {rank for rank, host in enumerate(known.hosts) if host[:4] == "lead"}
+        for rank in self.lead.online - own - there:
+            self.lead.lose(rank)
+        if self.joins:
+            self.lead.online |= {ranks[host] for host in self.provider.running()}
+
+    def until(self, reached, turns=60, seconds=1.0):
+        """Tick until something is so; fail if it does not come."""
+        for _ in range(turns):
+            if reached():
+                return
+            self.tick(seconds=seconds)
+        assert reached(), self.story()
+
+    @property
+    def bursts(self):
+        return list(self.engine.snapshot.books.bursts.values())
+
+    @property
+    def burst(self):
+        """The one burst there is."""
+        (found,) = self.bursts
+        return found
+
+    def state(self):
+        return self.burst.state
+
+    def names(self, burst=None):
+        """The events of a burst, by name."""
+        return [event.name for event in (burst or self.burst).events]
+
+    def in_state(self, state: State):
+        return lambda: bool(self.bursts) and self.bursts[-1].state is state
+
+    def story(self):
+        return "\n".join(
+            f"{b.id} {e.timestamp - T0:g} {e.name} {e.context}"
+            for b in self.bursts
+            for e in b.events
+        )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+import json
+import logging
+
+import pytest
+
+from burst import log
+from burst.errors import BurstError, Transient
+from burst.model.event import Event
+
+
+@pytest.fixture(autouse=True)
+def _restore():
+    logger = logging.getLogger("burst")
+    before = logger.handlers[:], logger.propagate, logger.level
+    yield
+    logger.handlers[:], logger.propagate = before[0], before[1]
+    logger.setLevel(before[2])
+
+
+def test_an_event_is_a_line_for_people(capsys):
+    log.start("text")
+
+    log.event(Event(0.0, "join", {"ranks": "4-7", "note": "two words"}), "burst-0-aa")
+    log.event(Event(0.0, "online"))
+    log.say("reloaded %s", "burst.toml")
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].split(" ", 1)[1] == 'burst-0-aa join ranks=4-7 note="two words"'
+    assert lines[1].split(" ", 1)[1] == "online"
+    assert lines[2].split(" ", 1)[1] == "reloaded burst.toml"
+
+
+def test_an_event_is_an_rfc_18_line_for_programs(capsys):
+    log.start("json")
+
+    log.event(Event(5.0, "join", {"ranks": "4-7"}), "burst-0-aa")
+    log.event(Event(5.0, "start"))
+    log.say("careful", level=logging.WARNING)
+
+    first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
+    assert first == {
+        "timestamp": 5.0,
+        "name": "join",
+        "context": {"about": "burst-0-aa", "ranks": "4-7"},
+    }
+    assert second["context"] == {}
+    assert third["name"] == "warning"
+    assert third["context"] == {"text": "careful"}
+
+
+def test_what_was_not_expected_shows_its_traceback(capsys):
+    log.start("text")
+    try:
+        int("x")
+    except ValueError:
+        log.failure("provider %s raised", "p")
+
+    text = capsys.readouterr().err
+    assert "provider p raised" in text
+    assert "Traceback" in text
+
+
+def test_debug_lines_show_only_when_asked_for(capsys):
+    log.start("text")
+    log.say("detail", level=logging.DEBUG)
+    assert capsys.readouterr().err == ""
+    log.start("text", debug=True)
+    log.say("detail", level=logging.DEBUG)
+    assert "detail" in capsys.readouterr().err
+
+
+def test_an_error_says_what_to_do():
+    assert str(BurstError("it broke", "mend it")) == "it broke; mend it"
+    assert str(BurstError("it broke")) == "it broke"
+    assert Transient("busy", retry_after=3).retry_after == 3
