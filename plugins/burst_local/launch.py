@@ -112,7 +112,8 @@ def how_it_ended(pid: int) -> str:
 
 def bury() -> None:
     """Wait for children that have ended, which is for their parent to do."""
-    for child in _children.values():
+    # A copy, since another provider's thread may start one meanwhile.
+    for child in list(_children.values()):
         child.poll()
 
 
