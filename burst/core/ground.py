@@ -35,10 +35,12 @@ class Ground:
         self._constraints = constraints
         self._slots = slots
         self._first = {slot.ranks[0]: slot for slot in slots}
+        self._named = {slot.name: slot for slot in slots}
         self._providers = providers
         self._all = self._by_kind(slots)
         self._free = self._by_kind(free)
-        self._prefixes: dict[str, Mapping[RankSlot, int]] = {}
+        self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
+        self._prefixes: dict[str, Mapping[str, int]] = {}
         self._sizes: dict[tuple[Kind, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
@@ -50,7 +52,7 @@ class Ground:
 
     def usable(self, slot: RankSlot, constraint: str) -> int:
         """Return how many ranks from the slot's first one a constraint admits."""
-        return self._prefix(constraint).get(slot, 0) if constraint else slot.size
+        return self._prefix(constraint).get(slot.name, 0) if constraint else slot.size
 
     def kinds(self, provider: str) -> list[Kind]:
         """Return the kinds of free slots that a provider may use."""
@@ -63,7 +65,7 @@ class Ground:
         if not constraint:
             return slots[first] if first < len(slots) else None
         prefix = self._prefix(constraint)
-        return next((slot for slot in slots[first:] if prefix[slot] >= nodes), None)
+        return next((s for s in slots[first:] if prefix[s.name] >= nodes), None)
 
     def several(
         self, kind: Kind, nodes: int, constraint: str, cap: int
@@ -89,6 +91,7 @@ class Ground:
         """Lease the slot: it is not free any more."""
         slots = self._free[kind]
         slots.remove(slot)
+        self._names[kind].remove(slot.name)
         if not slots:
             del self._free[kind]
 
@@ -130,18 +133,23 @@ class Ground:
             return slots
         prefix = self._prefix(constraint)
         if len(prefix) < len(slots):
-            free = set(slots)
-            return sorted(filter(free.__contains__, prefix), key=_by_size)
-        return [slot for slot in slots if slot in prefix]
+            free = self._names[kind]
+            few = [self._named[name] for name in prefix if name in free]
+            return sorted(few, key=_by_size)
+        return [slot for slot in slots if slot.name in prefix]
 
-    def _prefix(self, constraint: str) -> Mapping[RankSlot, int]:
+    def _prefix(self, constraint: str) -> Mapping[str, int]:
         """Return how many ranks are admitted from each slot's first, if any are."""
         found = self._prefixes.get(constraint)
         if found is None:
-            admitted = self.admitted(constraint)
-            first = self._first
-            starts = admitted.intersection(first)
-            found = {first[rank]: _run(first[rank], admitted) for rank in starts}
+            admitted, first = self.admitted(constraint), self._first
+            few = len(admitted) < len(first)
+            starts = filter(first.__contains__, admitted) if few else first
+            found = {
+                first[rank].name: _run(first[rank], admitted)
+                for rank in starts
+                if rank in admitted
+            }
             self._prefixes[constraint] = found
         return found
 
@@ -149,8 +157,11 @@ class Ground:
         """Return the most nodes in one slot of a kind, free or not, and in all."""
         if constraint:
             prefix = self._prefix(constraint)
-            kinds = ((self._kind(slot), size) for slot, size in prefix.items())
-            sizes = [min(cap, size) for its_kind, size in kinds if its_kind == kind]
+            sizes = [
+                min(cap, size)
+                for name, size in prefix.items()
+                if self._kind(self._named[name]) == kind
+            ]
             return max(sizes, default=0), sum(sizes)
         key = kind, cap
         if key not in self._sizes:

@@ -42,6 +42,7 @@ class Planner:
         self._rooms = rooms
         self._settings = settings
         self._opened: list[Opened] = []
+        self._growing: list[Opened] = []
         self._last: dict[_Key, Opened] = {}
         self._dead: dict[_Key, Verdict] = {}
         self._verdicts: dict[JobId | None, Verdict] = {}
@@ -107,7 +108,9 @@ class Planner:
         last = self._last.get(key)
         if last and self._add(last, demand):
             return True
-        for opened in self._opened[: -_LOOK_BACK - 1 : -1]:
+        # What is full stays full while a plan is made.
+        self._growing = [opened for opened in self._growing if not opened.full]
+        for opened in self._growing[: -_LOOK_BACK - 1 : -1]:
             if opened is not last and self._add(opened, demand):
                 self._last[key] = opened
                 return True
@@ -223,6 +226,7 @@ class Planner:
             if not opened.pool.take(demand.request):
                 opened.most = 0
             self._opened.append(opened)
+            self._growing.append(opened)
             self._ground.take(kind, slot)
             self._usage.add(nodes, 1, opened.userids)
 
