@@ -4,4 +4,4 @@
 from burst.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="burst")
+    main()

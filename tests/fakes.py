@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from burst.core.demand import admits
+from burst.core.constraint import Constraints
 from burst.errors import LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
 from burst.model.jobid import JobId
@@ -165,13 +165,14 @@ class FakeLead:
 
     def schedule(self):
         """Start what can start; the first that cannot blocks those behind it."""
+        constraints = Constraints(self.known)
         queue = [j for j in self.jobs.values() if not self._over(j.id) and j.urgency]
         for job in sorted(queue, key=lambda j: (-j.urgency, j.id)):
             request = job.request
             free = [
                 rank
                 for rank in sorted(self.online - self._used() - set(self.drained))
-                if request and admits(request.constraint, rank, self.known)
+                if request and rank in constraints.admitted(request.constraint)
             ]
             if request is None or len(free) < request.nodes:
                 return

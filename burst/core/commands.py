@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from burst.config import Settings
+from burst.core.constraint import Constraints
 from burst.core.course import take_down
 from burst.core.draft import Draft, ReleaseJobs
 from burst.core.place import Demand
@@ -44,7 +45,8 @@ def burst_ahead(
     if world.lead is None:
         raise Unreadable(f"the lead cannot be read: {world.trouble}", "try again")
     draft = Draft(books, now)
-    plan = make_plan(draft, world, settings, [demand])
+    constraints = Constraints(world.identity)
+    plan = make_plan(draft, world, settings, constraints, [demand])
     for proposal in plan.proposals:
         draft.begin(proposal.lease, {})
     return _decisions(draft), plan.verdicts[None]

@@ -6,14 +6,8 @@ Flux decides what starts; this only foresees it. Real Flux is the oracle in the 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-import msgspec
-
-from burst.model.lead import LeadIdentity
-from burst.model.ranks import parse_hostlist, parse_idset
 from burst.model.request import Request
 from burst.model.shape import Shape
 
@@ -36,11 +30,6 @@ def describe_need(request: Request) -> str:
     return str(Shape(request.cores_per_slot, request.gpus_per_slot))
 
 
-def admits(constraint: str, rank: int, identity: LeadIdentity) -> bool:
-    """Tell whether an RFC 31 constraint (canonical JSON, or empty) admits a rank."""
-    return not constraint or _admits(_parse(constraint), rank, identity)
-
-
 class Pool:
     """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
 
@@ -59,11 +48,12 @@ class Pool:
     def __bool__(self) -> bool:
         return bool(self._free)
 
-    def take(
-        self, request: Request, allowed: Callable[[int], bool] | None = None
-    ) -> bool:
-        """Take the job's share if it fits now, and tell whether it did."""
-        ranks = [rank for rank in self._free if allowed is None or allowed(rank)]
+    def take(self, request: Request, admitted: frozenset[int] | None = None) -> bool:
+        """Take the job's share if it fits now, and tell whether it did.
+
+        `admitted` are the ranks that it may have, None for all.
+        """
+        ranks = [rank for rank in self._free if admitted is None or rank in admitted]
         ranks.sort(key=self._key, reverse=True)
         shares = self._on_nodes(request, ranks)
         if not shares:
@@ -126,75 +116,3 @@ def _slots_on(request: Request, shape: Shape) -> int:
     if request.gpus_per_slot:
         slots = min(slots, shape.gpus // request.gpus_per_slot)
     return slots
-
-
-@functools.lru_cache(maxsize=4096)
-def _parse(constraint: str) -> Any:
-    return msgspec.json.decode(constraint)
-
-
-@functools.lru_cache(maxsize=4096)
-def _hosts(text: str) -> frozenset[str]:
-    return frozenset(parse_hostlist(text))
-
-
-def _admits(constraint: Any, rank: int, identity: LeadIdentity) -> bool:
-    """Evaluate an expression; one that Flux could not evaluate admits nothing."""
-    if not isinstance(constraint, dict):
-        return False
-    for operator, admit in _OPERATORS.items():
-        if operator in constraint:
-            operands = constraint[operator]
-            if isinstance(operands, str):
-                operands = [operands]
-            if not isinstance(operands, list):
-                return False
-            return admit(operands, rank, identity)
-    return False
-
-
-def _by_properties(names: list[Any], rank: int, identity: LeadIdentity) -> bool:
-    nobody: frozenset[int] = frozenset()
-    for name in names:
-        absent = isinstance(name, str) and name.startswith("^")
-        ranks = identity.properties.get(name[1:] if absent else name, nobody)
-        if (rank in ranks) is absent:
-            return False
-    return True
-
-
-def _by_hosts(lists: list[Any], rank: int, identity: LeadIdentity) -> bool:
-    try:
-        return any(identity.hosts[rank] in _hosts(text) for text in lists)
-    except (TypeError, AttributeError, ValueError):
-        return False
-
-
-def _by_ranks(idsets: list[Any], rank: int, identity: LeadIdentity) -> bool:  # noqa: ARG001
-    try:
-        return any(rank in parse_idset(text) for text in idsets)
-    except (AttributeError, ValueError):
-        return False
-
-
-def _by_all(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
-    return all(_admits(part, rank, identity) for part in parts)
-
-
-def _by_any(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
-    return any(_admits(part, rank, identity) for part in parts)
-
-
-def _by_none(parts: list[Any], rank: int, identity: LeadIdentity) -> bool:
-    return bool(parts) and not _admits(parts[0], rank, identity)
-
-
-# In the order in which Rv1Set looks for them.
-_OPERATORS: dict[str, Callable[[list[Any], int, LeadIdentity], bool]] = {
-    "properties": _by_properties,
-    "hostlist": _by_hosts,
-    "ranks": _by_ranks,
-    "and": _by_all,
-    "or": _by_any,
-    "not": _by_none,
-}

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from burst.core.demand import admits, nodes_needed
+from burst.core.constraint import Constraints
+from burst.core.demand import nodes_needed
 from burst.core.slots import RankSlot
-from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 from burst.model.request import Request
 from burst.model.shape import Shape
@@ -29,34 +29,30 @@ class Ground:
         self,
         slots: Sequence[RankSlot],
         free: Iterable[RankSlot],
-        identity: LeadIdentity,
+        constraints: Constraints,
         providers: frozenset[str],
     ) -> None:
-        self._identity = identity
-        self._prefixes: dict[tuple[str, str], int] = {}
-        self._all = _by_kind(slots, providers)
-        self._free = _by_kind(free, providers)
+        self._constraints = constraints
+        self._slots = slots
+        self._first = {slot.ranks[0]: slot for slot in slots}
+        self._named = {slot.name: slot for slot in slots}
+        self._providers = providers
+        self._all = self._by_kind(slots)
+        self._free = self._by_kind(free)
+        self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
+        self._prefixes: dict[str, Mapping[str, int]] = {}
+        self._sizes: dict[tuple[Kind, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._all)
+        return bool(self._slots)
 
-    def admits(self, constraint: str, rank: int) -> bool:
-        """Tell whether a constraint admits a rank."""
-        return admits(constraint, rank, self._identity)
+    def admitted(self, constraint: str) -> frozenset[int]:
+        """Return the ranks that a constraint admits."""
+        return self._constraints.admitted(constraint)
 
     def usable(self, slot: RankSlot, constraint: str) -> int:
         """Return how many ranks from the slot's first one a constraint admits."""
-        if not constraint:
-            return slot.size
-        key = slot.name, constraint
-        if key not in self._prefixes:
-            admitted = 0
-            for rank in slot.ranks:
-                if not admits(constraint, rank, self._identity):
-                    break
-                admitted += 1
-            self._prefixes[key] = admitted
-        return self._prefixes[key]
+        return self._prefix(constraint).get(slot.name, 0) if constraint else slot.size
 
     def kinds(self, provider: str) -> list[Kind]:
         """Return the kinds of free slots that a provider may use."""
@@ -64,30 +60,29 @@ class Ground:
 
     def one(self, kind: Kind, nodes: int, constraint: str) -> RankSlot | None:
         """Return the smallest free slot of a kind that holds that many nodes."""
-        slots = self._free[kind]
+        slots = self._fit(kind, constraint)
         first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
-        for slot in slots[first:] if constraint else slots[first : first + 1]:
-            if self.usable(slot, constraint) >= nodes:
-                return slot
-        return None
+        if not constraint:
+            return slots[first] if first < len(slots) else None
+        prefix = self._prefix(constraint)
+        return next((s for s in slots[first:] if prefix[s.name] >= nodes), None)
 
     def several(
         self, kind: Kind, nodes: int, constraint: str, cap: int
     ) -> list[Piece] | None:
         """Return free slots of a kind that hold them together, largest first."""
         pieces: list[Piece] = []
-        for slot in reversed(self._free[kind]):
+        for slot in reversed(self._fit(kind, constraint)):
             here = min(nodes, cap, self.usable(slot, constraint))
-            if here:
-                pieces.append((slot, here))
-                nodes -= here
+            pieces.append((slot, here))
+            nodes -= here
             if not nodes:
                 return pieces
         return None
 
     def most(self, kind: Kind, constraint: str) -> int:
         """Return the size of the largest free slot of a kind, 0 if there is none."""
-        slots = self._free[kind]
+        slots = self._fit(kind, constraint)
         if constraint:
             return max((self.usable(slot, constraint) for slot in slots), default=0)
         return slots[-1].size
@@ -96,11 +91,12 @@ class Ground:
         """Lease the slot: it is not free any more."""
         slots = self._free[kind]
         slots.remove(slot)
+        self._names[kind].remove(slot.name)
         if not slots:
             del self._free[kind]
 
     def never(
-        self, request: Request, caps: dict[str, int], spread: bool
+        self, request: Request, caps: Mapping[str, int], spread: bool
     ) -> tuple[Reason, dict[str, object]] | None:
         """Return why no slot could ever serve a job, None if one could.
 
@@ -109,36 +105,88 @@ class Ground:
         """
         most = need = 0
         shaped = False
-        for (shape, kept_for), slots in self._all.items():
-            wanted = nodes_needed(request, shape)
+        for kind in self._all:
+            wanted = nodes_needed(request, kind[0])
             if not wanted:
                 continue
             shaped = True
-            cap = max(
-                (caps[name] for name in caps if name in (kept_for or caps)), default=0
-            )
-            sizes = [min(cap, self.usable(s, request.constraint)) for s in slots]
-            here = sum(sizes) if spread else max(sizes)
+            who = kind[1] or caps
+            cap = max((caps[name] for name in who if name in caps), default=0)
+            largest, together = self._capacity(kind, request.constraint, cap)
+            here = together if spread else largest
             if here >= wanted:
                 return None
             most, need = max(most, here), max(need, wanted)
         if not shaped:
             return Reason.NEVER_FITS, {}
-        if not any(
-            self.usable(slot, request.constraint)
-            for slots in self._all.values()
-            for slot in slots
-        ):
+        if request.constraint and not self._prefix(request.constraint):
             return Reason.EXCLUDED, {}
         return Reason.TOO_LARGE, {"need": need, "most": most}
 
+    def _fit(self, kind: Kind, constraint: str) -> Sequence[RankSlot]:
+        """Return the free slots of a kind of which a constraint admits the start.
 
-def _by_kind(
-    slots: Iterable[RankSlot], providers: frozenset[str]
-) -> dict[Kind, list[RankSlot]]:
-    kinds: dict[Kind, list[RankSlot]] = {}
-    for slot in slots:
-        kinds.setdefault((slot.shape, slot.properties & providers), []).append(slot)
-    for group in kinds.values():
-        group.sort(key=lambda slot: (slot.size, slot.ranks))
-    return kinds
+        By size, then rank, as all lists of slots here.
+        """
+        slots = self._free[kind]
+        if not constraint:
+            return slots
+        prefix = self._prefix(constraint)
+        if len(prefix) < len(slots):
+            free = self._names[kind]
+            few = [self._named[name] for name in prefix if name in free]
+            return sorted(few, key=_by_size)
+        return [slot for slot in slots if slot.name in prefix]
+
+    def _prefix(self, constraint: str) -> Mapping[str, int]:
+        """Return how many ranks are admitted from each slot's first, if any are."""
+        found = self._prefixes.get(constraint)
+        if found is None:
+            admitted, first = self.admitted(constraint), self._first
+            few = len(admitted) < len(first)
+            starts = filter(first.__contains__, admitted) if few else first
+            found = {
+                first[rank].name: _run(first[rank], admitted)
+                for rank in starts
+                if rank in admitted
+            }
+            self._prefixes[constraint] = found
+        return found
+
+    def _capacity(self, kind: Kind, constraint: str, cap: int) -> tuple[int, int]:
+        """Return the most nodes in one slot of a kind, free or not, and in all."""
+        if constraint:
+            prefix = self._prefix(constraint)
+            sizes = [
+                min(cap, size)
+                for name, size in prefix.items()
+                if self._kind(self._named[name]) == kind
+            ]
+            return max(sizes, default=0), sum(sizes)
+        key = kind, cap
+        if key not in self._sizes:
+            sizes = [min(cap, slot.size) for slot in self._all[kind]]
+            self._sizes[key] = max(sizes), sum(sizes)
+        return self._sizes[key]
+
+    def _kind(self, slot: RankSlot) -> Kind:
+        return slot.shape, slot.properties & self._providers
+
+    def _by_kind(self, slots: Iterable[RankSlot]) -> dict[Kind, list[RankSlot]]:
+        kinds: dict[Kind, list[RankSlot]] = {}
+        for slot in slots:
+            kinds.setdefault(self._kind(slot), []).append(slot)
+        for group in kinds.values():
+            group.sort(key=_by_size)
+        return kinds
+
+
+def _by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:
+    return slot.size, slot.ranks
+
+
+def _run(slot: RankSlot, admitted: frozenset[int]) -> int:
+    for number, rank in enumerate(slot.ranks):
+        if rank not in admitted:
+            return number
+    return slot.size

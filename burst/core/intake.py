@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from burst.config import Settings
-from burst.core.demand import Pool, admits, nodes_needed
+from burst.core.constraint import Constraints
+from burst.core.demand import Pool, nodes_needed
 from burst.core.place import Demand, Room
 from burst.core.world import Books, World
 from burst.model.burst import Burst, State
@@ -18,6 +19,8 @@ from burst.model.reason import Reason, Verdict
 from burst.model.request import Request
 from burst.model.shape import Shape
 
+# Tuples, not sets: a member is found by identity, and an enum's hash takes long.
+_STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -25,11 +28,16 @@ class Intake:
     """Sorts the jobs of one tick into verdicts and demands."""
 
     def __init__(
-        self, books: Books, world: World, settings: Settings, now: float
+        self,
+        books: Books,
+        world: World,
+        constraints: Constraints,
+        settings: Settings,
+        now: float,
     ) -> None:
         assert world.lead is not None
         self._lead: LeadView = world.lead
-        self._identity = world.identity
+        self._constraints = constraints
         self._holds = books.holds
         self._patience = settings.intake.patience
         self._release_deadline = settings.deadlines.release
@@ -46,7 +54,7 @@ class Intake:
     def sort(self, bursts_of: Mapping[JobId, list[Burst]]) -> None:
         """Sort all jobs, highest urgency first, then oldest first, as Flux does."""
         for job in sorted(self._lead.jobs.values(), key=self._rank):
-            if job.state in {JobState.RUN, JobState.CLEANUP, JobState.INACTIVE}:
+            if job.state in _STARTED:
                 continue
             found = self._triage(job, bursts_of.get(job.id, []))
             if isinstance(found, Verdict):
@@ -59,7 +67,7 @@ class Intake:
         feasible = self._feasible.get(request)
         if feasible is None:
             pool = Pool(self._whole, self._whole)
-            feasible = pool.take(request, self._allowed(request))
+            feasible = pool.take(request, self._admitted(request))
             self._feasible[request] = feasible
         return feasible
 
@@ -121,7 +129,7 @@ class Intake:
         held = hold is not None and hold.state in _OURS
         if request in self._blocked:
             return False
-        if not self._local.take(request, self._allowed(request)):
+        if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
             return False
         return held or self._now - since < self._patience
@@ -135,10 +143,10 @@ class Intake:
             coming=coming,
         )
 
-    def _allowed(self, request: Request) -> Callable[[int], bool] | None:
+    def _admitted(self, request: Request) -> frozenset[int] | None:
         if not request.constraint:
             return None
-        return lambda rank: admits(request.constraint, rank, self._identity)
+        return self._constraints.admitted(request.constraint)
 
 
 def own_ranks(books: Books, lead: LeadView) -> list[int]:

@@ -65,6 +65,11 @@ class Opened:
         self.userids: set[int] = set()
         self.pool = Pool({}, {})
 
+    @property
+    def full(self) -> bool:
+        """Whether it has no free node and cannot get one."""
+        return not self.pool and self.nodes >= self.most
+
     def grow(self, nodes: int) -> None:
         """Lease that many further ranks of the slot."""
         for rank in self.slot.ranks[self.nodes : self.nodes + nodes]:

@@ -8,7 +8,7 @@ jobs times offers times slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from burst.config import PlanSettings
 from burst.core.demand import describe_need, nodes_needed
@@ -42,6 +42,7 @@ class Planner:
         self._rooms = rooms
         self._settings = settings
         self._opened: list[Opened] = []
+        self._growing: list[Opened] = []
         self._last: dict[_Key, Opened] = {}
         self._dead: dict[_Key, Verdict] = {}
         self._verdicts: dict[JobId | None, Verdict] = {}
@@ -107,7 +108,9 @@ class Planner:
         last = self._last.get(key)
         if last and self._add(last, demand):
             return True
-        for opened in self._opened[: -_LOOK_BACK - 1 : -1]:
+        # What is full stays full while a plan is made.
+        self._growing = [opened for opened in self._growing if not opened.full]
+        for opened in self._growing[: -_LOOK_BACK - 1 : -1]:
             if opened is not last and self._add(opened, demand):
                 self._last[key] = opened
                 return True
@@ -123,8 +126,8 @@ class Planner:
         key = opened.priced.key
         if self._usage.refuse_user(key, bears, demand.userid):
             return False
-        allowed = self._admitted(demand)
-        if not opened.pool.take(demand.request, allowed):
+        admitted = self._admitted(demand)
+        if not opened.pool.take(demand.request, admitted):
             nodes = nodes_needed(demand.request, opened.slot.shape)
             size = opened.nodes + nodes
             room = self._ground.usable(opened.slot, demand.request.constraint)
@@ -136,7 +139,7 @@ class Planner:
                 return False
             opened.grow(nodes)
             self._usage.add(nodes, 0, opened.userids)
-            opened.pool.take(demand.request, allowed)
+            opened.pool.take(demand.request, admitted)
             bears = opened.nodes if new else 0
         self._usage.add_user(bears, demand.userid)
         opened.add(demand)
@@ -223,14 +226,13 @@ class Planner:
             if not opened.pool.take(demand.request):
                 opened.most = 0
             self._opened.append(opened)
+            self._growing.append(opened)
             self._ground.take(kind, slot)
             self._usage.add(nodes, 1, opened.userids)
 
     def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:
         return self._settings.share_users or not userids or userids == {demand.userid}
 
-    def _admitted(self, demand: Demand) -> Callable[[int], bool] | None:
+    def _admitted(self, demand: Demand) -> frozenset[int] | None:
         constraint = demand.request.constraint
-        if not constraint:
-            return None
-        return lambda rank: self._ground.admits(constraint, rank)
+        return self._ground.admitted(constraint) if constraint else None

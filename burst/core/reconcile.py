@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
+from burst.core.constraint import Constraints
 from burst.core.course import advance
 from burst.core.draft import Action, Draft
 from burst.core.ground import Ground
@@ -45,9 +46,10 @@ def reconcile(books: Books, world: World, settings: Settings, now: float) -> Dec
     sync(draft, world, settings.limits)
     verdicts: dict[JobId, Verdict] = {}
     if world.lead is not None:
-        intake = Intake(draft.books(), world, settings, now)
+        constraints = Constraints(world.identity)
+        intake = Intake(draft.books(), world, constraints, settings, now)
         intake.sort(draft.bursts_of())
-        plan = make_plan(draft, world, settings, intake.demands)
+        plan = make_plan(draft, world, settings, constraints, intake.demands)
         _adopt(draft, plan, world)
         placed = {job: v for job, v in plan.verdicts.items() if job is not None}
         verdicts = {**intake.verdicts, **placed}
@@ -66,7 +68,11 @@ def reconcile(books: Books, world: World, settings: Settings, now: float) -> Dec
 
 
 def make_plan(
-    draft: Draft, world: World, settings: Settings, demands: list[Demand]
+    draft: Draft,
+    world: World,
+    settings: Settings,
+    constraints: Constraints,
+    demands: list[Demand],
 ) -> Plan:
     """Place the demands on what is free and offered now. Changes nothing."""
     assert world.lead is not None
@@ -78,7 +84,7 @@ def make_plan(
     market = open_market(offers, books.health, draft.now)
     free = free_slots(world.slots, books.live, world.lead, books.kept_slots)
     planner = Planner(
-        Ground(world.slots, free, world.identity, market.providers),
+        Ground(world.slots, free, constraints, market.providers),
         market,
         Usage(settings.limits, books.live),
         find_room(books, world.lead, settings.plan.share),

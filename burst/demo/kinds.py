@@ -135,13 +135,15 @@ def _beside(files: LeadFiles, name: str) -> Path:
 
 def _of_embedded(job: JobInfo) -> JobSeen:
     held = job.state.value == "sched" and not job.urgency
+    memo = job.memo.get("burst", {})
     last = job.events[-1].timestamp if job.events else 0.0
     return JobSeen(
         id=job.id,
         nodes=job.nnodes,
         state="held" if held else job.result or job.state.value,
         hosts=format_hostlist(job.hosts),
-        why=job.memo.get("burst", {}).get("why", ""),
+        word=memo.get("state", ""),
+        why=memo.get("why", ""),
         t_submit=job.t_submit,
         t_start=job.t_start,
         t_end=job.t_finish or (last if job.result else 0.0),
@@ -156,6 +158,7 @@ def _of_flux(job: Mapping[str, Any]) -> JobSeen:
         nodes=job["nnodes"],
         state="held" if state == "sched" and not job["urgency"] else state,
         hosts=job.get("nodelist", ""),
+        word=memo.get("state", ""),
         why=memo.get("why", ""),
         t_submit=job["t_submit"],
         t_start=job.get("t_run", 0.0),

@@ -37,10 +37,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         if state != wanted:
             return f"is {state}, not {wanted}"
         names = output.split()
+        if not self.hosts:
+            return f"ran on {' '.join(names)}, and was to run nowhere" if names else ""
         places = parse_hostlist(self.hosts)
         if len(names) != len(set(names)) or not set(names) <= set(places):
             return f"ran on {' '.join(names)}, not on {self.nodes} of {self.hosts}"
-        if places and len(names) != self.nodes:
+        if len(names) != self.nodes:
             return f"ran on {len(names)} nodes, not on {self.nodes}"
         return ""
 
@@ -53,5 +55,5 @@ LARGE = Part(nodes=4, hosts=SLOTS[0])
 # before, if that is done by then.
 SMALL = Part(nodes=2, hosts=SLOTS[1], requires="burst-1")
 # The lead declares ten hosts, and eight of them may be lent.
-IMPOSSIBLE = Part(nodes=9, hosts="")
-PARTS = (LOCAL, LARGE, SMALL, IMPOSSIBLE)
+HUGE = Part(nodes=9, hosts="")
+PARTS = (LOCAL, LARGE, SMALL, HUGE)

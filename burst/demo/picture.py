@@ -94,11 +94,11 @@ def draw(title: str, jobs: Sequence[JobSeen], bursts: Sequence[Row]) -> str:
 
 def job_lane(job: JobSeen, zero: float) -> Lane:
     """Return the lane of a job: its wait and its run."""
-    submitted, end = job.t_submit - zero, max(job.t_end - zero, 0.0)
-    started = job.t_start - zero if job.t_start else end
-    spans = [Span(submitted, max(submitted, started), WAIT)]
+    submitted = job.t_submit - zero
+    waited = max(submitted, (job.t_start or job.t_end) - zero)
+    spans = [Span(submitted, waited, WAIT)]
     if job.t_start:
-        spans.append(Span(started, max(started, end), RUN))
+        spans.append(Span(waited, max(waited, job.t_end - zero), RUN))
     about = f"{job.nodes} nodes"
     if job.hosts:
         about += f" on {job.hosts}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
@@ -19,8 +20,9 @@ from burst.shell.leadfiles import LeadFiles, write_lead
 from burst.shell.leadplan import LeadPlan, RankSlot
 
 PROVIDER = "local"
-# Followers have sockets some 70 letters below, and a socket's path may have 107.
-_ROOM = 36
+# A socket's path may have 107 bytes; those of followers have 60 after the directory.
+_ROOM = 46
+_PREFIX = "burst-demo-"
 _SHAPE = Shape(1)
 
 
@@ -94,9 +96,9 @@ class Place(msgspec.Struct, frozen=True):
 def make_place() -> Place:
     """Make the directory, open to nobody else."""
     base = tempfile.gettempdir()
-    if len(base) > _ROOM - len("/burst-demo-12345678"):
+    if len(os.fsencode(base)) + len(f"/{_PREFIX}12345678") > _ROOM:
         base = "/tmp"  # noqa: S108 - mkdtemp makes it private
-    return Place(Path(tempfile.mkdtemp(prefix="burst-demo-", dir=base)).resolve())
+    return Place(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base)).resolve())
 
 
 def count_below(directory: Path) -> int:

@@ -33,8 +33,11 @@ class Processes:
     session: they are ended in order instead.
     """
 
-    def __init__(self, directory: Path, stop: Stop) -> None:
+    def __init__(
+        self, directory: Path, stop: Stop, patience: float = COMMAND_S
+    ) -> None:
         self._directory = directory
+        self._patience = patience
         self._stop = stop
         self._background: dict[str, subprocess.Popen[bytes]] = {}
         own = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
@@ -110,7 +113,7 @@ class Processes:
     def _wait_for(
         self, process: subprocess.Popen[bytes], argv: Sequence[str]
     ) -> tuple[bytes, bytes]:
-        ends = time.monotonic() + COMMAND_S
+        ends = time.monotonic() + self._patience
         while True:
             self._stop.check()
             try:
@@ -118,7 +121,7 @@ class Processes:
             except subprocess.TimeoutExpired:
                 if time.monotonic() > ends or self._stop.hurried:
                     raise BurstError(
-                        f"{' '.join(argv)}: no end within {COMMAND_S:.0f} s"
+                        f"{' '.join(argv)}: no end within {self._patience:g} s"
                     ) from None
 
     def _log(self, name: str) -> Path:
@@ -130,12 +133,12 @@ def find(marks: Mapping[str, str], proc: Path = _PROC) -> list[int]:
     return sorted(pid for pid in _pids(proc) if _bears(proc / str(pid), marks))
 
 
-def kill_all(marks: Mapping[str, str]) -> None:
+def kill_all(marks: Mapping[str, str], patience: float = _KILL_S) -> None:
     """Kill all that have one of these variables with this very value.
 
     Again and again, since they may start others. Raises BurstError if that is no use.
     """
-    ends = time.monotonic() + _KILL_S
+    ends = time.monotonic() + patience
     while left := find(marks):
         if time.monotonic() > ends:
             pids = " ".join(map(str, left))

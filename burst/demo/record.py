@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from burst.core.report import STAGES
-from burst.demo.parts import IMPOSSIBLE, LARGE, PARTS, SMALL, Part
-from burst.demo.scene import JobSeen, Row
+from burst.demo.parts import HUGE, LARGE, PARTS, SMALL, Part
+from burst.demo.scene import IMPOSSIBLE, JobSeen, Row
 from burst.model.jobid import format_f58
 
 
@@ -86,7 +86,7 @@ def _faults_of_jobs(acts: tuple[Act, ...]) -> Iterator[str]:
         fault = act.part.fault(act.job.state, act.output)
         if fault:
             yield f"job {name} of {act.part.nodes} nodes {fault}"
-        if act.part is IMPOSSIBLE and not act.job.why:
+        if act.part == HUGE and act.job.word != IMPOSSIBLE:
             yield f"job {name} of {act.part.nodes} nodes was not told why it waits"
 
 

@@ -12,6 +12,8 @@ from burst.core.report import STAGES
 from burst.model.jobid import JobId, format_f58
 
 Row = Mapping[str, Any]
+IMPOSSIBLE = "impossible"
+"""The word for a job that no offer could ever serve."""
 ENDED = frozenset({"completed", "failed", "canceled", "timeout"})
 
 
@@ -24,8 +26,10 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Flux's states and results in small letters, and `held` for urgency 0."""
     hosts: str = ""
     """A hostlist."""
+    word: str = ""
+    """What its memo says of its burst: the word for a column, `user.burst.state`."""
     why: str = ""
-    """What its memo says of its burst."""
+    """The same as a sentence, `user.burst.why`."""
     t_submit: float
     t_start: float = 0.0
     t_end: float = 0.0

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from burst.demo.parts import IMPOSSIBLE, LARGE, LOCAL, PARTS, SMALL, Part
+from burst.demo.parts import HUGE, LARGE, LOCAL, PARTS, SMALL, Part
 from burst.demo.record import Act
-from burst.demo.scene import JobSeen, Row, Scene
+from burst.demo.scene import IMPOSSIBLE, JobSeen, Row, Scene
 from burst.demo.setup import Setup
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
@@ -83,8 +83,8 @@ class Story:
         self._wait("the job on the lead's own nodes ends", lambda: self._ended(LOCAL))
         for part in (LOCAL, LARGE, SMALL):
             self._outputs[self._jobs[part]] = self._order(self._kind.attach, part)
-        self._order(("cancel",), IMPOSSIBLE)
-        self._wait("", lambda: self._ended(IMPOSSIBLE))
+        self._order(("cancel",), HUGE)
+        self._wait("", lambda: self._ended(HUGE))
         self._wait("the bursts idle, drain and are reaped", self._all_gone)
 
     def close(self) -> None:
@@ -162,8 +162,9 @@ class Story:
             job = self._seen(part)
             if job and job.ended and job.state != "completed":
                 raise BurstError(f"job {format_f58(job.id)} ended as {job.state}")
-        told = self._seen(IMPOSSIBLE)
-        return self._ended(LARGE) and self._ended(SMALL) and bool(told and told.why)
+        huge = self._seen(HUGE)
+        told = huge is not None and huge.word == IMPOSSIBLE
+        return told and self._ended(LARGE) and self._ended(SMALL)
 
     def _all_gone(self) -> bool:
         return all(burst["state"] == "inactive" for burst in self.scene.bursts) and all(

@@ -115,7 +115,8 @@ def draw_jobs(jobs: tuple[JobSeen, ...]) -> Table:
     table = _table("JOB", "NODES", "STATE", "WHERE, OR WHY NOT")
     for job in jobs:
         name, nodes = format_f58(job.id), str(job.nodes)
-        table.add_row(name, nodes, _state(job.state), Text(job.news))
+        news = Text(job.news, no_wrap=True, overflow="ellipsis")
+        table.add_row(name, nodes, _state(job.state), news)
     return table
 
 
@@ -135,9 +136,11 @@ def draw_bursts(bursts: tuple[Row, ...]) -> Table:
 
 
 def _table(*titles: str) -> Table:
+    """Return a table of which only the last column gives way to a narrow terminal."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in titles:
-        table.add_column(title, no_wrap=True, overflow="ellipsis", min_width=len(title))
+    for title in titles[:-1]:
+        table.add_column(title, no_wrap=True)
+    table.add_column(Text(titles[-1], no_wrap=True, overflow="ellipsis"))
     return table
 
 
@@ -156,4 +159,6 @@ def _progress(burst: Row) -> Text:
         ("━━" * (len(STAGES) - done), "bright_black"),
         f" {stage} ",
         (f"{after:.1f}s", "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
     )

@@ -87,7 +87,7 @@ def _check(kind: Any, point: EntryPoint, where: str) -> None:
     if missing:
         raise ConfigError(
             f"{where}: {point.value} has no method {', '.join(missing)}",
-            "a provider has four; docs/providers.md says which",
+            f"a provider has {', '.join(_METHODS)}; see burst.provider",
         )
     settings = getattr(kind, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, msgspec.Struct)):

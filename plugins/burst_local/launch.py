@@ -21,9 +21,12 @@ Command = Callable[[BurstSpec, str, Path, Path], list[str]]
 # Nothing else of the daemon's environment, which may hold credentials of a cloud, is
 # passed on: jobs of other people run below a follower.
 _INHERITED = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"),
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
     *("LD_LIBRARY_PATH", "PYTHONPATH"),
 )
+# A broker runs its rc scripts by $SHELL with a socket as standard input, which bash
+# takes for a remote login: it would read ~/.bashrc, with all that this does and takes.
+_OURS = {"SHELL": "/bin/sh"}
 
 # What timeout(1) exits with when it had to end the command.
 _TIMED_OUT = 124
@@ -80,7 +83,7 @@ def start(
             stdout=log,
             stderr=log,
             cwd=place.path,
-            env={**inherited, **environment, **tags},
+            env={**inherited, **_OURS, **environment, **tags},
             start_new_session=True,
         )
     except (FileNotFoundError, PermissionError) as error:
@@ -109,7 +112,8 @@ def how_it_ended(pid: int) -> str:
 
 def bury() -> None:
     """Wait for children that have ended, which is for their parent to do."""
-    for child in _children.values():
+    # A copy, since another provider's thread may start one meanwhile.
+    for child in list(_children.values()):
         child.poll()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from burst.kits.broker import is_host_name
 from burst_local.places import FollowerPlace, Home, is_name
 from burst_local.processes import Process
 
@@ -68,7 +69,7 @@ def _tagged(
         if tags.items() <= environ.items():
             burst_id = environ.get("BURST_ID", "")
             host = environ.get("BURST_HOST", "")
-            if is_name(burst_id) and is_name(host):
+            if is_name(burst_id) and is_host_name(host):
                 found[burst_id, host].append(process)
     return found
 

@@ -118,7 +118,8 @@ def _read(proc: Path, pid: int, boot: str) -> Process | None:
         fields = _stat(proc, pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    if fields[0] in "ZX":
+    # One that is dying is a zombie before the last of its threads has ended.
+    if fields[0] in "ZX" and int(fields[17]) <= 1:
         return None
     content = _environ(proc / str(pid) / "environ")
     pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))

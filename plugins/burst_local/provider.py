@@ -54,7 +54,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     dir: str = ""
     """Where followers have their directories; `/tmp/burst-UID` by default: short, as a
     unix socket's path must be, and the same whoever starts the daemon and how, which
-    XDG_RUNTIME_DIR is not."""
+    XDG_RUNTIME_DIR is not. Change it only while no burst lives."""
     flux: str = "flux"
     """The program, by name or path. Its version must be the lead's."""
     grace: Seconds = Seconds(10)

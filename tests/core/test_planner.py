@@ -2,6 +2,7 @@
 import pytest
 
 from burst.config import PlanSettings
+from burst.core.constraint import Constraints
 from burst.core.demand import Pool
 from burst.core.ground import Ground
 from burst.core.limits import Health, OfferHealth, Usage
@@ -32,7 +33,7 @@ def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw
     market = open_market(offers, health, T0)
     free = [slot for slot in found if slot.name not in taken]
     planner = Planner(
-        Ground(found, free, lead, market.providers),
+        Ground(found, free, Constraints(lead), market.providers),
         market,
         Usage(settings(limits=limits or {}).limits, []),
         rooms,

@@ -19,6 +19,7 @@ from burst.model.shape import Shape
 from burst.shell.leadplan import RankSlot
 from tests.support.fluxlead import (
     FluxLead,
+    broker_environment,
     flux_lead,
     free_port,
     needs_flux,
@@ -49,7 +50,7 @@ def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
     process = subprocess.Popen(
         flux_follower_argv("flux", config, host, rundir),
         stdin=subprocess.DEVNULL,
-        env={k: v for k, v in os.environ.items() if not k.startswith("FLUX_")},
+        env=broker_environment(),
         start_new_session=True,
     )
     try:
@@ -132,7 +133,7 @@ def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
                 "-Shostname=a",
                 "/bin/true",
             ],
-            env={k: v for k, v in os.environ.items() if not k.startswith("FLUX_")},
+            env=broker_environment(),
             capture_output=True,
             text=True,
             timeout=30,

@@ -52,6 +52,19 @@ def test_the_local_provider_is_installed() -> None:
     assert load(settings('[providers.here]\ntype = "local"\n'), "owner-1")
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("max_nodes = 0", r"providers\.here: max_nodes: .*>= 1"),
+        ("grace = 5", r"providers\.here: grace: expected a duration such as"),
+        ('direction = "/x"', "direction: no such key"),
+    ],
+)
+def test_the_local_providers_settings_are_checked(line: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(settings(f'[providers.here]\ntype = "local"\n{line}\n'), "owner-1")
+
+
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"x\.type: no provider 'gek'.*are fake, gke"):
         load(
@@ -110,7 +123,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (
             "class P:\n    def offers(self): ...\n    def observe(self): ...\n"
             "    def provision(self, spec): ...\n    reap = None\n",
-            "wrong:P has no method reap; a provider has four",
+            "wrong:P has no method reap; a provider has offers, prov",
         ),
         (
             "class P:\n    offers = observe = provision = reap = lambda self: None\n",

@@ -57,6 +57,16 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def broker_environment() -> dict[str, str]:
+    """Return an environment in which a broker depends on nothing of this user's.
+
+    Brokers run their rc scripts by $SHELL with a socket as standard input, at which
+    bash reads ~/.bashrc: whatever that does, and takes, would be part of the test.
+    """
+    others = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+    return {**others, "SHELL": "/bin/sh"}
+
+
 class FluxLead:
     """A running lead and what it has written."""
 
@@ -75,8 +85,7 @@ class FluxLead:
 
     def environment(self) -> dict[str, str]:
         """Return that of a client of this lead."""
-        others = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
-        return {**others, "FLUX_URI": self.files.uri}
+        return {**broker_environment(), "FLUX_URI": self.files.uri}
 
     def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a flux command against this lead."""

@@ -83,8 +83,9 @@ def test_a_killed_followers_jobs_end_with_the_burst(
 
     wait_until(lambda: len(session()) >= 2, "the task")
     send(signal.SIGKILL, [scan()[birth.pid]])
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "the news")
-    assert bench.status(provider).why.startswith("burst-0-0 was killed by signal 9")
+    killed = "burst-0-0 was killed by signal 9"
+    wait_until(lambda: bench.status(provider).why.startswith(killed), "the news")
+    assert bench.status(provider).phase is Phase.FAILED
     bench.reap_all(provider, spec.burst_id)
     assert not session()
 

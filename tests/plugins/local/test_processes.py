@@ -131,27 +131,41 @@ def test_without_proc_there_are_no_local_followers(tmp_path: Path) -> None:
         scan(tmp_path)
 
 
-def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(
-    tmp_path: Path,
-) -> None:
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """Make a directory that looks like /proc, without a process."""
     boot = tmp_path / "sys/kernel/random/boot_id"
     boot.parent.mkdir(parents=True)
     boot.write_text("this-boot\n")
-    fields = "S 1 12 12 " + "0 " * 15 + "777 0"
-    (tmp_path / "12").mkdir()
-    (tmp_path / "12/stat").write_text(f"12 (x) {fields}")
-    (tmp_path / "13").mkdir()
-    (tmp_path / "not-a-pid").mkdir()
-    (found,) = scan(tmp_path).values()
+    return tmp_path
+
+
+def add(proc: Path, pid: int, state: str, threads: int) -> Path:
+    """Add a process in session 12 that started at tick 777."""
+    (proc / str(pid)).mkdir()
+    fields = f"{state} 1 12 12 " + "0 " * 13 + f"{threads} 0 777 0"
+    (proc / str(pid) / "stat").write_text(f"{pid} (x) {fields}")
+    return proc / str(pid)
+
+
+def test_what_ends_while_it_is_looked_at_is_passed_over(proc: Path) -> None:
+    add(proc, 12, "S", 1)
+    (proc / "13").mkdir()
+    (proc / "not-a-pid").mkdir()
+    (found,) = scan(proc).values()
     assert found.birth == Birth(12, 777, "this-boot")
+    assert found.session == 12
     assert found.environ == {}
 
 
-def test_what_never_shows_an_environment_has_none(tmp_path: Path) -> None:
-    boot = tmp_path / "sys/kernel/random/boot_id"
-    boot.parent.mkdir(parents=True)
-    boot.write_text("this-boot\n")
-    (tmp_path / "12").mkdir()
-    (tmp_path / "12/stat").write_text("12 (x) S 1 12 12 " + "0 " * 15 + "777 0")
-    (tmp_path / "12/environ").touch()
-    assert scan(tmp_path)[12].environ == {}
+def test_what_never_shows_an_environment_has_none(proc: Path) -> None:
+    (add(proc, 12, "S", 1) / "environ").touch()
+    assert scan(proc)[12].environ == {}
+
+
+@pytest.mark.parametrize(("threads", "runs"), [(2, True), (1, False)])
+def test_a_process_is_gone_when_its_last_thread_is(
+    threads: int, runs: bool, proc: Path
+) -> None:
+    add(proc, 12, "Z", threads)
+    assert (12 in scan(proc)) == runs

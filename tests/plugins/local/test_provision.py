@@ -55,6 +55,7 @@ def test_followers_get_no_more_of_our_environment_than_they_need(
 ) -> None:
     monkeypatch.setenv("CLOUD_PASSWORD", "hush")
     monkeypatch.setenv("FLUX_URI", "local:///the/leads")
+    monkeypatch.setenv("SHELL", "/bin/bash")
     bench.script = f"env; echo end; {SLEEP}"
     provider = bench.provider(environment={"SITE": "here", "BURST_ID": "other"})
     spec = bench.spec(nodes=1)
@@ -63,6 +64,7 @@ def test_followers_get_no_more_of_our_environment_than_they_need(
     lines = bench.logs(spec)[0].splitlines()
     assert f"PATH={os.environ['PATH']}" in lines
     assert "SITE=here" in lines
+    assert "SHELL=/bin/sh" in lines
     assert {
         f"BURST_OWNER={bench.owner}",
         "BURST_PROVIDER=here",

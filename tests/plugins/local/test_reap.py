@@ -197,6 +197,14 @@ def test_tags_that_name_no_burst_are_ignored(
         assert bench.provider().observe() == []
 
 
+def test_a_host_may_have_a_domain(bench: Bench) -> None:
+    tags = {"BURST_OWNER": bench.owner, "BURST_PROVIDER": "here"}
+    tags |= {"BURST_ID": "burst-0-1", "BURST_HOST": "n0.example"}
+    with bystander(**tags):
+        (follower,) = bench.status(bench.provider()).followers
+        assert (follower.host, follower.phase) == ("n0.example", Phase.RUNNING)
+
+
 @pytest.mark.parametrize("burst_id", ["../..", "", "a/b"])
 def test_what_is_no_burst_id_is_not_found(burst_id: str, bench: Bench) -> None:
     with pytest.raises(NotFound):

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""How long a plan takes, and that twice the work takes twice the time.
+
+Jobs are a mix: a tenth of them ask for something that no other job asks for. Slots are
+as many as said, offers too; most jobs find none free, as at a site that is full.
+
+    python benchmarks/plan.py [--json]
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Sequence
+
+from benchmarks.table import Goal, Measure, main_of
+from burst.config import LimitSettings, PlanSettings
+from burst.core.constraint import Constraints
+from burst.core.ground import Ground
+from burst.core.limits import Usage
+from burst.core.market import open_market
+from burst.core.place import Demand, Plan
+from burst.core.planner import Planner
+from burst.core.slots import find_slots
+from burst.model.jobid import JobId
+from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.request import Request
+from burst.model.shape import Shape
+from burst.provider import Offer
+
+_NODE = Shape(32, 4)
+_SLOT_SIZE = 8
+
+
+def lead_with(slots: int) -> LeadIdentity:
+    """Return a lead with a node of its own and that many rank slots."""
+    names = [f"burst-{s}-{n}" for s in range(slots) for n in range(_SLOT_SIZE)]
+    hosts = ("lead-0", *names)
+    return LeadIdentity(
+        kind="flux",
+        version="0.88.0",
+        uri="",
+        owner="lead-0-00000000",
+        hosts=hosts,
+        shapes=(_NODE,) * len(hosts),
+        bootstrap=Bootstrap(hosts=(HostEntry(host="lead-0"),)),
+        endpoint="tcp://127.0.0.1:8050",
+        certificate="",
+    )
+
+
+def demands(count: int) -> list[Demand]:
+    """Return jobs of 50 users; a tenth of them like no other."""
+    draw = random.Random(1)
+    made = []
+    for number in range(count):
+        nodes = draw.choice((1, 1, 2, 4, 8))
+        cores = draw.randint(1, 1_000_000) if number % 10 == 0 else 1
+        request = Request(
+            nodes=nodes,
+            slots=nodes,
+            cores_per_slot=cores % 31 + 1,
+            constraint=f'{{"hostlist":["burst-{cores}-0"]}}' if cores > 31 else "",
+            exclusive=True,
+        )
+        made.append(Demand(job=JobId(number + 1), userid=number % 50, request=request))
+    return made
+
+
+def offers(count: int) -> dict[str, Sequence[Offer] | None]:
+    """Return that many offers of ten providers, at different prices."""
+    found: dict[str, Sequence[Offer] | None] = {}
+    for provider in range(10):
+        numbers = range(provider, count, 10)
+        found[f"p{provider}"] = tuple(
+            Offer(name=f"o{n}", shape=_NODE, max_nodes=64, price=1.0 + n)
+            for n in numbers
+        )
+    return found
+
+
+def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
+    """Make one plan from scratch, as a tick does."""
+    slots = find_slots(lead)
+    market = open_market(offers(offered), {}, 0.0)
+    planner = Planner(
+        Ground(slots, slots, Constraints(lead), market.providers),
+        market,
+        Usage(LimitSettings(), []),
+        [],
+        PlanSettings(),
+    )
+    return planner.make(jobs, lead.owner, 0.0)
+
+
+def best_of(
+    runs: int, jobs: Sequence[Demand], lead: LeadIdentity, offered: int
+) -> float:
+    """Return the least of some runs, in seconds."""
+    times = []
+    for _ in range(runs):
+        gc.collect()
+        began = time.perf_counter()
+        made = plan(jobs, lead, offered)
+        times.append(time.perf_counter() - began)
+        assert len(made.verdicts) == len(jobs)
+    return min(times)
+
+
+def measure() -> list[Measure]:
+    """Run it all."""
+    few, many = lead_with(50), lead_with(1000)
+    jobs = demands(200_000)
+    small = best_of(5, jobs[:10_000], few, 20)
+    large = best_of(3, jobs[:100_000], many, 20)
+    twice = best_of(3, jobs, many, 20)
+    return [
+        Measure("10,000 jobs, 20 offers, 50 slots", small, "s", Goal("<", 0.1)),
+        Measure("100,000 jobs, 20 offers, 1,000 slots", large, "s", Goal("<", 1.0)),
+        Measure("200,000 jobs against 100,000", twice / large, "x", Goal("<", 2.3)),
+    ]
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""The demo as a user starts it: as a process, from the shell."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from burst.core.report import STAGES
+from burst.model.jobid import parse_jobid
+from burst.model.ranks import parse_hostlist
+from tests.demo.scratch import pids_with, short_directory
+
+DEADLINE_S = 90.0
+HOSTS = {
+    "burst-0": set(parse_hostlist("burst-0-[0-3]")),
+    "burst-1": set(parse_hostlist("burst-1-[0-3]")),
+}
+
+
+@pytest.fixture
+def home():
+    with short_directory() as directory:
+        yield directory
+
+
+def start(home, *options, **variables):
+    """Start `burst demo` with all its files below a directory of the test."""
+    (home / "t").mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-m", "burst", "demo", *options],
+        cwd=home,
+        env={**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1", **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def finish(demo):
+    output, errors = demo.communicate(timeout=DEADLINE_S)
+    return demo.returncode, output, errors
+
+
+def is_clean(home):
+    return not any((home / "t").iterdir()) and pids_with(str(home / "t")) == []
+
+
+def check_story(found, lead):
+    """Assert all of the object that `burst demo --json` prints."""
+    assert list(found) == ["ok", "lead", "jobs", "bursts", "left"]
+    assert found["ok"] is True
+    assert found["lead"] == lead
+    assert found["left"] == {"followers": 0, "slots": 0, "files": 0}
+    jobs = found["jobs"]
+    assert all(list(job) == ["id", "nodes", "state", "output"] for job in jobs)
+    assert len({parse_jobid(job["id"]) for job in jobs}) == 4
+    assert [(job["nodes"], job["state"]) for job in jobs] == [
+        (2, "completed"),
+        (4, "completed"),
+        (2, "completed"),
+        (9, "canceled"),
+    ]
+    own, large, small, huge = (job["output"].split() for job in jobs)
+    assert sorted(own) == ["lead-0", "lead-1"]
+    assert sorted(large) == sorted(HOSTS["burst-0"])
+    assert len(set(small)) == 2
+    assert set(small) <= HOSTS["burst-1"]
+    assert huge == []
+    assert [burst["ranks"] for burst in found["bursts"]] == ["2-5", "6-7"]
+    for burst, slot in zip(found["bursts"], HOSTS, strict=True):
+        assert list(burst) == ["id", "provider", "ranks", "result", "timeline"]
+        assert re.fullmatch(rf"{slot}-[0-9a-f]{{6}}", burst["id"])
+        assert (burst["provider"], burst["result"]) == ("local", "completed")
+        check_timeline(burst["timeline"])
+
+
+def check_timeline(timeline):
+    assert list(timeline) == list(STAGES)
+    assert timeline["submit"] == 0.0
+    in_order = ("submit", "provision", "joined", "online", "started", "finished")
+    for earlier, later in itertools.pairwise(in_order):
+        assert timeline[earlier] <= timeline[later]
+    # The lead's clock and the daemon's are read apart.
+    assert timeline["finished"] < timeline["drained"] <= timeline["reaped"] < 60
+
+
+def test_the_whole_story_on_the_embedded_lead(home):
+    status, output, errors = finish(start(home, "--json"))
+
+    assert status == 0, errors
+    check_story(json.loads(output), "embedded")
+    assert is_clean(home)
+    assert ET.parse(home / "demo.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.flux
+def test_the_whole_story_on_flux(home):
+    status, output, errors = finish(start(home, "--flux", "--json"))
+
+    assert status == 0, errors
+    check_story(json.loads(output), "flux")
+    assert is_clean(home)
+
+
+def test_without_a_terminal_there_is_a_line_for_each_change_and_a_report(home):
+    status, output, errors = finish(start(home, "--svg", "a.svg"))
+
+    assert status == 0, errors
+    *progress, last = errors.splitlines()
+    assert all(re.match(r" *\d+\.\ds  ", line) for line in progress)
+    assert re.fullmatch(r"burst demo: all of it happened, in \d+\.\d s", last)
+    assert all(line.isprintable() for line in (*progress, *output.splitlines()))
+    assert "left: 0 followers, 0 slots leased, 0 files" in output
+    assert f"picture: {home / 'a.svg'}" in output
+    assert "none; it was told: it needs 9 nodes; the most that any offer" in output
+    for stage in STAGES:
+        assert stage in output
+    assert (home / "a.svg").exists()
+
+
+def interrupt_at(demo, words, number=signal.SIGINT):
+    """Send the signal once the demo's progress has these words; return it all."""
+    told = []
+    for line in demo.stderr:
+        told.append(line)
+        if re.search(words, line):
+            demo.send_signal(number)
+            break
+    else:
+        raise AssertionError("".join(told))
+    status, output, errors = finish(demo)
+    return status, output, "".join(told) + errors
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (r"the embedded lead starts", signal.SIGINT),
+        (r"burst-0-\w+: provision", signal.SIGINT),
+        (r"burst-0-\w+: finished", signal.SIGTERM),
+    ],
+)
+def test_an_interruption_takes_everything_down(home, words, number):
+    began = time.monotonic()
+
+    status, output, errors = interrupt_at(start(home), words, number)
+
+    assert status == 128 + number
+    assert output == ""
+    assert errors.endswith(
+        "burst demo: interrupted; all that was started is ended, and its files"
+        " removed\n"
+    )
+    assert "ERROR" not in errors
+    assert is_clean(home)
+    assert time.monotonic() - began < DEADLINE_S
+
+
+@pytest.mark.flux
+def test_an_interruption_takes_flux_down_too(home):
+    status, _, errors = interrupt_at(start(home, "--flux"), r"burst-0-\w+: provision")
+
+    assert status == 130, errors
+    assert is_clean(home)
+
+
+def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(home):
+    """Every Python of the demo reads this; those of bursts end by it."""
+    (home / "p").mkdir()
+    (home / "p" / "sitecustomize.py").write_text(
+        textwrap.dedent(
+            """\
+            import os, sys
+            if any(word.startswith("burst-") for word in sys.orig_argv):
+                os.write(2, b"broken on purpose")
+                os._exit(3)
+            """
+        )
+    )
+
+    status, output, errors = finish(start(home, "--json", PYTHONPATH=str(home / "p")))
+
+    found = json.loads(output)
+    assert status == 1
+    assert found["ok"] is False
+    assert found["bursts"][0]["result"] == "failed"
+    assert found["left"]["followers"] == 0
+    assert found["left"]["slots"] == 0
+    error, kept = errors.splitlines()[-2:]
+    assert re.fullmatch(
+        r"burst demo: ERROR: burst-0-\w+ failed: burst-0-\d exited with status 3:"
+        r" broken on purpose",
+        error,
+    )
+    place = Path(kept.removeprefix("burst demo: logs and settings are kept in "))
+    assert place.parent == home / "t"
+    assert {"lead-0.log", "lead-1.log", "daemon.log", "burst.toml"} <= {
+        path.name for path in place.iterdir()
+    }
+    assert found["left"]["files"] == 1 + sum(1 for _ in place.rglob("*"))
+    assert pids_with(str(home / "t")) == []
+
+
+def test_without_flux_the_demo_on_flux_says_what_to_do(home):
+    status, output, errors = finish(start(home, "--flux", PATH=str(home)))
+
+    assert status == 1
+    assert output == ""
+    assert errors.startswith(
+        "burst: ERROR: there is no flux on PATH; install flux-core"
+    )
+    assert is_clean(home)
+
+
+@pytest.mark.parametrize("name", ["missing/demo.svg", "."])
+def test_where_the_picture_cannot_be_written_nothing_is_started(home, name):
+    status, _, errors = finish(start(home, "--svg", name))
+
+    assert status == 1
+    assert errors == (
+        f"burst: ERROR: {name}: cannot be written; name another file with --svg\n"
+    )
+    assert is_clean(home)
