@@ -100,7 +100,7 @@ class Flux:
     user: Argv = ("flux",)
     typed = "flux"
     jobs: Argv = ("jobs", "-a", "--json")
-    attach: Argv = ("job", "attach")
+    attach: Argv = ("job", "attach", "--read-only")
     show_host: Argv = ("flux", "getattr", "hostname")
 
     def check(self) -> None:

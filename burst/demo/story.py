@@ -37,13 +37,14 @@ _WAIT_FOR_FILE = (
 class Story:
     """Told once, by `tell`; what it has come to so far is kept here."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, patience: float = STORY_S) -> None:
         self._kind = setup.kind
         self._place = setup.place
         self._processes = setup.processes
         self._view = setup.view
         self._stop = setup.stop
-        self._ends = time.monotonic() + STORY_S
+        self._patience = patience
+        self._ends = time.monotonic() + patience
         self._lead: Lead | None = None
         self._serving = False
         self._listed = 0.0
@@ -100,7 +101,9 @@ class Story:
     def _start_lead(self) -> None:
         """Start it with its other own node, on another port if one was just taken."""
         self.say(f"the {self._kind.name} lead starts, with two nodes of its own")
-        for attempt in range(_PORT_ATTEMPTS):
+        attempts = 0
+        while self._lead is None:
+            attempts += 1
             files = self._place.write_lead()
             self.uri = self._kind.uri(files)
             for host, argv in self._kind.brokers(files).items():
@@ -109,12 +112,10 @@ class Story:
                 self._wait("", self._lead_is_up)
             except BurstError as error:
                 taken = any(words in str(error) for words in _PORT_TAKEN)
-                if not taken or attempt == _PORT_ATTEMPTS - 1:
+                if not taken or attempts == _PORT_ATTEMPTS:
                     raise
-                for host in reversed([*self._kind.brokers(files)]):
-                    self._processes.end(host, grace=2.0)
-            else:
-                return
+                self._processes.end("lead-1", grace=2.0)
+                self._processes.end("lead-0", grace=2.0)
 
     def _lead_is_up(self) -> bool:
         try:
@@ -192,7 +193,7 @@ class Story:
                 self._processes.check()
                 raise
             if time.monotonic() > self._ends:
-                raise BurstError(f"{self.scene.now}: not within {STORY_S:.0f} s")
+                raise BurstError(f"{self.scene.now}: not within {self._patience:g} s")
 
     def _look(self) -> None:
         """Look at bursts and jobs. Raises BurstError if a burst has failed."""

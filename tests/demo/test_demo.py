@@ -33,19 +33,30 @@ def home():
         yield directory
 
 
-def start(home, *options, **variables):
-    """Start `burst demo` with all its files below a directory of the test."""
+@pytest.fixture
+def start(home):
+    """Return what starts `burst demo`, with all its files below the directory."""
+    started = []
     (home / "t").mkdir()
-    return subprocess.Popen(
-        [sys.executable, "-m", "burst", "demo", *options],
-        cwd=home,
-        env={**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1", **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+    own = {**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1"}
+
+    def run(*options, **variables):
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "burst", "demo", *options],
+            cwd=home,
+            env=own | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        started.append(demo)
+        return demo
+
+    yield run
+    for demo in started:
+        demo.kill()
+        demo.communicate()
 
 
 def finish(demo):
@@ -96,8 +107,8 @@ def check_timeline(timeline):
     assert timeline["finished"] < timeline["drained"] <= timeline["reaped"] < 60
 
 
-def test_the_whole_story_on_the_embedded_lead(home):
-    status, output, errors = finish(start(home, "--json"))
+def test_the_whole_story_on_the_embedded_lead(start, home):
+    status, output, errors = finish(start("--json"))
 
     assert status == 0, errors
     check_story(json.loads(output), "embedded")
@@ -106,16 +117,16 @@ def test_the_whole_story_on_the_embedded_lead(home):
 
 
 @pytest.mark.flux
-def test_the_whole_story_on_flux(home):
-    status, output, errors = finish(start(home, "--flux", "--json"))
+def test_the_whole_story_on_flux(start, home):
+    status, output, errors = finish(start("--flux", "--json"))
 
     assert status == 0, errors
     check_story(json.loads(output), "flux")
     assert is_clean(home)
 
 
-def test_without_a_terminal_there_is_a_line_for_each_change_and_a_report(home):
-    status, output, errors = finish(start(home, "--svg", "a.svg"))
+def test_without_a_terminal_there_is_a_line_for_each_change_and_a_report(start, home):
+    status, output, errors = finish(start("--svg", "a.svg"))
 
     assert status == 0, errors
     *progress, last = errors.splitlines()
@@ -152,10 +163,10 @@ def interrupt_at(demo, words, number=signal.SIGINT):
         (r"burst-0-\w+: finished", signal.SIGTERM),
     ],
 )
-def test_an_interruption_takes_everything_down(home, words, number):
+def test_an_interruption_takes_everything_down(start, home, words, number):
     began = time.monotonic()
 
-    status, output, errors = interrupt_at(start(home), words, number)
+    status, output, errors = interrupt_at(start(), words, number)
 
     assert status == 128 + number
     assert output == ""
@@ -169,14 +180,14 @@ def test_an_interruption_takes_everything_down(home, words, number):
 
 
 @pytest.mark.flux
-def test_an_interruption_takes_flux_down_too(home):
-    status, _, errors = interrupt_at(start(home, "--flux"), r"burst-0-\w+: provision")
+def test_an_interruption_takes_flux_down_too(start, home):
+    status, _, errors = interrupt_at(start("--flux"), r"burst-0-\w+: provision")
 
     assert status == 130, errors
     assert is_clean(home)
 
 
-def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(home):
+def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(start, home):
     """Every Python of the demo reads this; those of bursts end by it."""
     (home / "p").mkdir()
     (home / "p" / "sitecustomize.py").write_text(
@@ -190,7 +201,7 @@ def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(home):
         )
     )
 
-    status, output, errors = finish(start(home, "--json", PYTHONPATH=str(home / "p")))
+    status, output, errors = finish(start("--json", PYTHONPATH=str(home / "p")))
 
     found = json.loads(output)
     assert status == 1
@@ -213,8 +224,8 @@ def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(home):
     assert pids_with(str(home / "t")) == []
 
 
-def test_without_flux_the_demo_on_flux_says_what_to_do(home):
-    status, output, errors = finish(start(home, "--flux", PATH=str(home)))
+def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
+    status, output, errors = finish(start("--flux", PATH=str(home)))
 
     assert status == 1
     assert output == ""
@@ -225,8 +236,8 @@ def test_without_flux_the_demo_on_flux_says_what_to_do(home):
 
 
 @pytest.mark.parametrize("name", ["missing/demo.svg", "."])
-def test_where_the_picture_cannot_be_written_nothing_is_started(home, name):
-    status, _, errors = finish(start(home, "--svg", name))
+def test_where_the_picture_cannot_be_written_nothing_is_started(start, home, name):
+    status, _, errors = finish(start("--svg", name))
 
     assert status == 1
     assert errors == (

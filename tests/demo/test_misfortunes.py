@@ -1,13 +1,28 @@
 # SPDX-License-Identifier: MIT
 """What may go wrong in the story: each is said, and nothing is left but the logs."""
 
+import contextlib
+import io
 import json
+import os
+import signal
 import tempfile
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from burst.demo.kinds import Embedded
+from burst.demo.place import make_place
 from burst.demo.play import play
+from burst.demo.processes import Processes
+from burst.demo.record import Left
+from burst.demo.setup import Setup
+from burst.demo.stop import Stop
+from burst.demo.story import Story
+from burst.demo.tidy import tidy
+from burst.demo.view import PlainView
+from burst.errors import BurstError
 from tests.demo.scratch import pids_with, short_directory
 
 
@@ -51,8 +66,7 @@ class NoLuckWithPorts(Embedded):
 
     def brokers(self, files):
         self.asked += 1
-        # Asked twice for each attempt that fails: to start, and to end.
-        if self.asked > 2 * self.times:
+        if self.asked > self.times:
             return super().brokers(files)
         taken = words("echo cannot listen on this port; exit 1")
         return {**super().brokers(files), "lead-0": taken}
@@ -71,6 +85,28 @@ class SomethingStays(Embedded):
         brokers = super().brokers(files)
         lead = 'setsid sleep 1000 & exec "$@"'
         return {**brokers, "lead-0": ("sh", "-c", lead, "sh", *brokers["lead-0"])}
+
+
+class LeadDies(Embedded):
+    """Its lead is killed when somebody lists its jobs."""
+
+    def __init__(self, home):
+        self.home = home
+
+    def read_jobs(self, text):
+        for pid in pids_with(str(self.home)):
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if b"lead-0" in words:
+                    os.kill(pid, signal.SIGKILL)
+        return super().read_jobs(text)
+
+
+class LeadHangs(Embedded):
+    """Its lead does not come up, and does not end either."""
+
+    def brokers(self, files):
+        return {**super().brokers(files), "lead-0": ("sleep", "1000")}
 
 
 class WrongHosts(Embedded):
@@ -123,3 +159,32 @@ def test_jobs_that_ran_elsewhere_are_a_fault_each(played):
     assert status == 1
     assert found["ok"] is False
     assert said.count("ran on elsewhere") == 3
+
+
+def test_a_lead_that_dies_is_named_with_what_it_held(played, home):
+    status, found, said = played(LeadDies(home))
+
+    assert status == 1
+    assert "burst demo: ERROR: lead-0 ended with status -9" in said
+    assert found["left"]["followers"] == 0
+
+
+def test_a_step_that_takes_too_long_is_named(home):
+    with Stop() as stop:
+        place = make_place()
+        setup = Setup(
+            kind=LeadHangs(),
+            place=place,
+            processes=Processes(place.directory, stop),
+            view=PlainView("title", Console(file=io.StringIO())),
+            stop=stop,
+        )
+        story = Story(setup, patience=0.5)
+        with pytest.raises(
+            BurstError, match=r"^the embedded lead starts.*within 0.5 s"
+        ):
+            story.tell()
+        left = tidy(setup, story)
+
+    assert left == Left(0, 0, 0)
+    assert story.acts == ()
