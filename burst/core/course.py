@@ -209,7 +209,8 @@ def _give_up(draft: Draft, burst: Burst, note: str, settings: Settings) -> None:
     provider, offer = burst.lease.provider, burst.lease.offer
     draft.fail(burst.id, "timeout", note)
     health = draft.health_of(provider)
-    draft.health[provider] = limits.set_aside(health, offer, settings.limits, draft.now)
+    health = limits.set_aside(health, offer, settings.limits, draft.now)
+    draft.set_health(provider, health)
 
 
 def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:

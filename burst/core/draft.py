@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,8 +12,11 @@ from burst.core.limits import Health
 from burst.core.world import Books
 from burst.model.burst import Burst, BurstId, Lease, State
 from burst.model.event import Event
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import HoldState
 from burst.model.jobid import JobId
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class Provision(msgspec.Struct, frozen=True):
@@ -64,6 +67,20 @@ class FailJob(msgspec.Struct, frozen=True):
 Action = Provision | Reap | Drain | Undrain | HoldJobs | ReleaseJobs | FailJob
 
 
+class Page(dict[_K, _V]):
+    """A copy of one of the books' mappings that knows whether it was written in."""
+
+    changed = False
+
+    def __setitem__(self, key: _K, value: _V) -> None:
+        self.changed = True
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: _K) -> None:
+        self.changed = True
+        super().__delitem__(key)
+
+
 class Draft:
     """A copy of the books to be changed, the events that changed it, the actions.
 
@@ -72,20 +89,22 @@ class Draft:
 
     def __init__(self, books: Books, now: float) -> None:
         self.now = now
-        self.bursts: dict[BurstId, Burst] = dict(books.bursts)
-        self.holds: dict[JobId, Hold] = dict(books.holds)
-        self.health: dict[str, Health] = dict(books.health)
-        self.unreadable = books.unreadable
+        self._before = books
+        self.bursts = Page(books.bursts)
+        self.holds = Page(books.holds)
+        self.health = Page(books.health)
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
 
     def books(self) -> Books:
-        """Return the books as they are to be kept."""
+        """Return the books as they are to be kept; what did not change is the same."""
+        before = self._before
+        health = {name: h for name, h in self.health.items() if not h.spotless}
         return Books(
-            bursts=self.bursts,
-            holds=self.holds,
-            health={name: h for name, h in self.health.items() if not h.spotless},
-            unreadable=self.unreadable,
+            bursts=dict(self.bursts) if self.bursts.changed else before.bursts,
+            holds=dict(self.holds) if self.holds.changed else before.holds,
+            health=health if self.health.changed else before.health,
+            unreadable=before.unreadable,
         )
 
     def note(
@@ -122,6 +141,11 @@ class Draft:
         """Record that the provider is about to be asked, and ask."""
         self.note(burst, "provision-start", {})
         self.actions.append(Provision(burst))
+
+    def set_health(self, provider: str, health: Health) -> None:
+        """Change what is held against a provider, if that is a change."""
+        if health != self.health_of(provider):
+            self.health[provider] = health
 
     def health_of(self, provider: str) -> Health:
         """Return what is held against a provider."""

@@ -51,11 +51,22 @@ class Intake:
         self.verdicts: dict[JobId, Verdict] = {}
         self.demands: list[Demand] = []
 
-    def sort(self, bursts_of: Mapping[JobId, list[Burst]]) -> None:
-        """Sort all jobs, highest urgency first, then oldest first, as Flux does."""
-        for job in sorted(self._lead.jobs.values(), key=self._rank):
-            if job.state in _STARTED:
-                continue
+    def sort(
+        self,
+        bursts_of: Mapping[JobId, list[Burst]],
+        standing: Mapping[JobId, tuple[JobView, Verdict]],
+    ) -> None:
+        """Sort the jobs, highest urgency first, then oldest first, as Flux does.
+
+        All but those on which a verdict stands.
+        """
+        fresh = [
+            job
+            for job in self._lead.jobs.values()
+            if job.state not in _STARTED
+            and ((stands := standing.get(job.id)) is None or stands[0] is not job)
+        ]
+        for job in sorted(fresh, key=self._rank):
             found = self._triage(job, bursts_of.get(job.id, []))
             if isinstance(found, Verdict):
                 self.verdicts[job.id] = found

@@ -19,6 +19,7 @@ from burst.core.market import open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
 from burst.core.slots import free_slots
+from burst.core.standing import Standing, grounds_of, stand, still_standing
 from burst.core.sync import sync
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
@@ -38,22 +39,38 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...]
     verdicts: Mapping[JobId, Verdict]
     """On every pending burstable job; empty where the lead could not be read."""
+    standing: Standing | None = None
+    """For the next tick."""
 
 
-def reconcile(books: Books, world: World, settings: Settings, now: float) -> Decisions:
-    """Sync, then step. Pure: equal arguments give equal decisions."""
+def reconcile(
+    books: Books,
+    world: World,
+    settings: Settings,
+    now: float,
+    standing: Standing | None = None,
+) -> Decisions:
+    """Sync, then step. Pure: equal arguments give equal decisions.
+
+    `standing` is that of the tick before; None gives the same verdicts, later.
+    """
     draft = Draft(books, now)
     sync(draft, world, settings.limits)
     verdicts: dict[JobId, Verdict] = {}
     if world.lead is not None:
+        grounds = grounds_of(draft, world, settings)
+        stands = still_standing(standing, grounds, now)
         constraints = Constraints(world.identity)
         intake = Intake(draft.books(), world, constraints, settings, now)
-        intake.sort(draft.bursts_of())
+        intake.sort(draft.bursts_of(), stands)
         plan = make_plan(draft, world, settings, constraints, intake.demands)
         _adopt(draft, plan, world)
         placed = {job: v for job, v in plan.verdicts.items() if job is not None}
-        verdicts = {**intake.verdicts, **placed}
-        settle(draft, world.lead, intake, verdicts, settings.intake)
+        fresh = {**intake.verdicts, **placed}
+        settle(draft, world.lead, intake, fresh, settings.intake)
+        jobs = world.lead.jobs
+        verdicts = {job: v for job, (_, v) in stands.items() if job in jobs} | fresh
+        standing = stand(draft, world, grounds, verdicts)
     for burst in list(draft.bursts.values()):
         # What began in this very tick has its provider asked already.
         if burst.id in books.bursts and not burst.quarantined:
@@ -64,6 +81,7 @@ def reconcile(books: Books, world: World, settings: Settings, now: float) -> Dec
         events=tuple(draft.events),
         actions=tuple(draft.actions),
         verdicts=verdicts,
+        standing=standing,
     )
 
 

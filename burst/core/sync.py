@@ -39,8 +39,12 @@ def sync(draft: Draft, world: World, settings: LimitSettings) -> None:
         if burst.live and not burst.quarantined:
             _follow_jobs(draft, burst, world.lead)
             _follow_use(draft, draft.bursts[burst.id], world.lead)
+    jobs = world.lead.jobs
     for job, hold in list(draft.holds.items()):
-        _follow_hold(draft, job, hold, world.lead.jobs.get(job))
+        view = jobs.get(job)
+        parked = view is not None and view.urgency == 0 and view.state is JobState.SCHED
+        if not parked or hold.state is not HoldState.HELD:
+            _follow_hold(draft, job, hold, view)
 
 
 def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -> None:
@@ -55,7 +59,7 @@ def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -
         health = limits.after_refusal(health, call.note)
     elif call.outcome is Outcome.CAPACITY:
         health = limits.set_aside(health, offer, settings, draft.now)
-    draft.health[provider] = health
+    draft.set_health(provider, health)
     if call.outcome in _UNREPEATED or burst.quarantined:
         return
     ends = call.outcome in {Outcome.CAPACITY, Outcome.REFUSED}
@@ -98,7 +102,7 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
         health = limits.restore(
             draft.health_of(burst.lease.provider), burst.lease.offer
         )
-        draft.health[burst.lease.provider] = health
+        draft.set_health(burst.lease.provider, health)
         return True
     if what is Meaning.LOST and burst.lost_since is None:
         assert world.lead is not None
@@ -118,9 +122,9 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
 def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
     """A burst that failed before it was online counts against its offer."""
     provider = burst.lease.provider
-    draft.health[provider] = limits.set_aside(
-        draft.health_of(provider), burst.lease.offer, settings, draft.now
-    )
+    health = draft.health_of(provider)
+    health = limits.set_aside(health, burst.lease.offer, settings, draft.now)
+    draft.set_health(provider, health)
 
 
 def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:
@@ -157,8 +161,6 @@ def _follow_hold(draft: Draft, job: JobId, hold: Hold, view: JobView | None) -> 
             draft.move_hold(job, HoldState.RELEASED)
         return
     held = view.urgency == 0
-    if held and hold.state is HoldState.HELD:
-        return
     if hold.state is HoldState.HOLDING and held:
         draft.move_hold(job, HoldState.HELD)
     elif hold.state is HoldState.RELEASING and not held:

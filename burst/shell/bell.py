@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import time
 
 
 class Bell:
@@ -26,10 +27,14 @@ class Bell:
         with contextlib.suppress(BlockingIOError):
             os.write(self._rung, b"!")
 
-    def wait(self, seconds: float) -> None:
-        """Wait until it rings, or for so long; a ring from before counts."""
+    def wait(self, seconds: float, gather: float = 0.0) -> None:
+        """Wait until it rings, or for so long; a ring from before counts.
+
+        Once it rings, `gather` seconds more, so that what comes together is one.
+        """
         ready, _, _ = select.select([self._heard], [], [], max(0.0, seconds))
         if ready:
+            time.sleep(gather)
             os.read(self._heard, 65536)
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from burst.core.memo import is_progress, memo
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
+from burst.core.standing import Standing
 from burst.core.world import Books, World
 from burst.errors import BurstError, LeadGone, Unreadable
 from burst.lead import Lead
@@ -54,6 +55,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     world: World
     settings: Settings
     verdicts: Mapping[JobId, Verdict]
+    standing: Standing | None = None
+    """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
 
 
@@ -127,7 +130,8 @@ class Engine:
             answered=answered,
         )
         self._obey(world, now)
-        decisions = reconcile(self._books, world, self._settings, now)
+        standing = self._snapshot.standing
+        decisions = reconcile(self._books, world, self._settings, now, standing)
         self._adopt(decisions, now, answered)
         due = self._watch.ask(self._books, now)
         orphans = find_orphans(self._books, world)
@@ -137,6 +141,7 @@ class Engine:
             world=world,
             settings=self._settings,
             verdicts=decisions.verdicts,
+            standing=decisions.standing,
             orphans=orphans,
         )
         self._mind(orphans, world, now)

@@ -62,7 +62,7 @@ def test_a_status_shows_everything_at_a_glance():
 def test_a_status_names_what_keeps_a_slot():
     asking = Asking()
     asking.sim.lead.drained[3] = "bad memory"
-    asking.sim.meet = lambda: None
+    asking.sim.meet = lambda: None  # type: ignore[method-assign]
     asking.sim.lead.online.add(7)
     asking.sim.lead.disk.records["burst/burst-0-torn"] = "{"
     asking.sim.tick()

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from burst.core import commands
 from burst.core.demand import nodes_needed
 from burst.core.intake import capacity
+from burst.core.reconcile import reconcile
 from burst.core.slots import DRAIN_TAG
 from burst.errors import (
     InsufficientCapacity,
@@ -190,6 +191,7 @@ class WhatNeverHappens(RuleBasedStateMachine):
         except StoreError:
             return
         self.check_new(before, help_before)
+        self.check_standing()
 
     @rule(turns=st.integers(2, 4))
     def time_passes(self, turns):
@@ -321,6 +323,17 @@ class WhatNeverHappens(RuleBasedStateMachine):
                     if job in b.jobs and b.state in {State.DRAIN, State.REAP}
                 ]
                 assert help_before.get(job, 0) < need or ended, self.sim.story()
+
+    def check_standing(self):
+        """What was not looked at again is what it would be if it were."""
+        last = self.sim.engine.snapshot
+        again = (last.books, last.world, last.settings, last.now + 0.01)
+        quick, slow = reconcile(*again, last.standing), reconcile(*again)
+        assert quick.books == slow.books, self.sim.story()
+        assert quick.actions == slow.actions, self.sim.story()
+        assert {job: v.reason for job, v in quick.verdicts.items()} == {
+            job: v.reason for job, v in slow.verdicts.items()
+        }, self.sim.story()
 
 
 TestWhatNeverHappens = WhatNeverHappens.TestCase

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Records in Flux's KVS, next to the jobs they serve: the directory `burst`.
 
-`flux kvs dir burst` lists them. Each write is one transaction, committed with
+`flux kvs dir -R burst` lists them. Each write is one transaction, committed with
 FLUX_KVS_SYNC: a plain commit is lost when the lead is killed. A key's `/` is part of
 its name there, so that a key may be the beginning of another.
+
+Records are spread over 256 directories by a hash of the key. A commit writes each
+directory anew that it changes, so that with 10,000 jobs held in one directory it took
+80 ms instead of 2.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from __future__ import annotations
 import base64
 import errno
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burst.errors import BurstError, StoreError
@@ -45,18 +50,18 @@ class FluxStore:
         except FileNotFoundError:
             return {}
         at = {"rootdir": root}
-        entries = self._lookup(".", _READDIR, at)["data"]
-        answers = self._client.ask_all(
-            ("kvs.lookup", {"key": key, "flags": 0, **at}) for key in entries
-        )
-        found = {}
-        for key, answer in zip(entries, answers, strict=True):
-            if isinstance(answer, RequestFailed):
-                raise _store_error(f"{DIRECTORY}.{key}", answer)
-            if isinstance(answer, BurstError):
-                raise answer
-            found[key] = _text(key, answer["val"])
-        return found
+        spread = self._lookup(".", _READDIR, at)["data"]
+        listings = self._look_up_all(spread, _READDIR, at)
+        paths = [
+            f"{directory}.{key}"
+            for directory, listing in zip(spread, listings, strict=True)
+            for key in _entries(directory, listing)
+        ]
+        texts = self._look_up_all(paths, 0, at)
+        return {
+            path.partition(".")[2]: _text(path, text)
+            for path, text in zip(paths, texts, strict=True)
+        }
 
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Keep all of the changes or none; they survive a crash of the lead.
@@ -88,6 +93,22 @@ class FluxStore:
         except RequestFailed as error:
             raise _store_error(DIRECTORY, error) from error
 
+    def _look_up_all(
+        self, keys: Iterable[str], flags: int, at: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        keys = list(keys)
+        answers = self._client.ask_all(
+            ("kvs.lookup", {"key": key, "flags": flags, **at}) for key in keys
+        )
+        found = []
+        for key, answer in zip(keys, answers, strict=True):
+            if isinstance(answer, RequestFailed):
+                raise _store_error(f"{DIRECTORY}.{key}", answer)
+            if isinstance(answer, BurstError):
+                raise answer
+            found.append(answer["val"])
+        return found
+
     def _lookup(
         self, key: str, flags: int, at: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -115,15 +136,31 @@ def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:
     if value is not None:
         data = base64.b64encode(value.encode()).decode()
         dirent = {"ver": 1, "type": "val", "data": data}
-    return {"key": f"{DIRECTORY}.{key}", "flags": flags, "dirent": dirent}
+    spread = zlib.crc32(key.encode()) & 0xFF
+    return {
+        "key": f"{DIRECTORY}.{spread:02x}.{key}",
+        "flags": flags,
+        "dirent": dirent,
+    }
+
+
+def _entries(directory: str, listing: Mapping[str, Any]) -> Iterable[str]:
+    if listing["type"] != "dir":
+        raise _stray(directory, listing)
+    entries: Mapping[str, Any] = listing["data"]
+    return entries
+
+
+def _stray(key: str, treeobj: Mapping[str, Any]) -> StoreError:
+    return StoreError(
+        f"{DIRECTORY}.{key} in the KVS is no record but a {treeobj['type']}",
+        "move it elsewhere: that directory is the daemon's",
+    )
 
 
 def _text(key: str, treeobj: Mapping[str, Any]) -> str:
     if treeobj["type"] != "val":
-        raise StoreError(
-            f"{DIRECTORY}.{key} in the KVS is no record but a {treeobj['type']}",
-            "move it elsewhere: that directory is the daemon's",
-        )
+        raise _stray(key, treeobj)
     # What is no text is none of ours; let whoever reads the record say so of it.
     return base64.b64decode(treeobj["data"]).decode(errors="replace")
 

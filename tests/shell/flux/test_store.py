@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import zlib
 from typing import Any
 
 import pytest
@@ -23,6 +24,9 @@ class Kvs:
         self.flags: list[int] = []
 
     def put(self, key: str, text: str) -> None:
+        self.put_at(f"{zlib.crc32(key.encode()) & 255:02x}.{key}", text)
+
+    def put_at(self, key: str, text: str) -> None:
         data = base64.b64encode(text.encode()).decode()
         self.entries[key] = {"ver": 1, "type": "val", "data": data}
 
@@ -34,8 +38,10 @@ class Kvs:
             if not self.entries:
                 return Fault(errno.ENOENT)
             return {"val": {"ver": 1, "type": "dirref", "data": ["sha1-x"]}}
-        if asked["key"] == ".":
-            refs = {key: {"ver": 1, "type": "valref"} for key in self.entries}
+        if asked["flags"] == 1:
+            below = "" if asked["key"] == "." else f"{asked['key']}."
+            names = [k.removeprefix(below) for k in self.entries if k.startswith(below)]
+            refs = {name.partition(".")[0]: {"ver": 1, "type": "ref"} for name in names}
             return {"val": {"ver": 1, "type": "dir", "data": refs}}
         return {"val": self.entries[asked["key"]]}
 
@@ -47,7 +53,7 @@ class Kvs:
             before = (
                 self.text(key) if operation["flags"] and key in self.entries else ""
             )
-            self.put(key, before + text)
+            self.put_at(key, before + text)
         return {}
 
 
@@ -124,13 +130,26 @@ def test_one_record_that_cannot_be_had_is_no_empty_store(
 ) -> None:
     kvs.put("a", "1")
     broker.services["kvs.lookup"] = lambda asked: (
-        fault if asked["key"] == "a" else kvs.lookup(asked)
+        fault if asked["key"].endswith(".a") else kvs.lookup(asked)
     )
     with pytest.raises(error):
         store.load()
 
 
 def test_a_record_that_is_no_text_is_said(kvs: Kvs, store: FluxStore) -> None:
-    kvs.entries["a"] = {"ver": 1, "type": "dirref", "data": []}
-    with pytest.raises(StoreError, match="dirref"):
+    kvs.put("a", "1")
+    (key,) = kvs.entries
+    kvs.entries[key] = {"ver": 1, "type": "dirref", "data": []}
+    with pytest.raises(StoreError, match=r"burst\...\.a in the KVS.* dirref"):
+        store.load()
+
+
+def test_what_is_not_ours_in_the_directory_is_said(
+    kvs: Kvs, broker: FakeHandle, store: FluxStore
+) -> None:
+    kvs.put_at("stray", "1")
+    broker.services["kvs.lookup"] = lambda asked: (
+        {"val": kvs.entries["stray"]} if asked["key"] == "stray" else kvs.lookup(asked)
+    )
+    with pytest.raises(StoreError, match=r"burst\.stray in the KVS is no record"):
         store.load()

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""From submission to the call of `provision`, with 10,000 burstable jobs pending.
+
+A real Flux lead; the provider only notes when it is called. In the same run, for each
+job, it is noted when our listener first heard of it: what remains is ours.
+
+    python benchmarks/latency.py [--json]
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+
+from benchmarks.table import Goal, Measure, main_of
+from burst.config import parse
+from burst.core.slots import find_slots
+from burst.errors import NotFound
+from burst.lead import Lead
+from burst.model.burst import BurstId
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.shell.bell import Bell
+from burst.shell.clock import Clock
+from burst.shell.engine import Engine, Parts
+from burst.shell.executor import Workers
+from burst.shell.runtime import GATHER, spare_collector
+from tests.flux_instance import FluxInstance, flux_bindings, flux_instance
+
+PENDING = 10_000
+ROUNDS = 100
+
+
+class Noting:
+    """A provider that notes when it is asked, and makes nothing."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.when = 0.0
+        self.gone = threading.Event()
+
+    def offers(self) -> Sequence[Offer]:
+        """Return one offer."""
+        return [Offer(name="o", shape=Shape(4, 1), max_nodes=4)]
+
+    def provision(self, _: BurstSpec) -> None:
+        """Note the time."""
+        self.when = time.perf_counter()
+        self.asked.set()
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return nothing."""
+        return []
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Note that it is over."""
+        self.gone.set()
+        raise NotFound(burst_id)
+
+
+class Turning:
+    """An engine that turns in a thread of its own, as the daemon's does."""
+
+    def __init__(self, lead: Lead, provider: Noting) -> None:
+        self.heard: list[float] = []
+        self._bell = Bell()
+        self._clock = Clock()
+        self._going = True
+        spare_collector()
+        settings = parse({"intake": {"patience": "0s"}}, "benchmark")
+        workers = Workers(self._clock, self._bell.ring)
+        identity = lead.identity()
+        parts = Parts(
+            lead=lead,
+            identity=identity,
+            slots=find_slots(identity),
+            providers={"noting": provider},
+            executor=workers,
+            settings=settings,
+        )
+        self.engine = Engine(parts, self._clock())
+        lead.listen(self._hear)
+        self._thread = threading.Thread(target=self._turn)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._going = False
+        self._bell.ring()
+        self._thread.join()
+        self.engine.close()
+
+    def _hear(self) -> None:
+        self.heard.append(time.perf_counter())
+        self._bell.ring()
+
+    def _turn(self) -> None:
+        while self._going:
+            due = self.engine.tick(self._clock())
+            self._bell.wait(due - self._clock(), GATHER)
+
+
+def fill(instance: FluxInstance) -> None:
+    """Submit jobs that no slot can ever hold."""
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    spec = job.JobspecV1.from_command(["sleep", "600"], num_tasks=9, num_nodes=9)
+    spec.cwd = "/"
+    spec.environment = {}
+    spec.setattr("burstable", True)
+    text = spec.dumps()
+    for _ in range(PENDING // 500):
+        futures = [job.submit_async(handle, text) for _ in range(500)]
+        for future in futures:
+            future.get_id()
+
+
+def rest(turning: Turning) -> None:
+    """Wait until every pending job is held and nothing changes any more."""
+    held = 0
+    while held < PENDING:
+        time.sleep(0.5)
+        books = turning.engine.snapshot.books
+        held = sum(hold.state.value == "held" for hold in books.holds.values())
+    time.sleep(1.0)
+
+
+def one(
+    instance: FluxInstance, turning: Turning, provider: Noting
+) -> tuple[float, float]:
+    """Submit a job that bursts; return seconds until heard, and until provision."""
+    provider.asked.clear()
+    provider.gone.clear()
+    turning.heard.clear()
+    began = time.perf_counter()
+    number = instance.submit(nodes=4, slots=4, burstable=True, command=["true"])
+    assert provider.asked.wait(30)
+    heard = next(when for when in turning.heard if when > began)
+    instance.cancel(number)
+    assert provider.gone.wait(30)
+    time.sleep(0.1)
+    return heard - began, provider.when - began
+
+
+def measure() -> list[Measure]:
+    """Run it all."""
+    with flux_instance() as instance:
+        fill(instance)
+        provider = Noting()
+        with closing(instance.lead()) as lead:
+            turning = Turning(lead, provider)
+            try:
+                rest(turning)
+                samples = [one(instance, turning, provider) for _ in range(ROUNDS)]
+            finally:
+                turning.stop()
+    heard = sorted(sample[0] for sample in samples)
+    asked = sorted(sample[1] for sample in samples)
+    ratio = statistics.median(asked) / statistics.median(heard)
+    return [
+        Measure("submit to heard, p50", statistics.median(heard) * 1000, "ms"),
+        Measure(
+            "submit to provision, p50",
+            statistics.median(asked) * 1000,
+            "ms",
+            Goal("<", 50),
+        ),
+        Measure(
+            "submit to provision, p99",
+            asked[int(len(asked) * 0.99) - 1] * 1000,
+            "ms",
+            Goal("<", 250),
+        ),
+        Measure("submit to provision, against submit to heard", ratio, "x"),
+    ]
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure)
