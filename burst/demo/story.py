@@ -75,6 +75,25 @@ class Story:
 
     def tell(self) -> None:
         """Go through the story. Raises BurstError, Interrupted."""
+        try:
+            self._go_through()
+        except BurstError:
+            # Where the lead or the daemon has ended, its last words say more.
+            self._stop.pause(_LOOK_EVERY_S)
+            self._processes.check()
+            raise
+
+    def close(self) -> None:
+        """Let go of the lead."""
+        if self._lead:
+            self._lead.close()
+            self._lead = None
+
+    def say(self, now: str) -> None:
+        """Say what happens from now on."""
+        self._show(now=now)
+
+    def _go_through(self) -> None:
         self._start_lead()
         self._start_daemon()
         for part in PARTS:
@@ -87,16 +106,6 @@ class Story:
         self._order(("cancel",), HUGE)
         self._wait("", lambda: self._ended(HUGE))
         self._wait("the bursts idle, drain and are reaped", self._all_gone)
-
-    def close(self) -> None:
-        """Let go of the lead."""
-        if self._lead:
-            self._lead.close()
-            self._lead = None
-
-    def say(self, now: str) -> None:
-        """Say what happens from now on."""
-        self._show(now=now)
 
     def _start_lead(self) -> None:
         """Start it with its other own node, on another port if one was just taken."""
@@ -185,13 +194,7 @@ class Story:
         while not done():
             self._stop.pause(_LOOK_EVERY_S)
             self._processes.check()
-            try:
-                self._look()
-            except LeadError:
-                # Where one has ended, its last words say more.
-                self._stop.pause(_LOOK_EVERY_S)
-                self._processes.check()
-                raise
+            self._look()
             if time.monotonic() > self._ends:
                 raise BurstError(f"{self.scene.now}: not within {self._patience:g} s")
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+import msgspec
+import pytest
+
+from burst.core import lifecycle, report
+from burst.core.world import ProviderView
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.provider import BurstStatus, Phase
+from tests.build import T0, view, world
+from tests.core.test_lifecycle import LEASE
+
+FAILED = Event(T0 + 30, "exception", {"type": "failed", "note": "exited with status 3"})
+DRAINED = (
+    Event(T0 + 27, "provision-finish", {}),
+    Event(T0 + 28, "online", {"ranks": "2-3"}),
+    Event(T0 + 29, "drain", {"ranks": "2-3", "result": "completed", "note": "idle"}),
+    Event(T0 + 30, "drained", {"ranks": "2-3"}),
+)
+
+
+def made(*events):
+    """A burst made 20 s after T0 for a job submitted 5 s before."""
+    lease = msgspec.structs.replace(LEASE, created=T0 + 20)
+    burst = lifecycle.begin(lease, {JobId(1): T0 + 15}, T0 + 20)
+    for event in (Event(T0 + 25, "provision-start", {}), *events):
+        burst = lifecycle.apply(burst, event)
+    assert not burst.quarantined
+    return burst
+
+
+def row(burst):
+    """What `burst status` shows while the provider deletes the burst."""
+    status = BurstStatus(
+        burst_id=burst.id, phase=Phase.ENDING, why="2 processes have not ended yet"
+    )
+    told = ProviderView(statuses={burst.id: status}, read_at=T0)
+    seen = msgspec.structs.replace(world(view()), providers={"local": told})
+    return report.burst_row(burst, seen, T0 + 40)
+
+
+def test_a_row_says_when_its_first_job_came_and_counts_stages_from_then():
+    found = row(made())
+
+    assert found["t_submit"] == T0 + 15
+    assert found["timeline"] == {"submit": 0.0, "provision": 10.0}
+
+
+def test_a_burst_that_was_asked_for_begins_when_it_was_made():
+    lease = msgspec.structs.replace(LEASE, created=T0 + 20)
+
+    assert row(lifecycle.begin(lease, {}, T0 + 20))["t_submit"] == T0 + 20
+
+
+@pytest.mark.parametrize(
+    ("events", "note"),
+    [
+        (DRAINED, "2 processes have not ended yet"),
+        ((FAILED,), "exited with status 3"),
+    ],
+)
+def test_while_a_burst_is_reaped_its_failure_is_told_rather_than_its_end(events, note):
+    assert row(made(*events))["note"] == note
