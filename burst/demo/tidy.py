@@ -14,6 +14,7 @@ from burst.demo.place import count_below
 from burst.demo.processes import MARK
 from burst.demo.record import Left
 from burst.demo.setup import Setup
+from burst.demo.stop import Stop
 from burst.demo.story import Story
 from burst.errors import BurstError
 from burst.model.jobid import format_f58
@@ -45,7 +46,7 @@ def tidy(setup: Setup, story: Story) -> Left:
     marks = {MARK: str(setup.place.directory)}
     if story.owner:
         marks["BURST_OWNER"] = story.owner
-    followers = _wait_for_end(marks)
+    followers = _wait_for_end(marks, setup.stop)
     files = count_below(setup.place.followers)
     processes.kill_all(marks)
     return Left(followers, slots, files)
@@ -75,11 +76,11 @@ def _count_leased(setup: Setup, story: Story) -> int:
     return sum(slot["state"] == "leased" for slot in slots)
 
 
-def _wait_for_end(marks: Mapping[str, str]) -> int:
+def _wait_for_end(marks: Mapping[str, str], stop: Stop) -> int:
     """Return how many processes with these marks do not end by themselves."""
     ends = time.monotonic() + _GONE_S
     while True:
         left = len(processes.find(marks))
-        if not left or time.monotonic() > ends:
+        if not left or time.monotonic() > ends or stop.hurried:
             return left
         time.sleep(_STEP_S)

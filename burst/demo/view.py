@@ -55,6 +55,7 @@ class PlainView:
         self._console = console
         self._began = time.monotonic()
         self._before = Scene()
+        self._read = True
         self._print(title)
 
     def show(self, scene: Scene) -> None:
@@ -69,8 +70,14 @@ class PlainView:
     def _print(self, line: str) -> None:
         # Written past rich, which would break lines at the 80th column.
         elapsed = time.monotonic() - self._began
-        self._console.file.write(f"{elapsed:5.1f}s  {line}\n")
-        self._console.file.flush()
+        try:
+            if self._read:
+                self._console.file.write(f"{elapsed:5.1f}s  {line}\n")
+                self._console.file.flush()
+        except BrokenPipeError:
+            # Nobody reads any more, as with `| head`. What was started is still to
+            # be taken down.
+            self._read = False
 
 
 class LiveView:

@@ -244,3 +244,31 @@ def test_where_the_picture_cannot_be_written_nothing_is_started(start, home, nam
         f"burst: ERROR: {name}: cannot be written; name another file with --svg\n"
     )
     assert is_clean(home)
+
+
+def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
+    demo = start()
+    for line in demo.stderr:
+        if "the bursts come" in line:
+            break
+    demo.send_signal(signal.SIGINT)
+    for line in demo.stderr:
+        if "everything is taken down" in line:
+            break
+    demo.send_signal(signal.SIGINT)
+
+    status, _, errors = finish(demo)
+
+    assert status == 130, errors
+    assert is_clean(home)
+
+
+def test_where_nobody_reads_any_more_everything_is_taken_down_all_the_same(home, start):
+    demo = start()
+    demo.stderr.readline()
+    demo.stderr.close()
+    demo.stderr = None
+
+    finish(demo)
+
+    assert is_clean(home)

@@ -106,3 +106,16 @@ def test_a_narrow_terminal_cuts_lines_instead_of_breaking_them():
     assert len(lines) == 2 + 3
     assert all(len(line) <= 60 for line in lines)
     assert lines[1].endswith("…")
+
+
+class Closed(io.StringIO):
+    """A pipe whose reader is gone."""
+
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_a_view_that_nobody_reads_any_more_is_silent():
+    view = PlainView("title", Console(file=Closed()))
+    view.show(SCENE)
+    view.close()
