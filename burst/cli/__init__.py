@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, serve
+from burst.cli import act, ask, doctor, lead, serve
 from burst.cli.common import Group
 from burst.embedded.commands import group as embedded
 
@@ -27,6 +27,9 @@ for command in (
     ask.reload,
     ask.request,
     ask.status,
+    doctor.doctor,
+    lead.keygen,
+    lead.lead,
     serve.daemon,
     serve.show_config,
     embedded,

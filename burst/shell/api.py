@@ -57,12 +57,7 @@ class Api:
 
     def holder(self) -> Row:
         """Return who we are, for a second daemon to be told."""
-        return {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": self._since,
-            "version": __version__,
-        }
+        return holder(self._since)
 
     def answer(self, request: ServiceRequest) -> Row:
         """Answer one request. Raises BurstError, Denied."""
@@ -198,6 +193,16 @@ class Api:
                 "its log says what it waits for",
             ) from None
         return answer
+
+
+def holder(since: float) -> Row:
+    """Return who this process is, which serves since then, as `Lead.serve` wants it."""
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": since,
+        "version": __version__,
+    }
 
 
 def plan(snapshot: Snapshot) -> Row:
