@@ -65,8 +65,8 @@ def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Fai
     wanted = held_jobs(books) if jobs is None else jobs
     let_go(books, wanted, now)
     failures = lead.release({job: books.holds[job].urgency for job in wanted})
-    # Recorded afterwards, unlike what a daemon does, as nobody would try again. What
-    # is free and not recorded so is taken for its user's wish, which is obeyed.
+    # Recorded afterwards, unlike what a daemon does, as nobody would try again. A held
+    # job that is free without a record of it counts as freed by its user.
     free = [job for job in wanted if job not in failures]
     ledger.write(books, let_go(books, free, now).books)
     return free, failures

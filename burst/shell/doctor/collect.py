@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,12 @@ _REACH_S = 3.0
 # Looking a name up may take longer than connecting to it.
 _REACH_DEADLINE_S = 10.0
 # All providers together, each on a thread of its own: a cloud answers in seconds.
-_PROVIDERS_DEADLINE_S = 30.0
+PROVIDERS_DEADLINE_S = 30.0
 # Providers are made for an owner. This one has no bursts.
 _NOBODY = "OWNER"
+
+Maker = Callable[[Settings, str], Mapping[str, Provider]]
+"""Makes the providers of some settings, for an owner."""
 
 
 def read_flux() -> FluxFacts:
@@ -84,7 +87,11 @@ def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
 
 
 def ask_providers(
-    settings: Settings, lead: LeadIdentity | None, only: str = ""
+    settings: Settings,
+    lead: LeadIdentity | None,
+    only: str = "",
+    make: Maker = registry.load,
+    deadline_s: float = PROVIDERS_DEADLINE_S,
 ) -> list[ProviderFacts]:
     """Ask each provider, or the one named, for its offers and what it finds itself.
 
@@ -92,8 +99,8 @@ def ask_providers(
     known. A provider that hangs does not keep the others from answering.
     """
     names = [name for name in settings.providers if only in {"", name}]
-    trials = [Attempt(partial(_ask, name, settings, lead)) for name in names]
-    ends = time.monotonic() + _PROVIDERS_DEADLINE_S
+    trials = [Attempt(partial(_ask, name, settings, lead, make)) for name in names]
+    ends = time.monotonic() + deadline_s
     return [
         answer
         if isinstance(answer := trial.result(ends), ProviderFacts)
@@ -104,14 +111,16 @@ def ask_providers(
     ]
 
 
-def _ask(name: str, settings: Settings, lead: LeadIdentity | None) -> ProviderFacts:
+def _ask(
+    name: str, settings: Settings, lead: LeadIdentity | None, make: Maker
+) -> ProviderFacts:
     table = settings.providers[name]
     facts = ProviderFacts(name=name, type=table.type, enabled=table.enabled)
     if not table.enabled:
         return facts
     alone = msgspec.structs.replace(settings, providers={name: table})
     owner = lead.owner if lead else _NOBODY
-    made = attempt(lambda: registry.load(alone, owner)[name])
+    made = attempt(lambda: make(alone, owner)[name])
     if isinstance(made, Trouble):
         return msgspec.structs.replace(facts, trouble=made)
     return msgspec.structs.replace(

@@ -130,8 +130,8 @@ def judge_boot(lead: LeadIdentity, boot: Boot | Trouble | None) -> list[Finding]
     except BurstError as error:
         return [wrong(error.what, error.advice or _ANEW)]
     for names, what in (
-        (declared, "[bootstrap] hosts"),
-        (boot.nodelist if boot else lead.hosts, "R"),
+        (declared, "[bootstrap] hosts name"),
+        (boot.nodelist if boot else lead.hosts, "R names"),
     ):
         if tuple(names) != lead.hosts:
             found.append(_out_of_order(lead.hosts, names, what))
@@ -159,7 +159,7 @@ def _out_of_order(hosts: Sequence[str], names: Sequence[str], what: str) -> Find
     ours = format_hostlist(hosts[rank : rank + 1]) or "nobody"
     theirs = format_hostlist(names[rank : rank + 1]) or "nobody"
     return wrong(
-        f"the lead runs with {ours} as rank {rank}, but {what} have {theirs} there:"
+        f"the lead runs with {ours} as rank {rank}, but {what} {theirs} there:"
         " followers would be turned away",
         "its files were changed after it was started: restore them, or restart it",
     )

@@ -57,12 +57,10 @@ def _serving(holder: dict[str, object]) -> Finding:
 
 
 def judge_records(books: Books | Trouble) -> list[Finding]:
-    """Judge the store."""
+    """Judge the store, and the records that a person has to look at."""
     if isinstance(books, Trouble):
         return [wrong(books.what, books.todo or "mend the store")]
-    if not books.unreadable:
-        return [ok(f"the store can be read; records of bursts: {len(books.bursts)}")]
-    return [
+    unreadable = [
         wrong(
             f"record {key} cannot be read: {why}",
             "its burst and rank slot are left alone; run the version of burst that"
@@ -70,6 +68,17 @@ def judge_records(books: Books | Trouble) -> list[Finding]:
         )
         for key, why in books.unreadable.items()
     ]
+    quarantined = [
+        wrong(
+            f"burst {burst.id} is quarantined, nothing is done about it:"
+            f" {burst.quarantined}",
+            f"look at what there is of it, then take it down: burst down {burst.id}",
+        )
+        for burst in books.live
+        if burst.quarantined
+    ]
+    fine = ok(f"the store can be read; records of bursts: {len(books.bursts)}")
+    return unreadable + quarantined or [fine]
 
 
 def judge_ranks(facts: StateFacts) -> list[Finding]:
