@@ -49,13 +49,16 @@ def _word(value: Any) -> str:
     return f'"{text}"' if " " in text else text
 
 
-def start(form: Literal["text", "json"], *, debug: bool = False) -> None:
+def start(
+    form: Literal["text", "json"],
+    level: Literal["debug", "info", "warning"] = "info",
+) -> None:
     """Send the log to standard error in this form. Called once, and on a reload."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(form))
     _LOGGER.handlers[:] = [handler]
     _LOGGER.propagate = False
-    _LOGGER.setLevel(logging.DEBUG if debug else logging.INFO)
+    _LOGGER.setLevel(level.upper())
 
 
 def event(entry: Event, about: str = "", *, level: int = logging.INFO) -> None:

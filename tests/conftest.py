@@ -1,11 +1,49 @@
 # SPDX-License-Identifier: MIT
-"""What all tests share: counts that the end of the run prints."""
+"""What all tests share: skips said aloud, and counts that the end of a run prints."""
 
+from __future__ import annotations
+
+import shutil
 from collections import Counter
+from typing import Any
+
+import pytest
 
 COUNTS: Counter[str] = Counter()
+# What marked tests need, and what to say where that is not there.
+NEEDS = {"flux": "a real Flux (flux on PATH)"}
+_MARKED: dict[str, Counter[str]] = {mark: Counter() for mark in NEEDS}
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what this machine cannot run."""
+    if shutil.which("flux"):
+        return
+    for item in items:
+        if item.get_closest_marker("flux"):
+            item.add_marker(pytest.mark.skip(reason="no flux on PATH"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Count what ran and what was skipped of each kind."""
+    report = (yield).get_result()
+    if report.when == "call" or report.skipped:
+        outcome = "skipped" if report.skipped else "ran"
+        for mark, counts in _MARKED.items():
+            if item.get_closest_marker(mark):
+                counts[outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was tried, and what was not for want of what."""
     for what, count in COUNTS.items():
         terminalreporter.write_line(f"{what}: {count}")
+    for mark, counts in _MARKED.items():
+        if counts["ran"]:
+            terminalreporter.write_line(f"tests marked {mark}: {counts['ran']} ran")
+        if counts["skipped"]:
+            terminalreporter.write_line(
+                f"tests marked {mark}: {counts['skipped']} SKIPPED"
+                f" for want of {NEEDS[mark]}"
+            )

@@ -65,7 +65,7 @@ def test_debug_lines_show_only_when_asked_for(capsys):
     log.start("text")
     log.say("detail", level=logging.DEBUG)
     assert capsys.readouterr().err == ""
-    log.start("text", debug=True)
+    log.start("text", "debug")
     log.say("detail", level=logging.DEBUG)
     assert "detail" in capsys.readouterr().err
 

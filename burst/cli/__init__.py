@@ -7,13 +7,13 @@ import click
 
 from burst import __version__
 from burst.cli import act, ask, doctor, lead, serve
-from burst.cli.common import Group
+from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
 
-@click.group(cls=Group, name="burst", context_settings={"max_content_width": 88})
+@click.group(name="burst", context_settings={"max_content_width": 88})
 @click.version_option(__version__, prog_name="burst")
-def main() -> None:
+def group() -> None:
     """Lend a Flux instance nodes it does not own, for as long as its jobs need them."""
 
 
@@ -34,4 +34,9 @@ for command in (
     serve.show_config,
     embedded,
 ):
-    main.add_command(command)
+    group.add_command(command)
+
+
+def main() -> None:
+    """Run as a program."""
+    run_command(group)

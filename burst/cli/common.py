@@ -27,17 +27,13 @@ Row = Mapping[str, Any]
 _PLACES = ("$BURST_CONFIG", "~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
 
-class Group(click.Group):
-    """A group whose errors are one line: what happened and what to do about it."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; a BurstError ends the program with status 1 and one line."""
-        try:
-            return super().main(*args, **kwargs)
-        except BurstError as error:
-            name = self.name or "burst"
-            click.echo(f"{name}: ERROR: {error}", err=True)
-            sys.exit(1)
+def run_command(command: click.Command) -> None:
+    """Run as a program; a BurstError ends it with status 1 and one line."""
+    try:
+        command.main()
+    except BurstError as error:
+        click.echo(f"{command.name}: ERROR: {error}", err=True)
+        sys.exit(1)
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -37,7 +37,7 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
                     raise BurstError(
                         f"{burst_id} ended: {row['note'] or row['result']}"
                     )
-                spinner.update(_line(row))
+                spinner.update(line_of(row))
                 time.sleep(_EVERY)
     except KeyboardInterrupt:
         click.echo(
@@ -61,7 +61,8 @@ def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
     raise BurstError(f"there is no burst {burst_id}", "burst status -a lists them")
 
 
-def _line(row: dict[str, Any]) -> str:
+def line_of(row: dict[str, Any]) -> str:
+    """Return how far a burst is."""
     online = "?" if row["online"] is None else row["online"]
     text = f"{row['id']}: {row['state']}, {online} of {row['nodes']} nodes online"
     return f"{text}; {row['note']}" if row["note"] else text

@@ -35,7 +35,7 @@ def daemon(debug: bool, place: Place) -> None:
     SIGHUP reads the settings again.
     """
     settings = place.settings()
-    log.start(settings.daemon.log, debug=debug)
+    log.start(settings.daemon.log, "debug" if debug else "info")
     process = Daemon(settings, place.find())
     process.handle_signals()
     process.run()

@@ -19,6 +19,9 @@ from burst.model.reason import Reason, Verdict
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
+# So many holds and releases are asked for in one tick: Flux takes a millisecond for
+# each, and the rest of the world must not wait for thousands. The next tick goes on.
+_AT_ONCE = 1000
 _FOREVER = (Reason.TOO_LARGE, Reason.NEVER_FITS, Reason.EXCLUDED)
 _NOT_OURS = (Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY)
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
@@ -44,10 +47,10 @@ def settle(
             continue
         bursts = bursts_of.get(job_id, [])
         if _blocks_others(job, bursts, intake):
-            if _hold(draft, job):
+            if len(holding) < _AT_ONCE and _hold(draft, job):
                 holding.append(job_id)
                 _tell_bursts(draft, bursts, "job-hold", job_id)
-        elif _release(draft, job):
+        elif len(releasing) < _AT_ONCE and _release(draft, job):
             hold = draft.holds[job_id]
             releasing[job_id] = settings.release_urgency or hold.urgency
             _tell_bursts(draft, bursts, "job-release", job_id)
@@ -68,7 +71,9 @@ def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
 def _hold(draft: Draft, job: JobView) -> bool:
     """Record the intent to hold a job; tell whether to ask for it now."""
     hold = draft.holds.get(job.id)
-    if hold is None or hold.state in {HoldState.RELEASING, HoldState.RELEASED}:
+    if hold is not None and hold.state is HoldState.HELD:
+        return False
+    if hold is None or hold.state in (HoldState.RELEASING, HoldState.RELEASED):
         urgency = hold.urgency if hold else job.urgency
         draft.holds[job.id] = Hold(
             urgency=urgency, state=HoldState.HOLDING, since=draft.now

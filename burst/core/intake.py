@@ -19,6 +19,8 @@ from burst.model.reason import Reason, Verdict
 from burst.model.request import Request
 from burst.model.shape import Shape
 
+# Tuples, not sets: a member is found by identity, and an enum's hash takes long.
+_STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -52,7 +54,7 @@ class Intake:
     def sort(self, bursts_of: Mapping[JobId, list[Burst]]) -> None:
         """Sort all jobs, highest urgency first, then oldest first, as Flux does."""
         for job in sorted(self._lead.jobs.values(), key=self._rank):
-            if job.state in {JobState.RUN, JobState.CLEANUP, JobState.INACTIVE}:
+            if job.state in _STARTED:
                 continue
             found = self._triage(job, bursts_of.get(job.id, []))
             if isinstance(found, Verdict):

@@ -152,11 +152,13 @@ def _follow_hold(draft: Draft, job: JobId, hold: Hold, view: JobView | None) -> 
     if view is None or view.state is JobState.INACTIVE:
         del draft.holds[job]
         return
-    if view.state not in {JobState.SCHED, JobState.PRIORITY, JobState.DEPEND}:
+    if view.state in (JobState.RUN, JobState.CLEANUP):
         if hold.state is not HoldState.RELEASED:
             draft.move_hold(job, HoldState.RELEASED)
         return
     held = view.urgency == 0
+    if held and hold.state is HoldState.HELD:
+        return
     if hold.state is HoldState.HOLDING and held:
         draft.move_hold(job, HoldState.HELD)
     elif hold.state is HoldState.RELEASING and not held:

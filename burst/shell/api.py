@@ -37,7 +37,9 @@ class Api:
         wake: Callable[[], None],
         reload: Callable[[], None],
         since: float,
+        deadline: float = _TICK_DEADLINE,
     ) -> None:
+        self._deadline = deadline
         self._engine = engine
         self._wake = wake
         self._reload = reload
@@ -186,10 +188,10 @@ class Api:
         future = self._engine().post(command)
         self._wake()
         try:
-            answer: Row = future.result(_TICK_DEADLINE)
+            answer: Row = future.result(self._deadline)
         except LateError:
             raise LeadError(
-                "the daemon has not turned for half a minute",
+                f"the daemon has not turned for {self._deadline:g} s",
                 "its log says what it waits for",
             ) from None
         return answer
