@@ -11,7 +11,7 @@ from types import FrameType
 
 from burst import __version__, log
 from burst.config import Settings, load
-from burst.core.commands import bring_down
+from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
 from burst.core.world import Books, World
 from burst.errors import (
@@ -150,9 +150,9 @@ class Daemon:
             self._reap_all(runtime)
         books = runtime.engine.snapshot.books
         log.say(
-            "stopped; %d bursts and %d held jobs stay as they are",
+            "stopped; live bursts: %d, held jobs: %d; all stay as they are",
             len(books.live),
-            len(books.holds),
+            len(held_jobs(books)),
         )
 
     def _reap_all(self, runtime: Runtime) -> None:

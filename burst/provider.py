@@ -35,6 +35,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from burst.model.burst import BurstId
+from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 
@@ -145,5 +146,20 @@ class Provider(Protocol):
         Called until it raises NotFound, which says that nothing of it exists any
         more: no process, no object, no file, nothing that costs. Returning means:
         asked for, not yet confirmed. Also raises Transient and Refused.
+        """
+        ...
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """An optional second interface: says what would keep a provider from working."""
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at all that can be looked at without making anything.
+
+        `lead` is the lead that followers would join, None where it cannot be reached.
+        Each thing that was looked at is one finding (`burst.model.finding`), those
+        that are as they should be too. What it raises is a finding as well, but says
+        nothing of the rest.
         """
         ...

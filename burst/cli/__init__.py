@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, demo, serve
+from burst.cli import act, ask, demo, doctor, lead, serve
 from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
@@ -28,6 +28,9 @@ for command in (
     ask.request,
     ask.status,
     demo.demo,
+    doctor.doctor,
+    lead.keygen,
+    lead.lead,
     serve.daemon,
     serve.show_config,
     embedded,

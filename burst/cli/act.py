@@ -102,8 +102,10 @@ def release(jobs: tuple[str, ...], everything: bool, place: Place) -> None:
     with place.lead() as lead:
         found = _from_daemon(lead, "release", asked)
         if found is None:
-            free = release_held(lead, None if everything else wanted)
+            free, failures = release_held(lead, None if everything else wanted)
             found = {"released": [format_f58(job) for job in free]}
+            for job, why in failures.items():
+                click.echo(f"{format_f58(job)}: not released: {why}", err=True)
     click.echo(f"released: {' '.join(found['released']) or 'nothing is held'}")
 
 

@@ -8,6 +8,7 @@ places there are; a slot is leased whole, to one burst at a time, from its first
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -60,7 +61,12 @@ def find_slots(
             )
         taken.update(group)
     slots = [_slot(group, ranks, identity) for group in groups]
-    return tuple(sorted(slots, key=lambda slot: slot.ranks))
+    return tuple(sorted(_name_apart(slots), key=lambda slot: slot.ranks))
+
+
+def is_found_by_name(hosts: Sequence[str], slots: Sequence[Sequence[str]]) -> bool:
+    """Tell whether these slots are found in the lead's hosts without declaring them."""
+    return _by_stem(hosts) == [tuple(slot) for slot in slots]
 
 
 def free_slots(
@@ -138,5 +144,22 @@ def _slot(
 def _name(hosts: tuple[str, ...]) -> str:
     """Return a DNS label: the part that all names share, else the first host."""
     stems = {host.rstrip("0123456789").rstrip("-") for host in hosts}
-    stem = stems.pop() if len(stems) == 1 else hosts[0]
-    return re.sub(r"[^a-z0-9-]+", "-", stem.lower()).strip("-") or "slot"
+    return _label(stems.pop() if len(stems) == 1 else hosts[0])
+
+
+def _name_apart(slots: Sequence[RankSlot]) -> list[RankSlot]:
+    """Have those that would share a name bear that of their first host instead.
+
+    A lease names its slot, so two of one name would count as leased together.
+    """
+    names = Counter(slot.name for slot in slots)
+    return [
+        msgspec.structs.replace(slot, name=_label(slot.hosts[0]))
+        if names[slot.name] > 1
+        else slot
+        for slot in slots
+    ]
+
+
+def _label(text: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-") or "slot"

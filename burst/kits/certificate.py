@@ -111,8 +111,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",
-            "who has joined with it could not join again; remove it first if that is"
-            " meant",
+            "who has joined with it could not join again; replace it with --force if"
+            " that is meant",
         ) from error
     except OSError as error:
         raise CertificateError(

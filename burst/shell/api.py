@@ -59,12 +59,7 @@ class Api:
 
     def holder(self) -> Row:
         """Return who we are, for a second daemon to be told."""
-        return {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": self._since,
-            "version": __version__,
-        }
+        return holder(self._since)
 
     def answer(self, request: ServiceRequest) -> Row:
         """Answer one request. Raises BurstError, Denied."""
@@ -175,8 +170,14 @@ class Api:
                 self._engine().reap_orphan(orphan)
         return {"orphans": rows, "deleting": bool(request.payload.get("yes"))}
 
-    def _enable(self, request: ServiceRequest, _: Snapshot) -> Row:
+    def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = str(request.payload.get("provider", ""))
+        known = snapshot.settings.providers
+        if provider not in known:
+            raise BurstError(
+                f"there is no provider {provider}",
+                f"the settings have {', '.join(known) or 'none'}",
+            )
         return self._carry_out(
             lambda books, _, __, now: (
                 commands.enable(books, provider, now),
@@ -200,6 +201,16 @@ class Api:
                 "its log says what it waits for",
             ) from None
         return answer
+
+
+def holder(since: float) -> Row:
+    """Return who this process is, which serves since then, as `Lead.serve` wants it."""
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": since,
+        "version": __version__,
+    }
 
 
 def plan(snapshot: Snapshot) -> Row:

@@ -14,7 +14,7 @@ from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.shell import embedded, flux
 
-_EMBEDDED = "embedded://"
+EMBEDDED = "embedded://"
 
 
 def connect(uri: str, attribute: str) -> Lead:
@@ -23,7 +23,7 @@ def connect(uri: str, attribute: str) -> Lead:
     Raises LeadError saying what was tried and what to do.
     """
     uri = uri or os.environ.get("FLUX_URI", "")
-    if uri.startswith(_EMBEDDED):
+    if uri.startswith(EMBEDDED):
         return embedded.connect(uri, attribute=attribute)
     return flux.connect(uri, attribute=attribute)
 

@@ -52,7 +52,8 @@ def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> Lea
     for path in (files.config, files.resources, files.certificate):
         if path.exists() and not replace:
             raise ConfigError(
-                f"{path}: exists already", "remove it, or say that it may be replaced"
+                f"{path}: exists already",
+                "name another directory, or write it anew with --force",
             )
     kept = files.certificate.exists()
     if kept:
@@ -60,8 +61,8 @@ def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> Lea
     try:
         for place in (".", "state", "run"):
             (directory / place).mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(files.resources, json.dumps(_resources(groups)) + "\n")
-        _write(files.config, tomli_w.dumps(_tables(plan, files, groups)))
+        write_whole(files.resources, json.dumps(_resources(groups)) + "\n")
+        write_whole(files.config, tomli_w.dumps(_tables(plan, files, groups)))
     except OSError as error:
         raise ConfigError(
             f"{directory}: cannot be written: {error.strerror}",
@@ -172,7 +173,7 @@ def _resources(groups: Sequence[Group]) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write the file whole or not at all."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(text)

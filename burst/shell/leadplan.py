@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 import msgspec
 
@@ -78,6 +79,25 @@ def resolve(plan: LeadPlan) -> tuple[Group, ...]:
         if shape.cores < 1 or shape.gpus < 0:
             raise ConfigError(f"no node has {shape}", "give at least one core")
     return groups
+
+
+def parse_slot(text: str, shape: Shape) -> RankSlot:
+    """Return the slot in `HOSTLIST[:CORES[:GPUS]]`.
+
+    Without GPUS there are none; without CORES too its nodes have the given shape.
+    Raises ConfigError where that is not its form; its hosts are checked by `resolve`.
+    """
+    hosts, *counts = text.split(":")
+    # int() would take blanks, signs and underscores too.
+    if len(counts) > 2 or not all(re.fullmatch("[0-9]{1,6}", n) for n in counts):
+        raise ConfigError(
+            f"not a rank slot: {text!r}",
+            "write HOSTLIST[:CORES[:GPUS]], such as burst-0-[0-3]:8:1",
+        )
+    if counts:
+        cores, gpus = (int(count) for count in (*counts, "0")[:2])
+        shape = Shape(cores, gpus)
+    return RankSlot(hosts=hosts, shape=shape)
 
 
 def in_uri(address: str) -> str:

@@ -11,10 +11,11 @@ from burst.core.orphans import find_orphans
 from burst.core.slots import find_slots
 from burst.core.world import Outcome, ProviderView, World, observe
 from burst.errors import BurstError, LeadError
-from burst.lead import Lead, ServiceRequest
+from burst.lead import Failures, Lead, ServiceRequest
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.shell import registry
+from burst.shell.api import holder
 from burst.shell.clock import Clock
 from burst.shell.connect import as_followers_see_it
 from burst.shell.engine import Snapshot
@@ -50,22 +51,25 @@ def look(
     )
 
 
-def release_held(lead: Lead, jobs: list[JobId] | None) -> list[JobId]:
+def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Failures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
-    For when there is no daemon any more: it holds the daemon's lock meanwhile. Raises
-    ServiceTaken if there is one.
+    Returns those that have it, and why others have not. For when there is no daemon
+    any more: it holds the daemon's lock meanwhile. Raises ServiceTaken if there is
+    one, LeadError for a job that is not held.
     """
-    lead.serve(_refuse, {"holder": "burst release"})
-    ledger = Ledger(lead.store())
     now = Clock()()
+    lead.serve(_refuse, holder(now))
+    ledger = Ledger(lead.store())
     books = ledger.load(now)
     wanted = held_jobs(books) if jobs is None else jobs
-    made = let_go(books, wanted, now)
-    ledger.write(books, made.books)
-    holds = books.holds
-    failures = lead.release({job: holds[job].urgency for job in wanted})
-    return [job for job in wanted if job not in failures]
+    let_go(books, wanted, now)
+    failures = lead.release({job: books.holds[job].urgency for job in wanted})
+    # Recorded afterwards, unlike what a daemon does, as nobody would try again. A held
+    # job that is free without a record of it counts as freed by its user.
+    free = [job for job in wanted if job not in failures]
+    ledger.write(books, let_go(books, free, now).books)
+    return free, failures
 
 
 def _refuse(_: ServiceRequest) -> dict[str, object]:

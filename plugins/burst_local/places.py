@@ -166,8 +166,13 @@ class Home:
 
         What is on disk decides which processes get a signal.
         """
+        us = os.geteuid()
         try:
-            base, own = self._base.stat(), self.path.lstat()
+            base = self._base.stat()
+            shared = base.st_mode & 0o022 and not base.st_mode & stat.S_ISVTX
+            _refuse(self._base, shared or base.st_uid not in (0, us))
+            own = self.path.lstat()
+            _refuse(self.path, own.st_mode & 0o077 or own.st_uid != us)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -175,16 +180,6 @@ class Home:
                 f"{self.path}: cannot be used: {error.strerror}",
                 "set dir to a directory that you may write",
             ) from error
-        shared = base.st_mode & 0o022 and not base.st_mode & stat.S_ISVTX
-        for path, wrong in (
-            (self._base, shared or base.st_uid not in (0, os.geteuid())),
-            (self.path, own.st_mode & 0o077 or own.st_uid != os.geteuid()),
-        ):
-            if wrong:
-                raise Refused(
-                    f"{path}: others may write there, or could before",
-                    "remove it, or set dir to a directory of your own",
-                )
 
     def burst(self, burst_id: str) -> BurstPlace:
         """Return the place of a burst, which `is_name` has to know."""
@@ -205,6 +200,14 @@ class Home:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
                 raise
+
+
+def _refuse(path: Path, wrong: int) -> None:
+    if wrong:
+        raise Refused(
+            f"{path}: others may write there, or could before",
+            "remove it, or set dir to a directory of your own",
+        )
 
 
 def _load(path: Path, kind: type[_T]) -> _T | None:

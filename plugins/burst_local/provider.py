@@ -24,9 +24,12 @@ from burst.errors import (
 )
 from burst.kits.broker import find_gateways, follower_config
 from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst_local import launch
+from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
 from burst_local.places import BurstPlace, Home, is_name
 from burst_local.processes import Birth, birth_of, scan, send
@@ -148,6 +151,13 @@ class LocalProvider:
         place.remove()
         self._home.close()
         raise gone
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at the program and the directory that followers need."""
+        return [
+            *examine_program(self._settings.flux, lead),
+            *examine_home(self._home, lead),
+        ]
 
     def _admit(self, spec: BurstSpec) -> BurstPlace:
         """Return the burst's place, if it is one that we sell and have room for."""

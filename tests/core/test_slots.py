@@ -3,7 +3,7 @@ import msgspec
 import pytest
 
 from burst.core.lifecycle import replay
-from burst.core.slots import find_slots, free_slots
+from burst.core.slots import find_slots, free_slots, is_found_by_name
 from burst.errors import ConfigError
 from burst.model.burst import BurstId, Lease
 from burst.model.event import Event
@@ -87,3 +87,25 @@ def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
 
     assert [slot.name for slot in free] == ["burst-0"]
     assert free_slots(slots[:1], [], view(online=()), {"burst-0"}) == []
+
+
+def test_slots_that_would_share_a_name_are_told_apart_by_their_first_hosts():
+    lead = identity("lead-0,n[1-4],m[1-2]")
+
+    found = find_slots(lead, ["n[1-2]", "n[3-4]", "m[1-2]"])
+
+    assert [slot.name for slot in found] == ["n1", "n3", "m"]
+
+
+@pytest.mark.parametrize(
+    ("slots", "found"),
+    [
+        ([("burst-0-0", "burst-0-1"), ("burst-1-0",)], True),
+        ([("burst-0-0",), ("burst-0-1",)], False),
+        ([("gpu-0", "gpu-1")], False),
+    ],
+)
+def test_whether_names_tell_the_slots(slots, found):
+    hosts = ["lead-0", *(host for slot in slots for host in slot)]
+
+    assert is_found_by_name(hosts, slots) is found

@@ -204,7 +204,7 @@ def test_a_directory_too_long_for_the_leads_socket_is_refused(place: Path) -> No
 def test_files_that_are_there_are_not_overwritten(name: str, place: Path) -> None:
     place.mkdir()
     (place / name).write_text("mine")
-    with pytest.raises(ConfigError, match=f"{name}: exists already; remove it, or"):
+    with pytest.raises(ConfigError, match=f"{name}: exists already; name another"):
         write_lead(place, PLAN)
     assert {path.name: path.read_text() for path in place.iterdir()} == {name: "mine"}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from burst.errors import LeadError
+from burst.model.version import major_minor
 
 OLDEST = (0, 84)
 """The first Flux that this was made for, and is tried with: MAJOR.MINOR."""
@@ -64,10 +65,9 @@ def check_version(broker: str, library: str) -> None:
 
 def _numbers(version: str) -> tuple[int, int]:
     try:
-        major, minor = version.split(".")[:2]
-        return int(major), int(minor)
-    except ValueError:
-        raise LeadError(f"not a version of Flux: {version!r}") from None
+        return major_minor(version)
+    except ValueError as error:
+        raise LeadError(str(error)) from None
 
 
 def _ask_flux(tried: list[str]) -> Path | None:

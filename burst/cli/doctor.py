@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""`burst doctor`: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+
+from burst.cli.common import (
+    Listing,
+    Place,
+    Row,
+    listing_options,
+    place_options,
+    print_json,
+    print_rows,
+)
+from burst.config import Settings, load
+from burst.errors import ConfigError
+from burst.model.finding import Level
+from burst.shell.doctor import Question, SettingsFacts, Trouble, diagnose
+
+
+@click.command()
+@click.option("--provider", default="", help="Ask this provider only.")
+@place_options
+@listing_options
+def doctor(provider: str, place: Place, listing: Listing) -> None:
+    """Look at all that bursts rest on; say what is wrong, and what to do.
+
+    Nothing is changed. The exit status is 1 if anything is wrong.
+    """
+    found = diagnose(
+        Question(settings=_read(place), uri=place.uri or "", provider=provider)
+    )
+    rows = [
+        {
+            "level": finding.level.value,
+            "about": finding.about,
+            "what": finding.what,
+            "todo": finding.todo,
+        }
+        for finding in found
+    ]
+    is_wrong = any(finding.level is Level.WRONG for finding in found)
+    if listing.as_json:
+        print_json({"ok": not is_wrong, "findings": rows})
+    elif listing.form is not None:
+        print_rows(rows, (), listing)
+    else:
+        _print(rows)
+    sys.exit(is_wrong)
+
+
+def _read(place: Place) -> SettingsFacts:
+    path = place.find()
+    try:
+        settings = load(path) if path else Settings()
+    except ConfigError as error:
+        trouble = Trouble(error.what, error.advice)
+        return SettingsFacts(path=str(path), settings=Settings(), trouble=trouble)
+    return SettingsFacts(path=str(path or ""), settings=settings)
+
+
+def _print(rows: Sequence[Row]) -> None:
+    """Print each finding, and below it what to do about it."""
+    wide = max(len(row["about"]) for row in rows)
+    for row in rows:
+        click.echo(f"{row['level']:5}  {row['about']:{wide}}  {row['what']}")
+        if row["todo"]:
+            click.echo(f"{'':5}  {'':{wide}}  -> {row['todo']}")
+    counts = Counter(row["level"] for row in rows)
+    click.echo(f"\n{counts['wrong']} wrong, {counts['note']} to note")

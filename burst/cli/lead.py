@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead ...` and `burst keygen`: what a lead needs before it is started."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst.kits import certificate
+from burst.model.ranks import parse_hostlist
+from burst.model.shape import Shape
+from burst.shell.leadinit import Provider, Ready, init_lead
+from burst.shell.leadplan import LeadPlan, parse_slot
+from burst.shell.machine import own_shape, short_name
+
+_DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default="burst.cert")
+@click.option("--name", help="Shown by `flux overlay status`. Default: this host's.")
+@click.option("--force", is_flag=True, help="Replace a certificate that is there.")
+def keygen(path: Path, name: str | None, force: bool) -> None:
+    """Make a CURVE certificate, in Flux's format, for a lead and all that join it.
+
+    PATH is by default burst.cert. Whoever can read it can join; its mode is 0600.
+    """
+    made = certificate.create(short_name() if name is None else name)
+    certificate.write(made, path, replace=force)
+    click.echo(f"{path}: certificate of {made.name}, fingerprint {made.fingerprint}")
+
+
+@click.group()
+def lead() -> None:
+    """Prepare a lead: the instance to burst from."""
+
+
+@lead.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--hosts", help="Own hosts, rank 0 first. Default: this host's name.")
+@click.option("--cores", type=int, help="Of each own host. Default: this machine's.")
+@click.option("--gpus", type=int, help="Of each own host. Default: this machine's.")
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    metavar="HOSTLIST[:CORES[:GPUS]]",
+    help="Ranks for a burst; may be given again. By default its nodes are as the own"
+    f" ones. Default: {' and '.join(_DEFAULT_SLOTS)}.",
+)
+@click.option(
+    "--address",
+    help="Where followers reach rank 0. Default: 127.0.0.1 for the local provider and"
+    " one own host, else the name of the first.",
+)
+@click.option("--port", type=int, default=8050, show_default=True)
+@click.option(
+    "--gateways", is_flag=True, help="Let a slot's hosts join through its first."
+)
+@click.option(
+    "--provider",
+    type=click.Choice(["local", "none"]),
+    default="local",
+    show_default=True,
+    help="Who brings the nodes, for burst.toml.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Write broker.toml and R anew; keep the certificate and burst.toml.",
+)
+def init(directory: Path, provider: Provider, force: bool, **options: Any) -> None:
+    """Write to DIR what a lead needs to be able to burst, and say how to start it.
+
+    Those are broker.toml with every rank that may ever join, R, a certificate, and
+    burst.toml for the daemon. Ranks are fixed when a lead starts: for other ones,
+    write the files anew and restart it.
+    """
+    plan = _plan(provider, options)
+    for line in _how_to_go_on(init_lead(directory, plan, provider, replace=force)):
+        click.echo(line)
+
+
+def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
+    here = own_shape()
+    cores, gpus = options["cores"], options["gpus"]
+    shape = Shape(
+        here.cores if cores is None else cores, here.gpus if gpus is None else gpus
+    )
+    hosts = short_name() if options["hosts"] is None else options["hosts"]
+    address = options["address"]
+    if address is None:
+        first, *others = _expand(hosts)
+        address = first if others or provider != "local" else "127.0.0.1"
+    return LeadPlan(
+        hosts=hosts,
+        shape=shape,
+        slots=tuple(
+            parse_slot(text, shape) for text in options["slots"] or _DEFAULT_SLOTS
+        ),
+        address=address,
+        port=options["port"],
+        gateways=options["gateways"],
+    )
+
+
+def _expand(hosts: str) -> tuple[str, ...]:
+    """Return the hosts, or the text if it is no hostlist: that is told later."""
+    try:
+        return parse_hostlist(hosts) or (hosts,)
+    except ValueError:
+        return (hosts,)
+
+
+def _how_to_go_on(ready: Ready) -> Iterator[str]:
+    files = ready.files
+    own = parse_hostlist(ready.own)
+    notes = {
+        files.config: f"ranks in order: {ready.hosts}",
+        files.resources: "what the scheduler may count on",
+        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
+        ready.settings: "for the daemon",
+    }
+    for path, what in notes.items():
+        yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
+    for title, commands, uri in (
+        ("With Flux", files.commands, files.uri),
+        (
+            "Or, where there is no Flux, with its stand-in",
+            ready.stand_in,
+            ready.stand_in_uri,
+        ),
+    ):
+        yield f"\n{title}, start the lead, and let clients find it:\n"
+        for host, command in zip(own, commands, strict=True):
+            where = f"  # on {host}" if own[1:] else ""
+            yield f"    {shlex.join(command)}{where}"
+        yield f"    export FLUX_URI={shlex.quote(uri)}"
+    yield "\nThen:\n"
+    for verb in ("doctor", "daemon"):
+        yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""What an examination found: how bad it is, what it is, what to do about it."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Level(enum.Enum):
+    """How bad a finding is. Only WRONG keeps bursts from working."""
+
+    OK = "ok"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at. No field ever holds a secret."""
+
+    level: Level
+    what: str
+    """What was found, with the names and numbers that tell it from others."""
+    todo: str = ""
+    """What the reader can do; empty only where nothing is to be done."""
+    about: str = ""
+    """Which part it is about. Filled in by who asked for the examination."""
+
+
+def ok(what: str) -> Finding:
+    """Return that something is as it should be."""
+    return Finding(Level.OK, what)
+
+
+def note(what: str, todo: str = "") -> Finding:
+    """Return something to know, which does not keep bursts from working."""
+    return Finding(Level.NOTE, what, todo)
+
+
+def wrong(what: str, todo: str) -> Finding:
+    """Return something that keeps bursts from working."""
+    return Finding(Level.WRONG, what, todo)

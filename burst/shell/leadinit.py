@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init`: a lead's files, settings that go with them, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from burst.core.slots import is_found_by_name
+from burst.embedded.process import SOCKET
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.model.ranks import format_hostlist
+from burst.shell.leadfiles import LeadFiles, write_lead, write_whole
+from burst.shell.leadplan import Group, LeadPlan, resolve
+
+Provider = Literal["local", "none"]
+
+_SETTINGS = """\
+# `burst daemon -c {path}` serves the lead at FLUX_URI.
+# `burst config -c {path}` prints all keys and values, defaults too.
+
+[lead]
+# Where followers reach it, if that is not what its broker.toml says, as behind a
+# NodePort or a forwarded port.
+# address = "{address}"
+# port = {port}
+{slots}
+{provider}"""
+_SLOTS = """\
+# Rank slots: each is leased to one burst at a time.
+slots = [{slots}]
+"""
+_LOCAL = """\
+[providers.local]
+# Followers are processes on the lead's own host.
+type = "local"
+# Of all bursts together; as many as there are ranks for.
+max_nodes = {nodes}
+# Of each follower, as offered. They share the host's.
+cores = {cores}
+gpus = {gpus}
+"""
+_NONE = """\
+# Who brings the nodes. Nothing can be bursted before there is one.
+# [providers.NAME]
+# type = "local"
+"""
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """A lead that can be started."""
+
+    files: LeadFiles
+    settings: Path
+    kept: tuple[Path, ...]
+    """Which of the files were there before, and were left as they are."""
+    own: str
+    """The lead's own hosts."""
+    hosts: str
+    """All that may ever be ranks, in their order."""
+    fingerprint: str
+    """Of the certificate."""
+    stand_in: tuple[tuple[str, ...], ...]
+    """The argv that starts each own host's broker of the embedded lead instead."""
+    stand_in_uri: str
+
+
+def init_lead(
+    directory: Path, plan: LeadPlan, provider: Provider, *, replace: bool = False
+) -> Ready:
+    """Write the lead's files and burst.toml.
+
+    With `replace`, a certificate and a burst.toml that are there are kept: others have
+    copies of the first, and a person may have edited the second. Raises ConfigError
+    and CertificateError as `burst.shell.leadfiles.write_lead` does.
+    """
+    if provider == "local" and plan.gateways:
+        raise ConfigError(
+            "followers of the local provider have no addresses of their own, so none"
+            " can be a gateway",
+            "leave --gateways out, or say --provider none",
+        )
+    groups = resolve(plan)
+    settings = directory.absolute() / "burst.toml"
+    old = settings.exists()
+    if old and not replace:
+        raise ConfigError(
+            f"{settings}: exists already",
+            "name another directory; with --force it is kept and the rest written anew",
+        )
+    had_certificate = (directory / "burst.cert").exists()
+    files = write_lead(directory, plan, replace=replace)
+    if not old:
+        write_whole(settings, _settings(directory, plan, groups, provider))
+    return Ready(
+        files=files,
+        settings=settings,
+        kept=(files.certificate,) * had_certificate + (settings,) * old,
+        own=plan.hosts,
+        hosts=format_hostlist(name for group in groups for name in group.names),
+        fingerprint=certificate.read(files.certificate).fingerprint,
+        stand_in=tuple(_stand_in(files, groups[0])),
+        stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
+    )
+
+
+def _settings(
+    directory: Path, plan: LeadPlan, groups: Sequence[Group], provider: Provider
+) -> str:
+    own, *slots = groups
+    names = [slot.names for slot in slots]
+    by_name = is_found_by_name((*own.names, *sum(names, ())), names)
+    quoted = ", ".join(f'"{format_hostlist(hosts)}"' for hosts in names)
+    local = _LOCAL.format(
+        nodes=sum(map(len, names)),
+        cores=max(slot.shape.cores for slot in slots),
+        gpus=max(slot.shape.gpus for slot in slots),
+    )
+    return _SETTINGS.format(
+        path=directory.absolute() / "burst.toml",
+        address=plan.address,
+        port=plan.port,
+        # Only where their names do not tell: the lead may get other slots later.
+        slots="" if by_name else _SLOTS.format(slots=quoted),
+        provider=local if provider == "local" else _NONE,
+    )
+
+
+def _stand_in(files: LeadFiles, own: Group) -> Iterator[tuple[str, ...]]:
+    directory = files.config.parent
+    for rank, host in enumerate(own.names):
+        role = "follower" if rank else "lead"
+        # Own hosts may share a disk, as those of one machine do.
+        rundir = directory / "run" / host if rank else directory / "run"
+        state = () if rank else ("--statedir", str(directory / "state"))
+        yield (
+            *("burst", "embedded", role, "--config", str(files.config)),
+            *("--hostname", host, "--rundir", str(rundir), *state),
+        )

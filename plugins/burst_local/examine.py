@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""What would keep followers from running on this host, found before any is started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from burst.errors import ConfigError, Refused
+from burst.kits.broker import check_socket
+from burst.kits.program import flux_version
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.lead import LeadIdentity
+from burst.model.version import major_minor
+from burst_local.places import Home
+
+# A burst's id is the name of its rank slot, which its hosts' names begin with, and 7
+# characters more.
+_ID_TAIL = "-0123ab"
+
+
+def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
+    """Look at the program that followers are started with."""
+    if lead is not None and lead.kind == "embedded":
+        yield ok("followers of an embedded lead need no flux")
+        return
+    program = shutil.which(flux)
+    if program is None:
+        yield wrong(
+            f"there is no program {flux!r}",
+            "install Flux, or set flux to the path of the lead's",
+        )
+        return
+    try:
+        version = flux_version(program)
+        fits = lead is None or major_minor(version) == major_minor(lead.version)
+    except (ConfigError, ValueError) as error:
+        yield wrong(str(error), "set flux to the path of the lead's")
+        return
+    if fits:
+        yield ok(f"followers run {program}, Flux {version}")
+    else:
+        assert lead is not None, "nothing to differ from"
+        yield wrong(
+            f"followers would run {program}, Flux {version}, and a lead of"
+            f" {lead.version} turns them away",
+            "set flux to the path of the lead's",
+        )
+
+
+def examine_home(home: Home, lead: LeadIdentity | None) -> Iterator[Finding]:
+    """Look at the directory of the followers' directories, which is not made."""
+    try:
+        home.check()
+    except Refused as error:
+        yield wrong(error.what, error.advice)
+        return
+    nearest = _nearest(home.path)
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        yield wrong(
+            f"{home.path}: cannot be made, since {nearest} cannot be written",
+            "set dir to a directory that you may write",
+        )
+        return
+    hosts = lead.hosts[1:] if lead else ()
+    late = {host: why for host in hosts if (why := _too_long(home, host))}
+    shorter = "set dir to a shorter one"
+    if late and len(late) == len(hosts):
+        yield wrong(late[hosts[0]], shorter)
+    else:
+        for host, why in late.items():
+            yield note(f"{host} could not be a follower: {why}", shorter)
+        yield ok(f"followers have their directories in {home.path}")
+
+
+def _nearest(path: Path) -> Path:
+    """Return the path, or the nearest directory above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _too_long(home: Home, host: str) -> str:
+    """Say why that host's broker could not have its socket; empty if it can."""
+    stem = host.rstrip("0123456789").rstrip("-") or host
+    rundir = home.burst(stem + _ID_TAIL).follower(host).path
+    try:
+        check_socket(rundir / "local")
+    except ConfigError as error:
+        return error.what
+    return ""

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""A lead, settings, and a person who types commands: what tests of the CLI share.
+
+    with open_desk(instance) as desk, desk.daemon():
+        assert desk.run("status").stdout
+
+Commands run in this process, daemons as processes of their own. Followers, daemons and
+files are gone after the block, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import tomli_w
+from burst_local import LocalProvider, LocalSettings
+from click.testing import CliRunner
+
+from burst.cli import group
+from burst.errors import BurstError, NotFound
+from burst.lead import Lead
+
+BURST = str(Path(sys.executable).with_name("burst"))
+DEADLINE_S = 60.0
+_LOOK_S = 0.05
+# Bursts stay until they are taken down, and the daemon is quick.
+TABLES: dict[str, Any] = {
+    "daemon": {"cadence": "1s", "observe": "0.2s"},
+    "deadlines": {"idle": "1h"},
+}
+
+
+class Place(Protocol):
+    """What is needed of an instance under test."""
+
+    uri: str
+    directory: Path
+
+    def lead(self) -> Lead:
+        """Return a new client of the owner."""
+        ...
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a command printed, and its exit status."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed as JSON."""
+        assert self.status == 0, self.stderr
+        return json.loads(self.stdout)
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed, if it succeeded."""
+        assert self.status == 0, self.stderr
+        return self.stdout.splitlines()
+
+    @property
+    def error(self) -> str:
+        """Its one line of error, if it failed as errors do that people are to read."""
+        assert self.status == 1, (self.status, self.stdout, self.stderr)
+        assert self.stderr.startswith("burst: ERROR: "), self.stderr
+        return self.stderr.removeprefix("burst: ERROR: ").rstrip()
+
+
+def burst(*words: str) -> Said:
+    """Run a command as `burst` does, in this process."""
+    result = CliRunner().invoke(group, words)
+    error = result.exception
+    if isinstance(error, BurstError):
+        # As burst.cli.main has it, which a daemon of these tests shows by a process.
+        return Said(1, result.stdout, f"{result.stderr}burst: ERROR: {error}\n")
+    if error is not None and not isinstance(error, SystemExit):
+        raise error
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def wait_until(holds: Callable[[], bool], what: Callable[[], str] | str) -> None:
+    """Poll until it holds; fail after the deadline, saying what was waited for."""
+    ends = time.monotonic() + DEADLINE_S
+    while not holds():
+        text = what if isinstance(what, str) else what()
+        assert time.monotonic() < ends, f"waited {DEADLINE_S:.0f} s for {text}"
+        time.sleep(_LOOK_S)
+
+
+class DaemonProcess:
+    """`burst daemon`, and what it logged."""
+
+    def __init__(self, desk: Desk, *options: str) -> None:
+        self._path = desk.directory / f"daemon-{time.monotonic_ns()}.log"
+        command = [BURST, "daemon", "-c", str(desk.config), "--uri", desk.uri]
+        with self._path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*command, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    @property
+    def log(self) -> str:
+        """All that it has said."""
+        return self._path.read_text()
+
+    def says(self, text: str, times: int = 1) -> None:
+        """Wait until it has said that."""
+        wait_until(
+            lambda: self.log.count(text) >= times, lambda: f"{text!r} in {self.log}"
+        )
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """End it and return its exit status."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return its exit status once it has ended."""
+        try:
+            return self.process.wait(DEADLINE_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+
+class Desk:
+    """Types commands about one lead."""
+
+    def __init__(self, instance: Place, directory: Path) -> None:
+        self.instance = instance
+        self.uri = instance.uri
+        self.directory = directory
+        self.config = directory / "burst.toml"
+        self.write()
+
+    def write(self, **tables: Mapping[str, Any]) -> None:
+        """Write the settings: the usual ones, and these."""
+        local = {"type": "local", "dir": str(self.home), **self.options}
+        usual = {**TABLES, "providers": {"local": local}}
+        for name, table in tables.items():
+            usual[name] = table if name == "providers" else usual.get(name, {}) | table
+        self.config.write_text(tomli_w.dumps(usual))
+
+    @property
+    def home(self) -> Path:
+        """Where the local provider keeps its followers' directories."""
+        return self.directory / "p"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the local provider: what it may offer."""
+        return {"cores": 4, "gpus": 1, "max_nodes": 8, "grace": "2s"}
+
+    def run(self, *words: str) -> Said:
+        """Run a command with these settings, about this lead."""
+        return burst(*words, "-c", str(self.config), "--uri", self.uri)
+
+    def status(self) -> Any:
+        """Return what `burst status -a` knows."""
+        return self.run("status", "-a", "--json").json
+
+    def row(self, burst_id: str) -> Any:
+        """Return a burst's row of the status."""
+        return next(row for row in self.status()["bursts"] if row["id"] == burst_id)
+
+    def wait_for_state(self, burst_id: str, state: str) -> None:
+        """Wait until a burst is in a state."""
+        wait_until(
+            lambda: self.row(burst_id)["state"] == state,
+            lambda: f"{burst_id} to be {state}: {self.row(burst_id)}",
+        )
+
+    @contextmanager
+    def daemon(self, *options: str) -> Iterator[DaemonProcess]:
+        """Yield a daemon that serves; end it in any case."""
+        daemon = DaemonProcess(self, *options)
+        try:
+            daemon.says(" serves ")
+            yield daemon
+        finally:
+            daemon.process.kill()
+            daemon.process.wait()
+
+    def provider(self) -> LocalProvider:
+        """Return the provider as a daemon has it."""
+        with closing(self.instance.lead()) as lead:
+            owner = lead.identity().owner
+        return LocalProvider("local", LocalSettings(dir=str(self.home)), owner)
+
+    def reap_all(self, provider: LocalProvider) -> None:
+        """Leave no follower."""
+        for status in provider.observe():
+            wait_until(partial(_is_gone, provider, status.burst_id), "its end")
+
+
+def _is_gone(provider: LocalProvider, burst_id: Any) -> bool:
+    try:
+        provider.reap(burst_id)
+    except NotFound:
+        return True
+    return False
+
+
+@contextmanager
+def open_desk(instance: Place) -> Iterator[Desk]:
+    """Yield a desk with settings that go with the instance."""
+    directory = instance.directory / "desk"
+    directory.mkdir()
+    desk = Desk(instance, directory)
+    provider = desk.provider()
+    try:
+        yield desk
+    finally:
+        desk.reap_all(provider)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Commands that ask a daemon, as a person types them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from burst.provider import BurstSpec
+from tests.cli.desk import DaemonProcess, Desk, wait_until
+from tests.contract.instance import BURST_SHAPE, SLEEP
+from tests.embedded_instance import EmbeddedInstance
+
+Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+
+
+@contextmanager
+def burst_of(desk: Desk, *words: str) -> Iterator[str]:
+    """Ask for a burst and yield its id once it is online; take it down in any case."""
+    said = desk.run("request", *words).lines
+    burst_id = said[0].rpartition(" ")[2]
+    try:
+        yield burst_id
+    finally:
+        desk.run("down", burst_id)
+
+
+@contextmanager
+def job_of(instance: EmbeddedInstance, nodes: int) -> Iterator[JobId]:
+    job = instance.submit(nodes=nodes, command=SLEEP)
+    try:
+        yield job
+    finally:
+        instance.cancel(job)
+
+
+def test_a_status_shows_bursts_slots_and_what_to_know_of(shared: Shared) -> None:
+    _, desk, _ = shared
+    lines = desk.run("status").lines
+    assert lines[:3] == [
+        "no bursts",
+        "",
+        "SLOT     RANKS  NODES           STATE  BURST",
+    ]
+    assert lines[3] == "burst-0  2-5    4 cores, 1 GPU  free   -"
+    assert len(lines) == 5
+
+
+def test_a_status_for_programs_is_one_object(shared: Shared) -> None:
+    _, desk, daemon = shared
+    found = desk.run("status", "--json").json
+    assert found["daemon"]["pid"] == daemon.process.pid
+    assert found["lead"]["uri"] == desk.uri
+    assert [slot["name"] for slot in found["slots"]] == ["burst-0", "burst-1"]
+    assert found["bursts"] == []
+
+
+def test_nodes_are_requested_shown_and_taken_down(shared: Shared) -> None:
+    _, desk, _ = shared
+    said = desk.run("request", "-N2").lines
+    burst_id = said[0].rpartition(" ")[2]
+    assert said[0].startswith("2 nodes of local/local as burst-0-")
+    assert said[1].startswith("burst-0-[0-1] joined as ranks 2-3 after ")
+    form = "{id} {online}/{nodes} {state:>7} {ranks}"
+    assert desk.run("status", "-o", form).lines == [f"{burst_id} 2/2  online 2-3"]
+    title, row, *_ = desk.run("status").lines
+    assert title.split()[:4] == ["BURST", "PROVIDER", "STATE", "FOR"]
+    assert row.split()[:3] == [burst_id, "local/local", "online"]
+    assert desk.run("status", "-n").lines[0].startswith(f"{burst_id} ")
+    done = desk.run("down", burst_id, "--note", "enough").lines
+    assert done[0].startswith(f"{burst_id} is gone after ")
+    assert done[0].endswith(": canceled")
+    assert desk.row(burst_id)["note"] == "enough"
+    assert "no bursts" in desk.run("status").lines
+    assert burst_id in desk.run("status", "-a").stdout
+    assert desk.run("down", burst_id).error == f"burst {burst_id} is gone already"
+
+
+def test_a_field_that_there_is_not_names_those_there_are(shared: Shared) -> None:
+    _, desk, _ = shared
+    with burst_of(desk, "-N1"):
+        error = desk.run("status", "-o", "{id} {stat}").error
+        assert error.startswith("-o: no field 'stat'; the fields are age, cost, hosts,")
+        assert "write it as" in desk.run("status", "-o", "{id").error
+        assert "write it as" in desk.run("status", "-o", "{nodes.x}").error
+
+
+def test_without_waiting_it_is_only_on_its_way(shared: Shared) -> None:
+    _, desk, _ = shared
+    (line,) = desk.run("request", "-N1", "--no-wait").lines
+    burst_id = line.rpartition(" ")[2]
+    desk.wait_for_state(burst_id, "online")
+    assert desk.run("down", burst_id, "--no-wait").lines == [
+        f"{burst_id} is being taken down"
+    ]
+    desk.wait_for_state(burst_id, "inactive")
+
+
+def test_hosts_may_be_named(shared: Shared) -> None:
+    _, desk, _ = shared
+    with burst_of(desk, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
+        assert desk.row(burst_id)["hosts"] == "burst-1-[0-1]"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("-N0",), "0 is no number of nodes; ask for 1 or more"),
+        (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
+        (("-N1", "--provider", "nope"), "wishes"),
+        (("-N1", "--slot", "nope-[0-3]"), "1 nodes: "),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_reason(
+    words: tuple[str, ...], text: str, shared: Shared
+) -> None:
+    _, desk, _ = shared
+    assert text in desk.run("request", *words).error
+    assert desk.status()["slots"][0]["state"] == "free"
+
+
+def test_taking_down_what_there_is_not_names_what_there_is(shared: Shared) -> None:
+    _, desk, _ = shared
+    with burst_of(desk, "-N1") as burst_id:
+        error = desk.run("down", "burst-9").error
+    assert error == f"there is no burst burst-9; live bursts: {burst_id}"
+
+
+def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> None:
+    instance, desk, _ = shared
+    with job_of(instance, 2) as job:
+        wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
+        name = format_f58(job)
+        wait_until(lambda: "job-start" in desk.run("explain", name).stdout, "its start")
+        lines = desk.run("explain", name).lines
+        found = desk.run("explain", str(int(job)), "--json").json
+        (burst,) = found["bursts"]
+    desk.run("down", burst["id"])
+    assert lines[0].startswith(f"{name}: run, 2 whole nodes")
+    assert "it runs on burst-0-[0-1]" in lines[1]
+    assert f"  {burst['id']} of local: online" in lines
+    assert found["verdict"] == "running"
+    assert [event["name"] for event in burst["events"]][-1] == "job-start"
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [("f1", "ƒ1 is no burstable job that burst knows"), ("x y", "not a job id: 'x y'")],
+)
+def test_a_job_that_is_not_known_has_no_story(
+    job: str, text: str, shared: Shared
+) -> None:
+    _, desk, _ = shared
+    assert text in desk.run("explain", job).error
+
+
+def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
+    shared: Shared,
+) -> None:
+    instance, desk, _ = shared
+    with job_of(instance, 9) as job:
+        name = format_f58(job)
+        wait_until(lambda: name in desk.status()["held"], "the job to be held")
+        lines = desk.run("explain", name).lines
+        assert "the most that any offer has is 8" in lines[1]
+        assert "held by burst; its urgency was 16 (burst release)" in lines[2]
+        planned = desk.run("plan").lines
+        assert planned[0] == "nothing to burst"
+        assert planned[2].split() == ["JOB", "NEEDS", "VERDICT", "WHY"]
+        assert planned[3].split()[0] == name
+        assert desk.run("plan", "-o", "{id} {verdict}").lines == [f"{name} too-large"]
+        (row,) = desk.run("plan", "--json").json["jobs"]
+        assert row["refusals"]
+        assert f"held: {name}" in desk.run("status").lines
+        assert desk.run("release", name).lines == [f"released: {name}"]
+        wait_until(lambda: instance.info(job).urgency == 16, "its urgency")
+        assert desk.run("release", "--all").lines == ["released: nothing is held"]
+        assert "is not held by burst" in desk.run("release", name).error
+
+
+@pytest.mark.parametrize("words", [(), ("--all", "f1")])
+def test_release_is_of_some_jobs_or_of_all(
+    words: tuple[str, ...], shared: Shared
+) -> None:
+    _, desk, _ = shared
+    said = desk.run("release", *words)
+    assert said.status == 2
+    assert "name jobs, or say --all" in said.stderr
+
+
+def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
+    instance, desk, _ = shared
+    assert desk.run("gc").lines == ["no orphans"]
+    with closing(instance.lead()) as lead:
+        identity = lead.identity()
+    orphan = BurstId("burst-1-0rphan")
+    desk.provider().provision(
+        BurstSpec(
+            burst_id=orphan,
+            owner=identity.owner,
+            offer="local",
+            hosts=("burst-1-0",),
+            ranks=(6,),
+            shape=BURST_SHAPE,
+            lead=identity,
+        )
+    )
+    wait_until(lambda: orphan in desk.run("gc").stdout, "the orphan to be seen")
+    (row,) = desk.run("gc", "--json").json["orphans"]
+    assert (row["id"], row["provider"], row["hosts"]) == (orphan, "local", "burst-1-0")
+    assert any(
+        line.startswith(f"orphan {orphan} ") for line in desk.run("status").lines
+    )
+    assert desk.run("gc", "-o", "{id}: {why}").lines == [f"{orphan}: no record of it"]
+    assert desk.run("gc", "--yes").lines[-1].startswith("they are being deleted")
+    wait_until(lambda: not desk.run("gc", "--yes", "--json").json["orphans"], "its end")
+
+
+def test_a_provider_that_was_disabled_is_enabled_again(shared: Shared) -> None:
+    _, desk, _ = shared
+    home = desk.home
+    home.mkdir(mode=0o700, exist_ok=True)
+    home.chmod(0o777)
+    assert "others may write there" in desk.run("request", "-N1").error
+    status = desk.run("status").stdout
+    home.chmod(0o700)
+    assert "provider local is disabled: " in status
+    assert "; burst enable local" in status
+    assert desk.run("enable", "local").lines == ["local is tried again from now on"]
+    assert "disabled" not in desk.run("status").stdout
+    error = desk.run("enable", "local").error
+    assert error == "nothing is held against provider local"
+    error = desk.run("enable", "nope").error
+    assert error == "there is no provider nope; the settings have local"
+
+
+def test_settings_are_read_again_when_asked(shared: Shared) -> None:
+    _, desk, daemon = shared
+    desk.write(limits={"max_nodes": 1})
+    try:
+        assert desk.run("reload").lines[0].startswith("asked for; the daemon's log")
+        daemon.says(f"reloaded {desk.config}")
+        error = desk.run("request", "-N2").error
+        assert "limits.max_nodes" in error or "limit" in error
+    finally:
+        desk.write()
+        desk.run("reload")
+        daemon.says(f"reloaded {desk.config}", times=2)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""What the local provider finds before it starts anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_local import LocalProvider, LocalSettings
+
+from burst.model.finding import Finding, Level
+from burst.model.lead import LeadIdentity
+from burst.provider import Examined
+from tests.build import identity
+from tests.support.fluxlead import short_directory
+
+LEAD = identity("lead-0,burst-0-[0-1]", kind="flux", version="0.88.0", owner="o")
+PROGRAM = "#!/bin/sh\necho 'commands: 0.88.3'\n"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as path:
+        flux = path / "flux"
+        flux.write_text(PROGRAM)
+        flux.chmod(0o755)
+        yield path
+
+
+def examine(
+    place: Path, lead: LeadIdentity | None = LEAD, **options: Any
+) -> list[Finding]:
+    given = {"flux": str(place / "flux"), "dir": str(place / "home"), **options}
+    provider = LocalProvider("p", LocalSettings(**given), "o")
+    assert isinstance(provider, Examined)
+    return list(provider.examine(lead))
+
+
+def only(findings: list[Finding], level: Level) -> str:
+    """Return the one finding that is not as it should be."""
+    (bad,) = (finding for finding in findings if finding.level is not Level.OK)
+    assert bad.level is level
+    assert bad.todo
+    return bad.what
+
+
+@pytest.mark.parametrize("lead", [LEAD, None])
+def test_all_is_well_and_nothing_is_made(
+    lead: LeadIdentity | None, place: Path
+) -> None:
+    found = examine(place, lead)
+    assert [(finding.level, finding.what) for finding in found] == [
+        (Level.OK, f"followers run {place}/flux, Flux 0.88.3"),
+        (Level.OK, f"followers have their directories in {place}/home/o.p"),
+    ]
+    assert os.listdir(place) == ["flux"]
+
+
+def test_an_embedded_lead_needs_no_flux(place: Path) -> None:
+    lead = msgspec.structs.replace(LEAD, kind="embedded")
+    found = examine(place, lead, flux="/no/flux")
+    assert {finding.level for finding in found} == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("script", "version", "what"),
+    [
+        (None, "0.88.0", "there is no program"),
+        ("exit 1", "0.88.0", "cannot be asked for its version"),
+        ("echo commands: none", "0.88.0", "not a version of Flux: 'none'"),
+        (
+            "echo commands: 0.87.9",
+            "0.88.0",
+            "Flux 0.87.9, and a lead of 0.88.0 turns them away",
+        ),
+    ],
+)
+def test_a_flux_that_the_lead_would_not_take_is_wrong(
+    script: str | None, version: str, what: str, place: Path
+) -> None:
+    flux = place / "flux"
+    if script is None:
+        flux.unlink()
+    else:
+        flux.write_text(f"#!/bin/sh\n{script}\n")
+    lead = msgspec.structs.replace(LEAD, version=version)
+    assert what in only(examine(place, lead), Level.WRONG)
+
+
+def test_a_directory_that_others_may_write_is_wrong(place: Path) -> None:
+    (place / "home").mkdir()
+    (place / "home").chmod(0o777)
+    assert "others may write there" in only(examine(place), Level.WRONG)
+
+
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_place_where_no_directory_can_be_is_wrong(inside: str, place: Path) -> None:
+    (place / "file").write_text("")
+    found = examine(place, dir=str(place / "file" / inside))
+    assert "cannot be" in only(found, Level.WRONG)
+
+
+def test_a_directory_too_long_for_any_socket_is_wrong(place: Path) -> None:
+    found = examine(place, dir=str(place / ("x" * 60)))
+    assert "a unix socket's path has 107" in only(found, Level.WRONG)
+
+
+def test_a_host_too_long_for_its_socket_is_noted(place: Path) -> None:
+    late = "n" * 50
+    lead = identity(f"lead-0,burst-0-0,{late}", kind="flux", version="0.88.0")
+    found = examine(place, lead)
+    assert f"{late} could not be a follower" in only(found, Level.NOTE)
