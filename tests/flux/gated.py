@@ -64,7 +64,7 @@ def install(directory: Path) -> None:
     package = directory / "gated-1.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: gated\nVersion: 1\n"
+        "Name: gated\nVersion: 1\n"
     )
     (package / "entry_points.txt").write_text(
         f"[burst.providers]\n{TYPE} = {__name__}:{GatedProvider.__name__}\n"
