@@ -63,9 +63,7 @@ def install(directory: Path) -> None:
     """Make the directory, put on PYTHONPATH, offer the provider as installed."""
     package = directory / "gated-1.dist-info"
     package.mkdir(parents=True)
-    (package / "METADATA").write_text(
-        "Name: gated\nVersion: 1\n"
-    )
+    (package / "METADATA").write_text("Name: gated\nVersion: 1\n")
     (package / "entry_points.txt").write_text(
         f"[burst.providers]\n{TYPE} = {__name__}:{GatedProvider.__name__}\n"
     )
