@@ -9,13 +9,14 @@ Daemons of tests find this as any third party's provider, by its entry point.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from burst_local import LocalProvider, LocalSettings
 
 from burst.errors import NotFound
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec
+from burst.provider import BurstSpec, BurstStatus, Offer
 
 TYPE = "gated"
 _LOOK_S = 0.02
@@ -27,26 +28,34 @@ class GatedSettings(LocalSettings, frozen=True, kw_only=True):
     gates: str
 
 
-class GatedProvider(LocalProvider):
+class GatedProvider:
     """Stops before and after the calls that change something."""
 
     Settings = GatedSettings
 
     def __init__(self, name: str, settings: GatedSettings, owner: str) -> None:
-        super().__init__(name, settings, owner)
+        self._local = LocalProvider(name, settings, owner)
         self._gates = Path(settings.gates)
+
+    def offers(self) -> Sequence[Offer]:
+        """Return what the local provider sells."""
+        return self._local.offers()
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the burst."""
         self._pass("before-provision")
-        super().provision(spec)
+        self._local.provision(spec)
         self._pass("after-provision")
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return what the local provider sees."""
+        return self._local.observe()
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst."""
         self._pass("before-reap")
         try:
-            super().reap(burst_id)
+            self._local.reap(burst_id)
         except NotFound:
             self._pass("after-reap")
             raise

@@ -57,6 +57,10 @@ class Site:
         }
         self.desk.write(**{"providers": {"local": local}, **tables})
 
+    def replace_program(self, script: str) -> None:
+        """Have followers run these lines of shell instead of a broker."""
+        self._program.write_text(f"#!/bin/sh\n{script}\n")
+
     @property
     def packages(self) -> str:
         """What a daemon needs on PYTHONPATH to find the provider."""
