@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""How a daemon begins, and begins again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.config import LeadSettings, Seconds, Settings
+from burst.daemon import Daemon
+from burst.errors import LeadError, LeadGone, ServiceTaken, Unreadable
+from tests.fakes import FakeLead
+
+
+class StartingLead(FakeLead):
+    """Its broker takes connections, and has no resources yet."""
+
+    def identity(self):
+        raise Unreadable("resource.status: nobody serves it")
+
+
+class TakenLead(FakeLead):
+    """Another daemon serves it."""
+
+    def serve(self, handler, holder):
+        raise ServiceTaken("another daemon serves this lead")
+
+
+class GoingLead(FakeLead):
+    """It is gone as soon as it is looked at."""
+
+    def observe(self):
+        raise LeadGone("the connection is lost")
+
+
+def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
+    """Return a daemon that finds one lead after the other, and the last for ever."""
+    left = iter(leads)
+
+    def connector(_: str, __: str) -> FakeLead:
+        return next(left, leads[-1])
+
+    lead = LeadSettings(reconnect=Seconds(reconnect))
+    return Daemon(msgspec.structs.replace(Settings(), lead=lead), None, connector)
+
+
+def stop_at_listen(lead: FakeLead, daemon: Daemon) -> None:
+    lead.listen = lambda wake: daemon.stop()
+
+
+@pytest.mark.parametrize("before", [[], [GoingLead()]], ids=["at first", "once gone"])
+def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
+    starting, up = StartingLead(), FakeLead()
+    daemon = daemon_of([*before, starting, up])
+    stop_at_listen(up, daemon)
+    daemon.run()
+    assert starting.closed
+    assert up.closed
+
+
+def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> None:
+    daemon = daemon_of([StartingLead()], reconnect=0.0)
+    with pytest.raises(LeadError, match=r"did not come back within 0s: resource\.st"):
+        daemon.run()
+
+
+def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
+    lead = FakeLead(gone=True)
+    lead.identity = lead.observe
+    with pytest.raises(LeadGone):
+        daemon_of([lead]).run()
+    assert lead.closed
+
+
+def test_a_lead_that_another_daemon_has_is_left_to_it() -> None:
+    taken = TakenLead()
+    with pytest.raises(ServiceTaken):
+        daemon_of([GoingLead(), taken]).run()
+    assert taken.closed
+
+
+def test_a_daemon_that_is_told_to_stop_looks_no_longer() -> None:
+    lead = StartingLead()
+    daemon = daemon_of([lead])
+    daemon.stop()
+    daemon.run()
+    assert lead.closed
