@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -12,11 +14,27 @@ from burst.errors import LeadError, LeadGone, ServiceTaken, Unreadable
 from tests.fakes import FakeLead
 
 
+class LeadAtListen(FakeLead):
+    """Calls `at_listen` when a daemon has begun."""
+
+    at_listen: Callable[[], None]
+
+    def listen(self, wake):
+        self.at_listen()
+
+
 class StartingLead(FakeLead):
     """Its broker takes connections, and has no resources yet."""
 
     def identity(self):
         raise Unreadable("resource.status: nobody serves it")
+
+
+class AbsentLead(FakeLead):
+    """There is no broker."""
+
+    def identity(self):
+        raise LeadGone("cannot connect")
 
 
 class TakenLead(FakeLead):
@@ -44,15 +62,11 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     return Daemon(msgspec.structs.replace(Settings(), lead=lead), None, connector)
 
 
-def stop_at_listen(lead: FakeLead, daemon: Daemon) -> None:
-    lead.listen = lambda wake: daemon.stop()
-
-
 @pytest.mark.parametrize("before", [[], [GoingLead()]], ids=["at first", "once gone"])
 def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
-    starting, up = StartingLead(), FakeLead()
+    starting, up = StartingLead(), LeadAtListen()
     daemon = daemon_of([*before, starting, up])
-    stop_at_listen(up, daemon)
+    up.at_listen = daemon.stop
     daemon.run()
     assert starting.closed
     assert up.closed
@@ -65,8 +79,7 @@ def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> Non
 
 
 def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
-    lead = FakeLead(gone=True)
-    lead.identity = lead.observe
+    lead = AbsentLead()
     with pytest.raises(LeadGone):
         daemon_of([lead]).run()
     assert lead.closed
