@@ -73,6 +73,9 @@ class Journal:
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, Job] = {}
+        self._views: dict[JobId, JobView] = {}
+        """What `picture` showed last, without the jobs that changed since."""
+        self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
         self._synced = False
@@ -115,8 +118,10 @@ class Journal:
                 picture.set_exception(Unreadable("the journal of jobs is read anew"))
             else:
                 self._forget()
-                views = (job.view() for job in self._jobs.values())
-                picture.set_result({view.id: view for view in views})
+                for job in self._changed:
+                    self._views[job] = self._jobs[job].view()
+                self._changed.clear()
+                picture.set_result(dict(self._views))
 
         self._loop.on_response[tag] = answer
 
@@ -133,6 +138,7 @@ class Journal:
             return
         for event in entry.events:
             job.apply(event, entry.R)
+        self._changed.add(job.id)
         if job.state is JobState.INACTIVE:
             self._ended.setdefault(job.id, self._clock())
             self._forget()
@@ -156,6 +162,8 @@ class Journal:
     def _broken(self, error: BurstError) -> bool:
         """Begin anew with the jobs that ended; the backlog brings the active ones."""
         self._jobs = {job: self._jobs[job] for job in self._ended}
+        self._views.clear()
+        self._changed = {job.id for job in self._jobs.values()}
         self._synced = False
         if isinstance(error, Denied) and not self._first.done():
             self._first.set_exception(error)
@@ -167,4 +175,6 @@ class Journal:
         before = self._clock() - ENDED_KEPT_S
         while self._ended and next(iter(self._ended.values())) <= before:
             job, _ = self._ended.popitem(last=False)
-            del self._jobs[job]
+            view = self._jobs.pop(job).id
+            self._changed.discard(view)
+            self._views.pop(view, None)
