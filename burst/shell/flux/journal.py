@@ -33,6 +33,10 @@ PICTURE_DEADLINE_S = 30.0
 ENDED_KEPT_S = 60.0
 """How long an ended job is still shown."""
 
+SOON_S = 0.1
+"""After this long a change of a job that is not ready yet is told."""
+
+_NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
 _TOPIC = "job-manager.events-journal"
 _PING = "job-manager.ping"
 _REQUEST = {"full": False, "allow": dict.fromkeys(EVENTS, 1)}
@@ -79,6 +83,8 @@ class Journal:
         self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
         self._synced = False
+        self._waking = False
+        """Whether a wake-up for jobs that are not ready is on its way."""
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
 
@@ -143,7 +149,23 @@ class Journal:
             self._ended.setdefault(job.id, self._clock())
             self._forget()
         if self._synced:
+            self._tell(job)
+
+    def _tell(self, job: Job) -> None:
+        """Wake for a change: at once where there may be something to do.
+
+        A job is heard of four times before the scheduler has it. A turn taken for the
+        first of them would only be in the way of the one for the last.
+        """
+        if job.state not in _NOT_READY:
             self._wake()
+        elif not self._waking:
+            self._waking = True
+            self._loop.after(SOON_S, self._wake_late)
+
+    def _wake_late(self) -> None:
+        self._waking = False
+        self._wake()
 
     def _admit(self, entry: _Entry) -> Job | None:
         if not entry.jobspec:
