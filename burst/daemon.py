@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from burst import __version__, log
-from burst.config import Settings, load
+from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
 from burst.core.world import Books, World
@@ -40,9 +40,18 @@ class Daemon:
     """One process beside one lead. `run` in the main thread; signals do the rest."""
 
     def __init__(
-        self, settings: Settings, path: Path | None, connector: Connector = connect
+        self,
+        read: Callable[[], Settings],
+        path: Path | None,
+        connector: Connector = connect,
     ) -> None:
-        self._settings = settings
+        """Make one that reads its settings now and on each reload.
+
+        `path` is of the file that `read` reads, None where there is none. Raises
+        ConfigError.
+        """
+        self._read = read
+        self._settings = read()
         self._path = path
         self._connect = connector
         # Plain flags and a bell: signal handlers may touch nothing that has a lock.
@@ -125,10 +134,10 @@ class Daemon:
 
     def _reload_now(self, runtime: Runtime) -> None:
         if self._path is None:
-            log.say("there is no file to reload", level=logging.WARNING)
+            log.say("no file was given that could be reloaded", level=logging.WARNING)
             return
         try:
-            settings = load(self._path)
+            settings = self._read()
             if settings.lead.uri != self._settings.lead.uri or (
                 settings.intake.attribute != self._attribute
             ):

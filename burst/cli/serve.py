@@ -27,16 +27,14 @@ _SETTINGS = (
 
 @click.command()
 @place_options
-@click.option("--debug", is_flag=True, help="Log more.")
-def daemon(debug: bool, place: Place) -> None:
+def daemon(place: Place) -> None:
     """Serve a lead: hear of its jobs, burst for them, take everything down again.
 
     SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
     SIGHUP reads the settings again.
     """
-    settings = place.settings()
-    log.start(settings.daemon.log, "debug" if debug else "info")
-    process = Daemon(settings, place.find())
+    log.start(place.settings().daemon.log)
+    process = Daemon(place.settings, place.find())
     process.handle_signals()
     process.run()
 

@@ -38,7 +38,9 @@ STAGES = {
     "reaped": "reaped",
 }
 _LAST = {"finished"}
-_NOTED = ("exception", "overdue", "retry", "drain", "quarantine")
+# Events whose note a person reads: why it ended, and how its end goes on.
+_ENDS = ("exception", "drain", "quarantine")
+_COURSE = ("overdue", "retry")
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -223,11 +225,12 @@ def _last_note(burst: Burst, world: World) -> str:
     status_now = view.statuses.get(burst.id) if view else None
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    # Why it failed says more than how its end goes on.
+    # Why it failed says more than how its end goes on, unless that takes too long.
     if moving and not failed and status_now and status_now.why:
         return status_now.why
+    noted = _ENDS + (_COURSE[: 1 if failed else None] if burst.live else ())
     for event in reversed(burst.events):
-        if event.name in _NOTED:
+        if event.name in noted:
             return str(event.context.get("note", ""))
     return ""
 

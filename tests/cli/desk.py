@@ -27,6 +27,7 @@ from burst_local import LocalProvider, LocalSettings
 from click.testing import CliRunner
 
 from burst.cli import group
+from burst.config import convert
 from burst.errors import BurstError, NotFound
 from burst.lead import Lead
 
@@ -197,7 +198,8 @@ class Desk:
         """Return the provider as a daemon has it."""
         with closing(self.instance.lead()) as lead:
             owner = lead.identity().owner
-        return LocalProvider("local", LocalSettings(dir=str(self.home)), owner)
+        options = {"dir": str(self.home), **self.options}
+        return LocalProvider("local", convert(LocalSettings, options, "desk"), owner)
 
     def reap_all(self, provider: LocalProvider) -> None:
         """Leave no follower."""
