@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from burst import log
@@ -20,7 +22,8 @@ from burst.daemon import Daemon
 
 _SETTINGS = (
     Column("KEY", lambda row: row["key"]),
-    Column("VALUE", lambda row: row["value"]),
+    # As the file has it: text in quotes, true and false.
+    Column("VALUE", lambda row: json.dumps(row["value"], ensure_ascii=False)),
     Column("FROM", lambda row: row["from"]),
 )
 
@@ -55,6 +58,9 @@ def show_config(place: Place, listing: Listing) -> None:
         }
         for key, value, source in effective(settings, tables, str(path))
     ]
+    if place.uri:
+        uri = next(row for row in rows if row["key"] == "lead.uri")
+        uri |= {"value": place.uri, "from": "--uri"}
     if listing.as_json:
         print_json(rows)
     else:
