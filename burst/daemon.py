@@ -117,6 +117,8 @@ class Daemon:
             self._stop(runtime)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
+        except ConfigError as error:
+            raise self._with_file(error) from error
         finally:
             if runtime:
                 runtime.close()
@@ -141,17 +143,21 @@ class Daemon:
             if settings.lead.uri != self._settings.lead.uri or (
                 settings.intake.attribute != self._attribute
             ):
-                raise ConfigError(
-                    f"{self._path}: lead.uri and intake.attribute change by a restart"
-                )
+                raise ConfigError("lead.uri and intake.attribute change by a restart")
             runtime.replace(settings)
         except BurstError as error:
-            text = "the old settings stay: %s"
-            log.say(text, error, level=logging.WARNING)
+            told = self._with_file(error) if isinstance(error, ConfigError) else error
+            log.say("the old settings stay: %s", told, level=logging.WARNING)
             return
         self._settings = settings
         log.start(settings.daemon.log)
         log.say("reloaded %s", self._path)
+
+    def _with_file(self, error: ConfigError) -> ConfigError:
+        """Return the error with the file in it, where it names only the key."""
+        if self._path is None or str(self._path) in error.what:
+            return error
+        return ConfigError(f"{self._path}: {error.what}", error.advice)
 
     def _stop(self, runtime: Runtime) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
