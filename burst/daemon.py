@@ -19,7 +19,9 @@ from burst.errors import (
     ConfigError,
     LeadError,
     LeadGone,
+    ServiceTaken,
     StoreError,
+    Unreadable,
 )
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
@@ -65,10 +67,10 @@ class Daemon:
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        lead: Lead | None = self._connect(self._settings.lead.uri, self._attribute)
-        while lead is not None:
-            self._serve(lead)
-            lead = None if self._stopping else self._find_again()
+        runtime = self._begin_first()
+        while runtime is not None:
+            self._serve(runtime)
+            runtime = None if self._stopping else self._begin_again()
 
     def stop(self) -> None:
         """Have `run` come to its end. The second time, leave at once what it reaps."""
@@ -98,20 +100,41 @@ class Daemon:
     def _attribute(self) -> str:
         return self._settings.intake.attribute
 
-    def _serve(self, lead: Lead) -> None:
-        """Turn until told to stop, or the lead is gone."""
+    def _begin_first(self) -> Runtime | None:
+        """Begin. A broker that is there but still starting is waited for."""
+        try:
+            return self._begin()
+        except LeadGone:
+            raise
+        except Unreadable as error:
+            log.say("%s", error, level=logging.WARNING)
+            return self._begin_again()
+
+    def _begin(self) -> Runtime:
+        """Connect, and become the daemon of the lead."""
+        lead = self._connect(self._settings.lead.uri, self._attribute)
         runtime = None
         try:
             runtime = Runtime(lead, self._settings, self._bell, self.reload)
             runtime.begin()
             identity = lead.identity()
-            log.say(
-                "burst %s serves %s %s as %s",
-                __version__,
-                identity.kind,
-                identity.uri,
-                identity.owner,
-            )
+        except BaseException:
+            if runtime:
+                runtime.close()
+            lead.close()
+            raise
+        log.say(
+            "burst %s serves %s %s as %s",
+            __version__,
+            identity.kind,
+            identity.uri,
+            identity.owner,
+        )
+        return runtime
+
+    def _serve(self, runtime: Runtime) -> None:
+        """Turn until told to stop, or the lead is gone."""
+        try:
             while not self._stopping:
                 self._turn(runtime)
             self._stop(runtime)
@@ -120,9 +143,8 @@ class Daemon:
         except ConfigError as error:
             raise self._with_file(error) from error
         finally:
-            if runtime:
-                runtime.close()
-            lead.close()
+            runtime.close()
+            runtime.lead.close()
 
     def _turn(self, runtime: Runtime) -> None:
         if self._reload_asked:
@@ -183,10 +205,11 @@ class Daemon:
                 return
             runtime.turn(1.0)
 
-    def _find_again(self) -> Lead | None:
-        """Return the lead once it is back, None if told to stop meanwhile.
+    def _begin_again(self) -> Runtime | None:
+        """Return once the lead is back and can be read, None if told to stop meanwhile.
 
-        Raises LeadError if it stays away.
+        Its broker takes connections before it has all that is asked of it. Raises
+        LeadError if it stays away, ServiceTaken if another daemon was faster.
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
@@ -194,7 +217,9 @@ class Daemon:
         ends = clock() + limit
         while not self._stopping:
             try:
-                return self._connect(self._settings.lead.uri, self._attribute)
+                return self._begin()
+            except ServiceTaken:
+                raise
             except LeadError as error:
                 if clock() > ends:
                     raise LeadError(
