@@ -238,7 +238,7 @@ def _jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
 
 
 def _check_provider(provider: str, snapshot: Snapshot) -> None:
-    known = snapshot.settings.providers
+    known = snapshot.world.providers
     if provider not in known:
         raise BurstError(
             f"there is no provider {provider}",
