@@ -59,7 +59,6 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
-
     until: float
     """Then a time runs out on which some of it rests."""
 
