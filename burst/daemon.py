@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from burst import __version__, log
-from burst.config import Settings, load
+from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
 from burst.core.world import Books, World
@@ -42,9 +42,18 @@ class Daemon:
     """One process beside one lead. `run` in the main thread; signals do the rest."""
 
     def __init__(
-        self, settings: Settings, path: Path | None, connector: Connector = connect
+        self,
+        read: Callable[[], Settings],
+        path: Path | None,
+        connector: Connector = connect,
     ) -> None:
-        self._settings = settings
+        """Make one that reads its settings now and on each reload.
+
+        `path` is of the file that `read` reads, None where there is none. Raises
+        ConfigError.
+        """
+        self._read = read
+        self._settings = read()
         self._path = path
         self._connect = connector
         # Plain flags and a bell: signal handlers may touch nothing that has a lock.
@@ -131,6 +140,8 @@ class Daemon:
             self._stop(runtime)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
+        except ConfigError as error:
+            raise self._with_file(error) from error
         finally:
             runtime.close()
             runtime.lead.close()
@@ -147,24 +158,28 @@ class Daemon:
 
     def _reload_now(self, runtime: Runtime) -> None:
         if self._path is None:
-            log.say("there is no file to reload", level=logging.WARNING)
+            log.say("no file was given that could be reloaded", level=logging.WARNING)
             return
         try:
-            settings = load(self._path)
+            settings = self._read()
             if settings.lead.uri != self._settings.lead.uri or (
                 settings.intake.attribute != self._attribute
             ):
-                raise ConfigError(
-                    f"{self._path}: lead.uri and intake.attribute change by a restart"
-                )
+                raise ConfigError("lead.uri and intake.attribute change by a restart")
             runtime.replace(settings)
         except BurstError as error:
-            text = "the old settings stay: %s"
-            log.say(text, error, level=logging.WARNING)
+            told = self._with_file(error) if isinstance(error, ConfigError) else error
+            log.say("the old settings stay: %s", told, level=logging.WARNING)
             return
         self._settings = settings
         log.start(settings.daemon.log)
         log.say("reloaded %s", self._path)
+
+    def _with_file(self, error: ConfigError) -> ConfigError:
+        """Return the error with the file in it, where it names only the key."""
+        if self._path is None or str(self._path) in error.what:
+            return error
+        return ConfigError(f"{self._path}: {error.what}", error.advice)
 
     def _stop(self, runtime: Runtime) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""

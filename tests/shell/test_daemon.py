@@ -59,7 +59,8 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
         return next(left, leads[-1])
 
     lead = LeadSettings(reconnect=Seconds(reconnect))
-    return Daemon(msgspec.structs.replace(Settings(), lead=lead), None, connector)
+    settings = msgspec.structs.replace(Settings(), lead=lead)
+    return Daemon(lambda: settings, None, connector)
 
 
 @pytest.mark.parametrize("before", [[], [GoingLead()]], ids=["at first", "once gone"])
