@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 
-# The longest text to expect; the last matching line decides. Patterns are of messages
-# of flux-core 0.88 (src/broker/overlay.c, src/common/libzmqutil) and of
-# burst.embedded.
+# What a line says, and what that means; of several lines the last decides. Those of
+# Flux are of flux-core 0.88, src/broker; `mismatched config` burst.embedded says too.
 _SAYINGS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
         (
             r"handshake failed",
             "the lead does not accept its certificate: the lead was started with"
-            " another; put that one back, or restart the lead with this one",
+            " another; put that one back, or restart the lead with this one"
+            " (burst doctor tells whether it is the lead that listens there)",
         ),
         (
             r"Error loading certificate: (?P<why>.*)",

@@ -18,11 +18,13 @@ from burst.core.reconcile import reconcile
 from burst.core.slots import find_slots
 from burst.core.standing import (
     Grounds,
+    Judged,
     Stage,
     Standing,
     grounds_of,
     stand,
     still_standing,
+    unchanged,
 )
 from burst.core.world import Books
 from burst.model.burst import BurstId
@@ -60,6 +62,7 @@ BEFORE = Grounds(
     free_slots=frozenset({"burst-1"}),
     bursts={ID: (Stage.UP, frozenset({ONE}))},
     free={0: OWN, 2: Shape(2)},
+    until=math.inf,
 )
 
 
@@ -122,28 +125,60 @@ def test_a_refusal_falls_with_what_it_rests_on(now: Grounds) -> None:
     assert not now.no_better(BEFORE)
 
 
-def standing(until: float = math.inf) -> Standing:
+def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> None:
+    going = but(bursts={ID: (Stage.GOING, frozenset())})
+    gone = but(bursts={}, free_slots=frozenset({"burst-0", "burst-1"}))
+    assert gone.no_larger(going)
+    assert not gone.no_better(going)
+    assert not gone.no_larger(BEFORE), "it was up"
+    assert not but(free={**BEFORE.free, 3: Shape(1)}).no_larger(BEFORE)
+
+
+LARGE, WAITING = job(1, whole(9), urgency=0), job(2, whole(4), urgency=0)
+LEAD_VIEW = view(LARGE, WAITING)
+VERDICTS = {ONE: REFUSED, TWO: Verdict(Reason.TURNED_DOWN)}
+HOLDS = {j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in (ONE, TWO)}
+
+
+def standing(**changes: object) -> Standing:
     return Standing(
-        grounds=BEFORE, until=until, jobs={ONE: (job(1, whole(9)), REFUSED)}
+        grounds=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, verdicts=VERDICTS
     )
 
 
+def stands(before: Standing | None, now: Grounds, at: float = T0) -> object:
+    return still_standing(before, VERDICTS, now, LEAD_VIEW, at)
+
+
 def test_on_the_same_grounds_all_refusals_stand() -> None:
-    before = standing()
-    assert still_standing(before, but(), T0) is before.jobs
+    assert stands(standing(), but()) is VERDICTS
 
 
-def test_on_better_grounds_none_does() -> None:
-    assert still_standing(standing(), but(bursts={}), T0) == {}
+def test_on_larger_grounds_none_does() -> None:
+    assert stands(standing(), but(bursts={})) == {}
 
 
-def test_none_outlasts_the_time_on_which_some_rest() -> None:
-    assert still_standing(standing(until=T0), but(), T0 - 0.1)
-    assert still_standing(standing(until=T0), but(), T0) == {}
+def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> None:
+    free = but(free_slots=frozenset({"burst-0", "burst-1"}))
+    assert stands(standing(), free) == {ONE: REFUSED}
+    assert stands(standing(until=T0), but(), T0 - 0.1) is VERDICTS
+    assert stands(standing(until=T0), but(), T0) == {ONE: REFUSED}
 
 
 def test_in_the_first_turn_none_stands_yet() -> None:
-    assert still_standing(None, but(), T0) == {}
+    assert stands(None, but()) == {}
+    assert unchanged(None, Books(), LEAD_VIEW) == {}
+    assert unchanged(standing(), Books(holds=HOLDS), None) == {}
+
+
+def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
+    before = standing()
+    assert unchanged(before, Books(holds=HOLDS), LEAD_VIEW) is VERDICTS
+    assert unchanged(before, Books(holds=dict(HOLDS)), LEAD_VIEW) is VERDICTS
+    moved = {**HOLDS, ONE: HOLDS[ONE].then(HoldState.RELEASING, T0)}
+    assert set(unchanged(before, Books(holds=moved), LEAD_VIEW)) == {TWO}
+    other = view(LARGE, job(2, whole(4), urgency=0))
+    assert set(unchanged(before, Books(holds=HOLDS), other)) == {ONE}
 
 
 def grounds(books: Books | None = None, **changes: object) -> Grounds:
@@ -216,10 +251,10 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
 ) -> None:
     one = job(1, whole(9))
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
-    made = stand(
-        Draft(Books(holds=holds), T0), world(view(one)), BEFORE, {ONE: Verdict(reason)}
-    )
-    assert made.jobs == ({ONE: (one, Verdict(reason))} if stands else {})
+    fresh = {ONE: Verdict(reason)}
+    judged = Judged(grounds=BEFORE, jobs={ONE: one}, stands={}, fresh=fresh)
+    made = stand(judged, Books(holds=holds))
+    assert made.verdicts == (fresh if stands else {})
 
 
 @pytest.mark.parametrize(
@@ -242,8 +277,7 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
 def test_it_stands_until_the_next_time_something_may_be_tried_again(
     health: dict[str, Health], until: float
 ) -> None:
-    made = stand(Draft(Books(), T0), world(view()), but(health=health), {})
-    assert made.until == until
+    assert grounds(Books(health=health)).until == until
 
 
 class Turns:
@@ -329,11 +363,13 @@ def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands()
 
 def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
     turns = Turns(ONE, bursts=WHOLE_WAY[:9])
+    turns.jobs[0] = job(1, whole(4), urgency=0)
+    turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
     first = turns.verdict
     gone = Event(T0 + 100, "reaped", {})
     ended = msgspec.structs.replace(run(*WHOLE_WAY), since=gone.timestamp)
     turns.made = msgspec.structs.replace(
         turns.made, books=msgspec.structs.replace(turns.made.books, bursts={ID: ended})
     )
-    turns.turn()
+    turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
     assert turns.verdict is not first

@@ -43,7 +43,8 @@ class Site:
         self._program.write_text(_FLUX_AT_GATE.format(gates=self._gates, flux=FLUX))
         self._program.chmod(0o700)
         gated.install(desk.directory / "site")
-        self._owner = desk.provider()._tags["BURST_OWNER"]
+        with closing(instance.lead()) as lead:
+            self._owner = lead.identity().owner
         self.write()
 
     def write(self, **tables: Mapping[str, Any]) -> None:
