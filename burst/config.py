@@ -57,6 +57,11 @@ class LeadSettings(_Table, frozen=True):
     """How long to try to find a lead that went away before the daemon gives up and
     leaves it to whoever restarts both. Longer than a broker's restart."""
 
+    @property
+    def is_learnt(self) -> bool:
+        """Whether the address is to be learnt of the cluster that the lead is in."""
+        return self.address in {"node", "service"}
+
 
 class DaemonSettings(_Table, frozen=True):
     """`[daemon]`: the process itself."""
