@@ -46,7 +46,6 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shape: Shape
     max_nodes: int
-    min_nodes: int = 1
     price: float = 0.0
     """Per node and hour, in the site's currency; 0 for free."""
     join_time: float = 0.0

@@ -12,6 +12,7 @@ from typing import Any
 from burst.core.limits import Health
 from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
+from burst.core.timeline import begun, timeline
 from burst.core.world import Books, ProviderView, World
 from burst.model.burst import Burst, State
 from burst.model.event import Event
@@ -23,50 +24,8 @@ from burst.model.reason import Reason, Verdict
 
 Row = dict[str, Any]
 
-# Stages of a burst in the order in which they come, and the event that each begins
-# with; of several such events the first counts, but the last of those in _LAST.
-STAGES = {
-    "submit": "submit",
-    "hold": "job-hold",
-    "provision": "provision-start",
-    "joined": "joined",
-    "online": "online",
-    "released": "job-release",
-    "started": "job-start",
-    "finished": "job-finish",
-    "drained": "drained",
-    "reaped": "reaped",
-}
-_LAST = {"finished"}
 _NOTED = ("exception", "overdue", "retry", "drain", "quarantine")
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
-
-
-def timeline(burst: Burst) -> dict[str, float]:
-    """Return stage to seconds since its first job was submitted (or it was asked for).
-
-    Stages that did not happen are missing.
-    """
-    start = _begin(burst)
-    stages: dict[str, float] = {}
-    for stage, name in STAGES.items():
-        times = [event.timestamp for event in burst.events if event.name == name]
-        if times:
-            when = times[-1] if stage in _LAST else times[0]
-            stages[stage] = round(max(0.0, when - start), 3)
-    stages["submit"] = 0.0
-    return stages
-
-
-def _begin(burst: Burst) -> float:
-    """Return when the first of its jobs was submitted, or the burst was asked for."""
-    submitted: list[float] = [
-        when
-        for event in burst.events
-        if event.name in {"submit", "assign"}
-        for when in event.context["jobs"].values()
-    ]
-    return min([*submitted, burst.lease.created])
 
 
 def burst_row(burst: Burst, world: World, now: float) -> Row:
@@ -89,7 +48,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "result": burst.result.value if burst.result else None,
         "cost": round(hours * lease.price * len(lease.ranks), 4),
         "note": burst.quarantined or _last_note(burst, world),
-        "t_submit": _begin(burst),
+        "t_submit": begun(burst),
         "timeline": timeline(burst),
     }
 

@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.demo.record import Act, Record
 from burst.demo.scene import Row
 from burst.model.jobid import format_f58

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.demo.parts import HUGE, LARGE, PARTS, SMALL, Part
 from burst.demo.scene import IMPOSSIBLE, JobSeen, Row
 from burst.model.jobid import format_f58

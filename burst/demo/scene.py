@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.model.jobid import JobId, format_f58
 
 Row = Mapping[str, Any]

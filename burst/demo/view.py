@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.demo.scene import JobSeen, Row, Scene, changes, stage_of
 from burst.model.jobid import format_f58
 

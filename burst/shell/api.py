@@ -172,7 +172,7 @@ class Api:
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = str(request.payload.get("provider", ""))
-        known = snapshot.settings.providers
+        known = snapshot.world.providers
         if provider not in known:
             raise BurstError(
                 f"there is no provider {provider}",

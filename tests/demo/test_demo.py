@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.model.jobid import parse_jobid
 from burst.model.ranks import parse_hostlist
 from tests.demo.scratch import pids_with, short_directory

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.report import STAGES
+from burst.core.timeline import STAGES
 from burst.demo.picture import (
     PHASES,
     RUN,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from burst.core import report
+from burst.core import timeline
 from burst.errors import BurstError, Denied, LeadError, NotFound
 from burst.lead import ServiceRequest
 from burst.model.burst import State
@@ -272,8 +272,8 @@ def test_a_timeline_counts_from_the_first_submission():
     asking.sim.lead.finish(job)
     asking.sim.until(asking.sim.in_state(State.INACTIVE))
 
-    stages = report.timeline(asking.sim.burst)
+    stages = timeline.timeline(asking.sim.burst)
 
-    assert list(stages) == list(report.STAGES)
+    assert list(stages) == list(timeline.STAGES)
     assert stages["submit"] == 0
     assert list(stages.values()) == sorted(stages.values())

@@ -109,7 +109,6 @@ def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
             name=name,
             shape=Shape(table.cores, table.gpus),
             max_nodes=table.max_nodes,
-            min_nodes=table.min_nodes,
             price=table.price,
             join_time=table.join_time,
         )

@@ -82,18 +82,13 @@ def judge_market(
 
 
 def _fits(offer: Offer, slot: RankSlot) -> bool:
-    return offer.shape.holds(slot.shape) and offer.min_nodes <= slot.size
+    return offer.shape.holds(slot.shape)
 
 
 def _compare(offers: Mapping[str, Offer], slots: Sequence[RankSlot]) -> str:
-    has = ", ".join(f"{name} has {_per(offer)}" for name, offer in offers.items())
+    has = ", ".join(f"{name} has {offer.shape}" for name, offer in offers.items())
     want = ", ".join(f"{slot.name} wants {slot.shape}" for slot in slots)
     return f"{has}; {want}"
-
-
-def _per(offer: Offer) -> str:
-    least = f" and at least {offer.min_nodes} nodes" if offer.min_nodes > 1 else ""
-    return f"{offer.shape}{least}"
 
 
 def _describe(offer: Offer) -> str:

@@ -111,13 +111,3 @@ def test_a_slot_without_an_offer_is_noted() -> None:
     found = judge_market([provider(offers=(SMALL,))], SLOTS)
     assert levels(found) == [NOTE]
     assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)
-
-
-def test_an_offer_of_more_nodes_than_a_slot_has_fits_none() -> None:
-    many = msgspec.structs.replace(BIG, min_nodes=3)
-    found = judge_market([provider(offers=(many,))], SLOTS)
-    assert levels(found) == [WRONG]
-    assert "no offer fits any rank slot: here/big has 8 cores, 1 GPU and at" in said(
-        found
-    )
-    assert "at least 3 nodes" in said(found)

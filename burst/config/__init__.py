@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Settings: one frozen object from TOML, units in the values, nothing unknown.
+
+`burst config` prints the effective values with where each came from. Plug-in authors
+declare the keys of their table `[providers.NAME]` as a msgspec.Struct, durations as
+`Seconds`; `convert` makes it of the table.
+"""
+
+from burst.config.convert import Seconds, convert
+from burst.config.file import effective, load, parse, read_toml
+from burst.config.tables import (
+    DaemonSettings,
+    DeadlineSettings,
+    IntakeSettings,
+    LeadSettings,
+    LimitSettings,
+    PlanSettings,
+    ProviderTable,
+    Settings,
+)
+
+__all__ = [
+    "DaemonSettings",
+    "DeadlineSettings",
+    "IntakeSettings",
+    "LeadSettings",
+    "LimitSettings",
+    "PlanSettings",
+    "ProviderTable",
+    "Seconds",
+    "Settings",
+    "convert",
+    "effective",
+    "load",
+    "parse",
+    "read_toml",
+]

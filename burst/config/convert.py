@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""From a TOML table to a frozen value, and from a bad one to a sentence."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.model.fsd import format_fsd, parse_fsd
+
+_T = TypeVar("_T")
+
+
+class Seconds(float):
+    """A duration; written in the file as FSD text such as "10m" or "inf"."""
+
+    def __str__(self) -> str:
+        return format_fsd(self)
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of tables that have tables or durations in them."""
+
+
+def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
+    """Return a Struct of the given type made of a TOML table.
+
+    Durations are declared as `Seconds`. Raises ConfigError that begins with `where`.
+    """
+    _refuse_unknown(table_type, table, where, "")
+    try:
+        return msgspec.convert(table, table_type, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        what, _, at = str(error).partition(" - at `$")
+        key = at.rstrip("`").lstrip(".")
+        raise ConfigError(f"{where}: {key or 'table'}: {_plain(what)}") from error
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is not Seconds:
+        raise NotImplementedError(kind)  # msgspec's own way to say: no such type
+    if not isinstance(value, str):
+        raise ValueError(f'expected a duration such as "10m", got {value!r}')
+    return Seconds(parse_fsd(value))
+
+
+def _plain(what: str) -> str:
+    names = {"`": "", "str": "text in quotes", "int": "whole number", "bool": "true or"}
+    what = what.replace("Invalid enum value", "unknown value")
+    for old, new in names.items():
+        what = re.sub(rf"\b{old}\b", new, what) if old.isalpha() else what
+    return what.replace("true or", "true or false").replace("`", "")
+
+
+def _refuse_unknown(
+    kind: type, table: Mapping[str, Any], where: str, inside: str
+) -> None:
+    """Say which key is unknown and which was meant; msgspec only says the first."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    hints = get_type_hints(kind)
+    for key, value in table.items():
+        path = f"{inside}{key}"
+        if key not in fields:
+            close = difflib.get_close_matches(key, fields, 1)
+            advice = f"did you mean {close[0]}?" if close else "known keys are "
+            raise ConfigError(
+                f"{where}: {path}: no such key",
+                advice if close else advice + ", ".join(sorted(fields)),
+            )
+        below = hints[fields[key].name]
+        if isinstance(below, type) and issubclass(below, Table):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{where}: {path}: expected a table [{path}]")
+            _refuse_unknown(below, value, where, f"{path}.")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The file: read, checked, and shown again with where each value came from."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config.convert import convert
+from burst.config.tables import ProviderTable, Settings
+from burst.errors import ConfigError
+
+
+def load(path: Path) -> Settings:
+    """Read and check a file. Raises ConfigError naming file, key and what is right."""
+    return parse(read_toml(path), str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the file's tables unchecked. Raises ConfigError."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}",
+            "name another file with -c, or write one (README.md shows a small one)",
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+
+
+def parse(tables: Mapping[str, Any], where: str) -> Settings:
+    """Return the settings in the tables of a file. Raises ConfigError."""
+    tables = dict(tables)
+    providers = tables.pop("providers", {})
+    if not isinstance(providers, Mapping):
+        raise ConfigError(f"{where}: providers: expected tables [providers.NAME]")
+    settings = convert(Settings, tables, where)
+    _check_ranges(settings, where)
+    found = {
+        name: _provider(name, table, f"{where}: providers.{name}")
+        for name, table in providers.items()
+    }
+    return msgspec.structs.replace(settings, providers=found)
+
+
+def effective(
+    settings: Settings, tables: Mapping[str, Any], source: str
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield key, value and where it came from: the source, or `default`."""
+    for table, section in msgspec.structs.asdict(settings).items():
+        given = tables.get(table, {})
+        if table != "providers":
+            for key, value in msgspec.structs.asdict(section).items():
+                origin = source if key in given else "default"
+                yield f"{table}.{key}", value, origin
+            continue
+        for name, provider in section.items():
+            yield f"providers.{name}.type", provider.type, source
+            origin = source if "enabled" in given.get(name, {}) else "default"
+            yield f"providers.{name}.enabled", provider.enabled, origin
+            for key, value in provider.options.items():
+                yield f"providers.{name}.{key}", value, source
+
+
+def _provider(name: str, table: Any, where: str) -> ProviderTable:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where}: expected a table", f"write [providers.{name}]")
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+        raise ConfigError(
+            f"{where}: not a name for a provider",
+            "use lower-case letters, digits and -, as it becomes part of labels",
+        )
+    common = {key: table[key] for key in ("type", "enabled") if key in table}
+    if "type" not in common:
+        raise ConfigError(f"{where}.type: is missing", 'such as type = "local"')
+    parsed = convert(ProviderTable, common, where)
+    rest = {key: value for key, value in table.items() if key not in common}
+    return msgspec.structs.replace(parsed, options=rest)
+
+
+def _check_ranges(settings: Settings, where: str) -> None:
+    for key, value, low, high in (
+        ("lead.port", settings.lead.port, 0, 65535),
+        ("intake.release_urgency", settings.intake.release_urgency, 0, 31),
+        ("daemon.cadence", settings.daemon.cadence, 0.05, 3600),
+        ("daemon.observe", settings.daemon.observe, 0.05, 3600),
+        ("limits.max_nodes", settings.limits.max_nodes, 0, math.inf),
+        ("limits.max_bursts", settings.limits.max_bursts, 0, math.inf),
+        (
+            "limits.max_nodes_per_burst",
+            settings.limits.max_nodes_per_burst,
+            0,
+            math.inf,
+        ),
+        ("limits.max_nodes_per_user", settings.limits.max_nodes_per_user, 0, math.inf),
+        ("limits.breaker", settings.limits.breaker, 1, math.inf),
+    ):
+        if not low <= value <= high:
+            raise ConfigError(
+                f"{where}: {key}: {value} is out of range",
+                f"at least {low}" + (f", at most {high}" if high < math.inf else ""),
+            )
+    if settings.daemon.observe > settings.daemon.cadence:
+        raise ConfigError(
+            f"{where}: daemon.observe: longer than daemon.cadence",
+            "observe is how often a busy provider is asked, cadence an idle one",
+        )

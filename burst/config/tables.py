@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""The tables of the file. Each key's docstring says why its default is what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config.convert import Seconds, Table
+
+
+class LeadSettings(Table, frozen=True):
+    """`[lead]`: how to find the lead, and how followers reach it."""
+
+    uri: str = ""
+    """Of the lead's local socket; default FLUX_URI of the environment."""
+    address: str = ""
+    """Host name or address at which followers reach the lead; default: the connect
+    address of rank 0 in the lead's own bootstrap hosts. In a pod it can be learnt of
+    the cluster: "node" is the external address of the node that the lead's pod is on,
+    or else the internal one, and "service" that of the Service's load balancer."""
+    port: int = 0
+    """Port at that address; default: the port of the same entry, or of the Service."""
+    service: str = "burst-lead"
+    """For address "node" and "service": the Service that leads to the lead's port, in
+    the namespace of the daemon's pod."""
+    slots: tuple[str, ...] = ()
+    """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
+    burst-N- in the lead's hosts."""
+    reconnect: Seconds = Seconds(300)
+    """How long to try to find a lead that went away before the daemon gives up and
+    leaves it to whoever restarts both. Longer than a broker's restart."""
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether the address is to be learnt of the cluster that the lead is in."""
+        return self.address in {"node", "service"}
+
+
+class DaemonSettings(Table, frozen=True):
+    """`[daemon]`: the process itself."""
+
+    cadence: Seconds = Seconds(10)
+    """The longest time between two looks at the world. Changes wake the daemon at
+    once; this only bounds what no event tells of, such as deadlines."""
+    observe: Seconds = Seconds(2)
+    """How often to ask a provider that has live bursts. Idle providers are asked at
+    the cadence."""
+    on_stop: Literal["leave", "reap"] = "leave"
+    """What a clean stop does with running bursts. Leaving them is the default since
+    a daemon is stopped for an upgrade more often than for good."""
+    orphans: Literal["report", "reap"] = "report"
+    """What to do with things that bear our tag and no record explains. Reported only,
+    by default: records are written before money is spent, so an orphan means that the
+    store was lost, and then a person should look first (`burst gc`)."""
+    log: Literal["text", "json"] = "text"
+    """Form of the log on standard error."""
+
+
+class IntakeSettings(Table, frozen=True):
+    """`[intake]`: which jobs may burst, and how they are kept from blocking others."""
+
+    mode: Literal["hold"] = "hold"
+    """hold: a burstable job that cannot start is held (urgency 0) as soon as it is
+    seen. The scheduler may be faster now and then."""
+    attribute: str = "burstable"
+    """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
+    patience: Seconds = Seconds(60)
+    """How long a job that could start on nodes that are up is left to the scheduler
+    before it bursts all the same."""
+    release_urgency: int = 0
+    """Urgency with which jobs are released, 1 to 31; 0: the one they had before."""
+    impossible: Literal["hold", "fail"] = "hold"
+    """What becomes of a job that no offer could ever serve: held, so that it does not
+    block the queue, or failed with the reason."""
+
+
+class PlanSettings(Table, frozen=True):
+    """`[plan]`: how demand becomes bursts."""
+
+    share: bool = True
+    """Several jobs of one user may count on one burst, if it holds them all at once or
+    one after the other."""
+    share_users: bool = False
+    """Jobs of several users may share a burst too. Off: a site that bills by user
+    wants to know whose a burst is."""
+    spread: bool = True
+    """A job that is larger than any free rank slot may get several bursts."""
+    partial: Literal["fail", "keep"] = "fail"
+    """At the join deadline of a burst of which only some nodes are online: give it
+    up, or keep what joined if a job can use it."""
+
+
+class LimitSettings(Table, frozen=True):
+    """`[limits]`: what is never exceeded. 0 means no limit."""
+
+    max_nodes: int = 0
+    """Nodes of all live bursts together."""
+    max_bursts: int = 0
+    """Live bursts at a time."""
+    max_nodes_per_burst: int = 0
+    max_nodes_per_user: int = 0
+    """Nodes of the live bursts made for jobs of one user."""
+    set_aside: Seconds = Seconds(600)
+    """How long an offer that had no capacity is not tried again. As long as
+    ParallelCluster waits, since stock comes back in minutes, not seconds."""
+    breaker: int = 3
+    """Unexpected failures in a row after which a provider is left alone for a while."""
+    breaker_pause: Seconds = Seconds(300)
+    """For how long; afterwards one attempt decides."""
+
+
+class DeadlineSettings(Table, frozen=True):
+    """`[deadlines]`: every waiting state ends."""
+
+    lead: Seconds = Seconds(0)
+    """From the daemon's start to the lead's. By default the lead has to be there: a
+    person wants to hear at once that it is not. In a pod both start together."""
+    address: Seconds = Seconds(120)
+    """From the daemon's start until the lead is reached at `[lead] address`, if that
+    is set. A NodePort opens in a second, a load balancer in a minute."""
+    provision: Seconds = Seconds(900)
+    """From the first call to all followers started. GKE takes five minutes for a
+    cluster, and a stock-out shows after many more."""
+    join: Seconds = Seconds(300)
+    """From then to all ranks online. A broker joins in under a second; the rest is
+    pulling images and wrong addresses."""
+    rejoin: Seconds = Seconds(120)
+    """How long a rank that was online may be away before the burst is given up. As
+    long as CLUES tolerates a glitch; longer than a broker's restart."""
+    drain: Seconds = Seconds(1800)
+    """From draining to no allocation left. A job is never killed: past this, the burst
+    is reported as overdue and waited for."""
+    reap: Seconds = Seconds(600)
+    """From the first reap to NotFound. Past this it is reported and repeated."""
+    idle: Seconds = Seconds(300)
+    """How long a burst that nothing needs stays up. A cluster takes longer than this
+    to make, so a second job soon after should find it."""
+    release: Seconds = Seconds(300)
+    """How long a released job may wait for Flux's scheduler before `explain` and the
+    log say that something else has its nodes."""
+
+
+class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[providers.NAME]`: what every provider has; `options` is for the plug-in."""
+
+    type: str
+    """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""
+    enabled: bool = True
+    options: Mapping[str, Any] = {}
+
+
+class Settings(Table, frozen=True):
+    """The whole file."""
+
+    lead: LeadSettings = LeadSettings()
+    daemon: DaemonSettings = DaemonSettings()
+    intake: IntakeSettings = IntakeSettings()
+    plan: PlanSettings = PlanSettings()
+    limits: LimitSettings = LimitSettings()
+    deadlines: DeadlineSettings = DeadlineSettings()
+    providers: Mapping[str, ProviderTable] = {}
+    """In the order in which their offers are preferred among equal prices."""
