@@ -27,6 +27,7 @@ from burst_local import LocalProvider, LocalSettings
 from click.testing import CliRunner
 
 from burst.cli import group
+from burst.config import convert
 from burst.errors import BurstError, NotFound
 from burst.lead import Lead
 
@@ -147,8 +148,7 @@ class Desk:
 
     def write(self, **tables: Mapping[str, Any]) -> None:
         """Write the settings: the usual ones, and these."""
-        local = {"type": "local", "dir": str(self.home), **self.options}
-        usual = {**TABLES, "providers": {"local": local}}
+        usual = {**TABLES, "providers": {"local": {"type": "local", **self.options}}}
         for name, table in tables.items():
             usual[name] = table if name == "providers" else usual.get(name, {}) | table
         self.config.write_text(tomli_w.dumps(usual))
@@ -160,12 +160,14 @@ class Desk:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the local provider: what it may offer."""
-        return {"cores": 4, "gpus": 1, "max_nodes": 8, "grace": "2s"}
+        """Of the local provider."""
+        sold = {"cores": 4, "gpus": 1, "max_nodes": 8}
+        return {"dir": str(self.home), "grace": "2s", **sold}
 
     def run(self, *words: str) -> Said:
         """Run a command with these settings, about this lead."""
-        return burst(*words, "-c", str(self.config), "--uri", self.uri)
+        uri = () if "--uri" in words else ("--uri", self.uri)
+        return burst(*words, "-c", str(self.config), *uri)
 
     def status(self) -> Any:
         """Return what `burst status -a` knows."""
@@ -197,7 +199,8 @@ class Desk:
         """Return the provider as a daemon has it."""
         with closing(self.instance.lead()) as lead:
             owner = lead.identity().owner
-        return LocalProvider("local", LocalSettings(dir=str(self.home)), owner)
+        settings = convert(LocalSettings, self.options, "desk")
+        return LocalProvider("local", settings, owner)
 
     def reap_all(self, provider: LocalProvider) -> None:
         """Leave no follower."""
