@@ -129,7 +129,7 @@ class Daemon:
             if not self._await_address(identity):
                 lead.close()
                 return None
-            runtime = Runtime(lead, self._settings, self._bell, self.reload)
+            runtime = self._make_runtime(lead)
             runtime.begin()
         except BaseException:
             if runtime:
@@ -145,6 +145,12 @@ class Daemon:
         )
         return runtime
 
+    def _make_runtime(self, lead: Lead) -> Runtime:
+        try:
+            return Runtime(lead, self._settings, self._bell, self.reload)
+        except ConfigError as error:
+            raise self._with_file(error) from error
+
     def _serve(self, runtime: Runtime) -> None:
         """Turn until told to stop, or the lead is gone."""
         try:
@@ -153,18 +159,16 @@ class Daemon:
             self._stop(runtime)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
-        except ConfigError as error:
-            raise self._with_file(error) from error
         finally:
             runtime.close()
             runtime.lead.close()
 
-    def _turn(self, runtime: Runtime) -> None:
+    def _turn(self, runtime: Runtime, longest: float | None = None) -> None:
         if self._reload_asked:
             self._reload_asked = False
             self._reload_now(runtime)
         try:
-            runtime.turn()
+            runtime.turn(longest)
         except StoreError as error:
             log.say("nothing is done: %s", error, level=logging.ERROR)
             self._bell.wait(_STORE_PAUSE)
@@ -211,12 +215,12 @@ class Daemon:
         ends = runtime.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
         runtime.engine.post(take_all_down)
-        runtime.turn(0)
+        self._turn(runtime, 0)
         while runtime.engine.snapshot.books.live and not self._impatient:
             if runtime.clock() > ends:
                 log.say("not all gone by the reap deadline", level=logging.WARNING)
                 return
-            runtime.turn(1.0)
+            self._turn(runtime, 1.0)
 
     def _begin_again(self) -> Runtime | None:
         """Return once the lead is back and can be read, None if told to stop meanwhile.

@@ -89,7 +89,13 @@ class Engine:
         self._snapshot = Snapshot(
             now=now,
             books=self._books,
-            world=World(identity=parts.identity, slots=parts.slots, lead=None),
+            world=World(
+                identity=parts.identity,
+                slots=parts.slots,
+                lead=None,
+                trouble="it has not been read yet",
+                providers=self._watch.views,
+            ),
             settings=parts.settings,
             verdicts={},
         )

@@ -173,6 +173,12 @@ class Desk:
         """Return what `burst status -a` knows."""
         return self.run("status", "-a", "--json").json
 
+    def is_known(self) -> bool:
+        """Tell whether the daemon has read the lead, and what providers offer."""
+        found = self.status()
+        offered = all(provider["offers"] for provider in found["providers"])
+        return offered and not found["lead"]["trouble"]
+
     def row(self, burst_id: str) -> Any:
         """Return a burst's row of the status."""
         return next(row for row in self.status()["bursts"] if row["id"] == burst_id)
@@ -190,10 +196,11 @@ class Desk:
         daemon = DaemonProcess(self, *options)
         try:
             daemon.says(" serves ")
+            wait_until(self.is_known, "the first turn")
             yield daemon
         finally:
-            daemon.process.kill()
-            daemon.process.wait()
+            if daemon.process.poll() is None:
+                daemon.end()
 
     def provider(self) -> LocalProvider:
         """Return the provider as a daemon has it."""

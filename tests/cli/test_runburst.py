@@ -196,9 +196,8 @@ def test_where_a_daemon_serves_the_lead_it_does_the_work(shared: Shared) -> None
 
 
 def test_an_interruption_beside_a_daemon_stops_the_watching_only(desk: Desk) -> None:
-    # An address for documents, which nobody has: that it is not reached from here is
-    # no reason for a daemon not to begin.
-    desk.write(lead={"address": "192.0.2.1"})
+    # A name that is not known here may be known to followers, so the daemon begins.
+    desk.write(lead={"address": "no-such-host.invalid"})
     with desk.daemon():
         process = begin(desk, "-N1")
         try:

@@ -134,6 +134,14 @@ def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> No
     assert not but(free={**BEFORE.free, 3: Shape(1)}).no_larger(BEFORE)
 
 
+def test_a_burst_that_was_going_and_is_gone_no_longer_counts_against_the_limits() -> (
+    None
+):
+    going = but(bursts={ID: (Stage.GOING, frozenset())})
+    assert going.no_better(going)
+    assert not but(bursts={}).no_better(going)
+
+
 LARGE, WAITING = job(1, whole(9), urgency=0), job(2, whole(4), urgency=0)
 LEAD_VIEW = view(LARGE, WAITING)
 VERDICTS = {ONE: REFUSED, TWO: Verdict(Reason.TURNED_DOWN)}
