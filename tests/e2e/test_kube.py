@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import msgspec
@@ -36,21 +35,17 @@ def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
         image=PAUSE_IMAGE,
         image_pull="Never",
         offers={"nodes": OfferTable(cores=1, max_nodes=4, cpu="100m")},
-        host_paths=tuple(
-            existing(["/etc/ld.so.cache", *SYSTEM, *python_mounts(sys.executable)])
-        ),
+        host_paths=existing(["/etc/ld.so.cache", *SYSTEM, *python_mounts()]),
     )
 
 
-def existing(paths: list[str]) -> list[str]:
-    """Return those that exist and are in no other one, in order."""
+def existing(paths: list[str]) -> tuple[str, ...]:
+    """Return those that exist, links followed too, less those that lie in another."""
     found: list[Path] = []
-    for path in sorted(
-        {Path(p) for path in paths for p in (path, os.path.realpath(path))}
-    ):
+    for path in sorted({Path(p) for n in paths for p in (n, os.path.realpath(n))}):
         if path.exists() and not any(path.is_relative_to(other) for other in found):
             found.append(path)
-    return [str(path) for path in found]
+    return tuple(map(str, found))
 
 
 def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
@@ -72,7 +67,7 @@ def flux_settings(settings: KubeSettings) -> KubeSettings:
     flux = shutil.which("flux") or ""
     return msgspec.structs.replace(
         settings,
-        host_paths=tuple(existing([*settings.host_paths, *flux_mounts()])),
+        host_paths=existing([*settings.host_paths, *flux_mounts()]),
         flux=flux,
         environment={"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
     )
