@@ -25,7 +25,7 @@ def everything(bursts: Bursts) -> str:
     words = ("api-resources", "--namespaced", "--verbs=list", "-o", "name")
     kinds = [k for k in bursts.lab.kubectl(*words).split() if k != "secrets"]
     every = ("get", ",".join(kinds), "-n", bursts.namespace, "-o", "json")
-    return bursts.lab.kubectl(*every, "--show-managed-fields")
+    return str(bursts.lab.kubectl(*every, "--show-managed-fields"))
 
 
 def forms_of(bursts: Bursts) -> list[str]:

@@ -20,7 +20,7 @@ _APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
 _JSON = {"Content-Type": "application/json"}
 _METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
 _PAGE = 500
-_MOST_PAGES = 1000
+_MOST_PAGES = 100
 
 
 class Cluster:

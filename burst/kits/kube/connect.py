@@ -26,6 +26,12 @@ from burst.errors import Refused, Transient
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
+# What the client raises for files that are not as they should be, the last three where
+# it did not expect that.
+_UNUSABLE = (
+    *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
+    *(AttributeError, KeyError, TypeError),
+)
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
@@ -153,7 +159,7 @@ def _load(access: Access) -> Any:
     with _hear_errors() as heard:
         try:
             _fill(settings, access)
-        except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
+        except _UNUSABLE as error:
             raise Refused(
                 f"{access}: cannot be used: {_shorten(error)}",
                 "name a kubeconfig that works with kubectl",
