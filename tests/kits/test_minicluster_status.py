@@ -62,6 +62,11 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ({}, Phase.PENDING, "is being started"),
     ({"phase": "Succeeded"}, Phase.FAILED, "its broker has ended"),
     (
+        {"containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]},
+        Phase.FAILED,
+        "its broker has ended",
+    ),
+    (
         {"phase": "Failed", "reason": "Evicted", "message": "no memory"},
         Phase.PENDING,
         "was evicted by its node: no memory",
@@ -197,9 +202,12 @@ def test_an_event_says_why_a_container_does_not_start() -> None:
 def test_a_log_says_why_a_broker_ended() -> None:
     ended = {"phase": "Running", "containerStatuses": [{"state": CRASHED}]}
     seen = look(
-        thing("Job"), pod(0, **RUNNING), pod(1, **ended), logs={"p1": "bad\n key"}
+        thing("Job"),
+        pod(0, **RUNNING),
+        pod(1, **ended),
+        logs={"p1": "<3>bad key\n\n<2>the end\n"},
     )
-    assert seen.why.endswith("is started again: bad key")
+    assert seen.why.endswith("is started again: bad key / the end")
 
 
 def test_an_event_says_why_there_are_no_pods() -> None:
