@@ -194,7 +194,6 @@ def seed(cluster: GivenCluster, tmp_path: Path) -> Iterator[Seed]:
         cluster.kubectl("delete", kinds, *label)
 
 
-@pytest.mark.timeout(300)
 def test_submitting_is_all_that_is_done(seed: Seed) -> None:
     """The experiment that this project grew from, whole."""
     seed.apply()
