@@ -22,6 +22,11 @@ _LONGEST = "tests/shell/test_crashes.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
     items.sort(key=lambda item: _LONGEST not in item.nodeid)
+    for item in items:
+        # Of pytest-xdist: a file's tests share instances, and these one control plane.
+        shared = item.get_closest_marker("kubernetes")
+        group = "kubernetes" if shared else item.path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(group))
     missing = {}
     if not shutil.which("flux"):
         missing["flux"] = "want of a real Flux (flux on PATH)"
