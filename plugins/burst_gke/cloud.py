@@ -28,7 +28,7 @@ from burst.provider import Failure, Phase
 from burst_gke.failures import LOG_IN, Fault, is_lack
 from burst_gke.ground import Deed, Ground
 
-# Of one call; GKE answers in a second or not at all.
+# Of one call, in seconds; GKE answers in one or not at all.
 _TIMEOUT_S = 20.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -69,10 +69,12 @@ class Cloud:
         *,
         client: ClusterManagerClient | None = None,
         credentials: Credentials | None = None,
+        timeout: float = _TIMEOUT_S,
     ) -> None:
         self.parent = parent
         self._client = client
         self._credentials = credentials
+        self._timeout = timeout
 
     def clusters(self) -> list[Ground]:
         """Return all clusters, whoever made them."""
@@ -82,15 +84,6 @@ class Cloud:
             zones = ", ".join(found.missing_zones)
             raise Transient(f"Google Cloud could not list the clusters in {zones}")
         return [_cluster(cluster) for cluster in found.clusters]
-
-    def cluster(self, name: str) -> Ground | None:
-        """Return one cluster, None if there is none of that name."""
-        try:
-            request = {"name": self._name(name)}
-            found = self._call(f"to look at cluster {name}", "get_cluster", request)
-        except NotFound:
-            return None
-        return _cluster(found)
 
     def create(self, order: dict[str, Any]) -> None:
         """Begin to make a cluster or node pool. Raises Exists where there is one."""
@@ -162,7 +155,7 @@ class Cloud:
         call: Callable[..., Any] = getattr(self._client, method)
         try:
             # No retry: who called decides when, and says so.
-            return call(request=request, retry=None, timeout=_TIMEOUT_S)
+            return call(request=request, retry=None, timeout=self._timeout)
         except GoogleAPICallError as error:
             raise _error(error, doing) from error
 

@@ -44,9 +44,7 @@ def cluster_order(
         "node_pools": [pool],
         "ip_allocation_policy": {"use_ip_aliases": True},
         # Pods then ask this for credentials and get their own, not the node's.
-        "workload_identity_config": {
-            "workload_pool": f"{settings.project}.svc.id.goog"
-        },
+        "workload_identity_config": {"workload_pool": workloads},
     }
     if settings.zone:
         cluster["locations"] = [settings.zone]

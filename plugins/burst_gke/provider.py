@@ -8,7 +8,7 @@ labels and does the one next thing, so that it can be repeated, by another proce
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -30,6 +30,7 @@ from burst_gke.ground import Deed, Ground
 from burst_gke.names import SPEC, Mark, hash_spec, name_of
 from burst_gke.orders import cluster_order, pod_settings, pool_order
 from burst_gke.settings import GkeSettings, offers_of
+from burst_gke.sites import Site, describe, find_sites, target_of
 
 # How long until a provision that waits for GKE is to be repeated: its work takes
 # minutes, and a project may ask a few times a second.
@@ -97,53 +98,58 @@ class GkeProvider:
         Transient for as long as GKE is at work on it.
         """
         labels = self._admit(spec)
-        shared = self._shared()
-        if self._settings.pool:
-            ground = self._named_pool(shared)
-        else:
-            ground = self._usable(spec, labels, shared)
-        if ground.phase is Phase.FAILED:
+        site = self._site(spec, labels)
+        ground = site.ground
+        # A pool that others made may be good enough, whatever GKE says of it.
+        if ground.phase is Phase.FAILED and not self._settings.pool:
             if ground.failure is Failure.CAPACITY:
                 raise InsufficientCapacity(ground.why, "its remains are deleted")
             return  # `observe` says that it failed, and why
         settings = pod_settings(self._settings, spec)
-        self._followers(shared or ground, settings).provision(spec)
+        self._followers(site.cluster, settings).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""
-        shared = self._shared()
-        if shared is None:
-            found = self._ours(self._cloud.clusters())
-            return [self._look_into(i, ground) for i, ground in found.items()]
-        pools = self._ours(shared.pools)
-        listed = self._followers(shared).observe()
-        statuses = {status.burst_id: status for status in listed}
-        return [
-            _describe(i, pools.get(i), statuses.get(i))
-            for i in sorted({*pools, *statuses})
-        ]
+        clusters = self._cloud.clusters()
+        sites = find_sites(clusters, self._mark)
+        troubles: dict[str, ProviderError] = {}
+        statuses: dict[BurstId, BurstStatus] = {}
+        for cluster in self._inhabited(clusters, sites.values()):
+            try:
+                listed = self._followers(cluster).observe()
+            except ProviderError as error:
+                if cluster.name == self._settings.cluster:
+                    # There may be bursts of which only its API server knows.
+                    raise
+                troubles[cluster.name] = error
+            else:
+                statuses.update((status.burst_id, status) for status in listed)
+        found = []
+        for burst_id in sorted({*sites, *statuses}):
+            site = sites.get(burst_id)
+            status = describe(burst_id, site, statuses.get(burst_id))
+            trouble = troubles.get(site.cluster.name) if site else None
+            if trouble and status.phase is Phase.PENDING:
+                status = msgspec.structs.replace(status, why=str(trouble))
+            found.append(status)
+        return found
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
-        shared = self._shared()
-        if self._settings.pool:
-            assert shared is not None, "a pool is in a cluster"
-            self._followers(shared).reap(burst_id)
-            return
-        grounds = shared.pools if shared else self._cloud.clusters()
-        ground = self._ours(grounds).get(burst_id)
+        clusters = self._cloud.clusters()
+        site = find_sites(clusters, self._mark).get(burst_id)
         trouble: ProviderError | None = None
         try:
-            if not self._left(burst_id, shared or ground):
+            if not self._pods_left(burst_id, clusters, site):
                 return
         except ProviderError as error:
             # Nobody can say whether there are pods. What costs is deleted all the same.
             trouble = error
-        if ground is not None:
-            if ground.phase is not Phase.ENDING:
-                self._delete(ground.name)
+        if site is not None:
+            if site.ground.phase is not Phase.ENDING:
+                self._delete(site)
             return
-        if shared and trouble:
+        if trouble:
             raise trouble
         unfinished = [deed for deed in self._deeds(burst_id) if not deed.done]
         if unfinished:
@@ -161,55 +167,59 @@ class GkeProvider:
         spec_hash = hash_spec(spec, *kind, self._settings.node_zone)
         return self._mark.labels_of(spec, spec_hash)
 
-    def _shared(self) -> Ground | None:
-        """Return the cluster that the settings name, None where they name none."""
+    def _site(self, spec: BurstSpec, labels: Mapping[str, str]) -> Site:
+        """Return the burst's place, once GKE has made it or given it up.
+
+        Orders it if nobody did. Raises Transient until then.
+        """
+        clusters = {cluster.name: cluster for cluster in self._cloud.clusters()}
         name = self._settings.cluster
         if not name:
-            return None
-        found = self._cloud.cluster(name)
-        if found is None or found.phase in (Phase.ENDING, Phase.PENDING):
-            how = found.why if found else "there is none"
-            if found and found.phase is Phase.PENDING:
-                raise Transient(f"cluster {name} is not ready: {how}")
+            cluster = clusters.get(name_of(spec.burst_id))
+            return self._usable(spec, labels, Site(cluster) if cluster else None)
+        shared = clusters.get(name)
+        if shared is None or shared.phase is Phase.ENDING:
             raise Refused(
-                f"cluster {name} in {self._cloud.parent} cannot be used: {how}",
+                f"cluster {name} in {self._cloud.parent} cannot be used:"
+                f" {shared.why if shared else 'there is none'}",
                 'name another, or set cluster = "" for one a burst',
             )
-        return found
-
-    def _named_pool(self, shared: Ground | None) -> Ground:
-        assert shared is not None, "a pool is in a cluster"
-        for pool in shared.pools:
-            if pool.name == self._settings.pool:
-                return pool
-        raise Refused(
-            f"cluster {shared.name} has no node pool {self._settings.pool}",
-            "it has " + ", ".join(pool.name for pool in shared.pools),
-        )
+        if shared.phase is Phase.PENDING:
+            raise Transient(f"cluster {name} cannot be used yet: {shared.why}")
+        pools = {pool.name: pool for pool in shared.pools}
+        if not self._settings.pool:
+            pool = pools.get(name_of(spec.burst_id))
+            return self._usable(spec, labels, Site(shared, pool) if pool else None)
+        if self._settings.pool not in pools:
+            raise Refused(
+                f"cluster {name} has no node pool {self._settings.pool}",
+                f"it has {', '.join(pools)}",
+            )
+        return Site(shared, pools[self._settings.pool])
 
     def _usable(
-        self, spec: BurstSpec, labels: Mapping[str, str], shared: Ground | None
-    ) -> Ground:
-        """Return the burst's own cluster or pool, once GKE has made or given it up."""
+        self, spec: BurstSpec, labels: Mapping[str, str], site: Site | None
+    ) -> Site:
+        """Return the place of the burst's name if it is the burst's and at its end."""
         name = name_of(spec.burst_id)
-        pools = {pool.name: pool for pool in shared.pools} if shared else {}
-        ground = pools.get(name) if shared else self._cloud.cluster(name)
-        if ground is None:
+        if site is None:
             self._order(spec, labels)
             raise Transient(f"GKE begins to make {name}", retry_after=_LOOK_AGAIN_S)
-        if self._mark.burst_of(ground.labels) != spec.burst_id:
+        found = (site.pool or site.cluster).labels
+        if self._mark.burst_of(found) != spec.burst_id:
+            what = "cluster" if site.own_cluster else "node pool"
             raise Refused(
-                f"there is a {self._kind} {name} in {self._cloud.parent} that is not"
-                " ours: it lacks our labels",
-                "rename it, or the rank slot",
+                f"there is a {what} {name} in {self._cloud.parent} that lacks our"
+                " labels, so it is not ours",
+                "delete or rename it, or the rank slot",
             )
-        if ground.labels.get(SPEC) != labels[SPEC]:
+        if found.get(SPEC) != labels[SPEC]:
             raise Refused(
                 f"{name} is there with other hosts or of another machine", "reap it"
             )
-        if ground.phase in (Phase.PENDING, Phase.ENDING):
-            raise Transient(ground.why, retry_after=_LOOK_AGAIN_S)
-        return ground
+        if site.ground.phase in (Phase.PENDING, Phase.ENDING):
+            raise Transient(site.ground.why, retry_after=_LOOK_AGAIN_S)
+        return site
 
     def _order(self, spec: BurstSpec, labels: Mapping[str, str]) -> None:
         """Order it from GKE, unless that was done before.
@@ -217,20 +227,17 @@ class GkeProvider:
         Ordered twice it would be paid twice, or hide that the first one failed.
         """
         name = name_of(spec.burst_id)
-        deeds = self._deeds(spec.burst_id)
-        if deeds and not deeds[0].done:
-            raise Transient(
-                f"GKE is at {deeds[0].kind} of {name}", retry_after=_LOOK_AGAIN_S
-            )
-        if deeds and deeds[0].kind.startswith("delete"):
-            raise InsufficientCapacity(f"{name} was deleted while it was made")
-        if deeds and deeds[0].fault:
-            raise deeds[0].fault.last_word(f"to make {name}")
-        if deeds:
-            raise Transient(
-                f"GKE says that it made {name}, and does not show it",
-                retry_after=_LOOK_AGAIN_S,
-            )
+        last = next(iter(self._deeds(spec.burst_id)), None)
+        if last is not None:
+            if not last.done:
+                what = f"GKE is at {last.kind} of {name}"
+                raise Transient(what, retry_after=_LOOK_AGAIN_S)
+            if last.kind.startswith("delete"):
+                raise InsufficientCapacity(f"{name} was deleted while it was made")
+            if last.fault:
+                raise last.fault.last_word(f"to make {name}")
+            what = f"GKE says that it made {name}, and does not show it"
+            raise Transient(what, retry_after=_LOOK_AGAIN_S)
         order = pool_order if self._settings.cluster else cluster_order
         try:
             # From here on it may cost; its labels come with the order.
@@ -238,54 +245,42 @@ class GkeProvider:
         except Exists as error:
             raise Transient(error.what, retry_after=_LOOK_AGAIN_S) from error
 
-    def _left(self, burst_id: BurstId, cluster: Ground | None) -> bool:
+    def _pods_left(
+        self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None
+    ) -> bool:
         """Ask the pods to leave; tell whether to go on without waiting for them."""
-        if cluster is None or cluster.phase is not Phase.RUNNING:
-            return True
         since = self._leaving.setdefault(burst_id, self._clock())
-        try:
-            self._followers(cluster).reap(burst_id)
-        except NotFound:
-            return True
-        return self._clock() - since > _LEAVE_S
+        gone = True
+        for cluster in self._inhabited(clusters, [site] if site else []):
+            try:
+                self._followers(cluster).reap(burst_id)
+            except NotFound:
+                continue
+            gone = False
+        return gone or (site is not None and self._clock() - since > _LEAVE_S)
 
-    def _delete(self, name: str) -> None:
-        """Have GKE delete a cluster or pool that bears our labels, with all in it."""
+    def _delete(self, site: Site) -> None:
+        """Have GKE delete what bears the labels of a burst, with all that is in it."""
         try:
-            if self._settings.cluster:
-                self._cloud.delete_pool(self._settings.cluster, name)
+            if site.pool:
+                self._cloud.delete_pool(site.cluster.name, site.pool.name)
             else:
-                self._cloud.delete_cluster(name)
+                self._cloud.delete_cluster(site.cluster.name)
         except NotFound:
             return  # the next look will say so too
 
-    def _ours(self, grounds: Sequence[Ground]) -> dict[BurstId, Ground]:
-        found = {self._mark.burst_of(ground.labels): ground for ground in grounds}
-        return {burst: ground for burst, ground in found.items() if burst}
-
-    def _look_into(self, burst_id: BurstId, cluster: Ground) -> BurstStatus:
-        """Describe a burst with a cluster of its own."""
-        if cluster.phase is not Phase.RUNNING:
-            return _describe(burst_id, cluster, None)
-        try:
-            listed = self._followers(cluster).observe()
-        except ProviderError as error:
-            # It is there, whatever its API server says or does not say.
-            return BurstStatus(
-                burst_id=burst_id, phase=Phase.PENDING, why=f"{cluster.name}: {error}"
-            )
-        status = next((s for s in listed if s.burst_id == burst_id), None)
-        return _describe(burst_id, cluster, status)
+    def _inhabited(
+        self, clusters: Sequence[Ground], sites: Iterable[Site]
+    ) -> list[Ground]:
+        """Return the clusters in which there may be pods of ours."""
+        names = {site.cluster.name for site in sites} | {self._settings.cluster}
+        running = [c for c in clusters if c.name in names and c.endpoint]
+        return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
     def _deeds(self, burst_id: BurstId) -> list[Deed]:
-        name = name_of(burst_id)
-        shared = self._settings.cluster
-        target = f"clusters/{shared}/nodePools/{name}" if shared else f"clusters/{name}"
+        name, shared = name_of(burst_id), self._settings.cluster
+        target = target_of(shared, name) if shared else target_of(name, "")
         return self._cloud.deeds(target)
-
-    @property
-    def _kind(self) -> str:
-        return "node pool" if self._settings.cluster else "cluster"
 
     def _followers(
         self, cluster: Ground, settings: GkeSettings | None = None
@@ -297,19 +292,3 @@ class GkeProvider:
             self._reached[key] = Cluster(access, timeout=self._settings.timeout)
         settings = settings or self._settings
         return self._make_followers(self._reached[key], settings, self._tags)
-
-
-def _describe(
-    burst_id: BurstId, ground: Ground | None, status: BurstStatus | None
-) -> BurstStatus:
-    """Say what a burst's ground and its pods say together."""
-    if ground is None or (ground.phase is Phase.RUNNING and status is not None):
-        assert status is not None, "one of them was found"
-        return status
-    return BurstStatus(
-        burst_id=burst_id,
-        phase=Phase.PENDING if ground.phase is Phase.RUNNING else ground.phase,
-        followers=status.followers if status else (),
-        why=ground.why or "its pods are not made yet",
-        failure=ground.failure,
-    )
