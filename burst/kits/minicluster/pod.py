@@ -29,7 +29,7 @@ def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
     count = len(spec.hosts)
     if count > table.max_nodes:
         raise Refused(
-            f"{count} nodes of {spec.offer}: it sells up to {table.max_nodes} at a time",
+            f"{count} nodes of {spec.offer}: it sells {table.max_nodes} at the most",
             "set max_nodes of the offer if the cluster can carry more",
         )
     if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:

@@ -13,9 +13,10 @@ from burst_gke.provider import Means
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.config import convert
-from burst.provider import BurstSpec
+from burst.errors import NotFound, Transient
+from burst.provider import BurstSpec, BurstStatus
 from burst.testing import example_lead, example_spec
-from tests.plugins.gke.gke import PROJECT
+from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import Token
 
@@ -61,3 +62,53 @@ def provider(
     cloud = Cloud(found.parent, client=client, credentials=Token())
     means = Means(cloud, kubernetes.followers, clock or Clock())
     return GkeProvider("gke", found, owner, means)
+
+
+class World:
+    """A provider in a GKE, and short ways to ask it."""
+
+    def __init__(
+        self, gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, at: Path
+    ) -> None:
+        self.gke = gke
+        self.kubernetes = kubernetes
+        self.client = client
+        self.clock = Clock()
+        self.spec = spec(at)
+        self.name = str(self.spec.burst_id)
+        self.provider = self.make()
+
+    def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
+        """Make a provider, which is then the one that is asked."""
+        found = settings(**table)
+        self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
+        return self.provider
+
+    def provision(self, times: int = 20) -> str:
+        """Provision until it is through; return what was said last before."""
+        said = ""
+        for _ in range(times):
+            try:
+                self.provider.provision(self.spec)
+            except Transient as error:
+                said = str(error)
+            else:
+                return said
+        raise AssertionError(f"not through after {times} calls: {said}")
+
+    def status(self) -> BurstStatus | None:
+        """Return what is listed of the burst."""
+        listed = self.provider.observe()
+        return next((s for s in listed if s.burst_id == self.spec.burst_id), None)
+
+    def reap(self, times: int = 20) -> list[str]:
+        """Reap until NotFound; return what was said on the way."""
+        said: list[str] = []
+        for _ in range(times):
+            try:
+                self.provider.reap(self.spec.burst_id)
+            except NotFound:
+                return said
+            except Transient as error:
+                said.append(str(error))
+        raise AssertionError(f"not gone after {times} calls: {said}")

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from google.cloud.container_v1 import ClusterManagerClient
 
+from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import connect, serve
@@ -27,3 +29,10 @@ def kubernetes(gke: Gke) -> Kubernetes:
 def client(gke: Gke) -> Iterator[ClusterManagerClient]:
     with serve(gke) as address, connect(address) as client:
         yield client
+
+
+@pytest.fixture
+def world(
+    gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, tmp_path: Path
+) -> World:
+    return World(gke, kubernetes, client, tmp_path)
