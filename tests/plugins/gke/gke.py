@@ -226,7 +226,8 @@ class Gke:
         return operation
 
     def _finish(self, job: Job) -> None:
-        job.operation.status = t.Operation.Status["DONE"]
+        done: Any = t.Operation.Status.DONE
+        job.operation.status = done
         if job.fate.error:
             code, message = job.fate.error
             job.operation.error.code = code
