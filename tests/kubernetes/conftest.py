@@ -42,7 +42,7 @@ def cluster() -> Iterator[AnyCluster]:
     except build.Unavailable as missing:
         if os.environ.get("CI"):
             pytest.fail(f"no Kubernetes, and CI is set: {missing}")
-        pytest.skip(f"no Kubernetes: {missing}")
+        pytest.skip(f"want of Kubernetes: {missing}")
     with found:
         yield found
 
@@ -58,18 +58,20 @@ def namespace(cluster: AnyCluster, request: pytest.FixtureRequest) -> Iterator[s
 def miniclusters(cluster: AnyCluster) -> None:
     """Skip where the cluster does not know the operator's kind."""
     if cluster.get("/apis/flux-framework.org/v1alpha2") is None:
-        pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
 
 
 @pytest.fixture(scope="session")
 def lab(cluster: AnyCluster) -> Cluster:
     """kubelab's control plane with nodes that are not there: pods run at once."""
     if not isinstance(cluster, Cluster):
-        pytest.skip(f"{GIVEN} names a cluster whose nodes are not played")
+        pytest.skip(f"want of played nodes ({GIVEN} names a cluster)")
     try:
         fake.start_kwok(cluster, nodes=2, complete=False)
     except build.Unavailable as missing:
-        pytest.skip(f"no kwok: {missing}")
+        if os.environ.get("CI"):
+            pytest.fail(f"no kwok, and CI is set: {missing}")
+        pytest.skip(f"want of kwok: {missing}")
     return cluster
 
 

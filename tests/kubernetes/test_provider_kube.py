@@ -41,7 +41,7 @@ def place(lab: Cluster) -> Iterator[str]:
 def operator(api: Api) -> Iterator[None]:
     """Someone who makes Jobs of MiniClusters."""
     if api.get(f"/apis/{MINICLUSTER.api}") is None:
-        pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
     with PlayedOperator(api):
         yield
 
