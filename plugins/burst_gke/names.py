@@ -39,15 +39,16 @@ def is_label_value(text: str) -> bool:
     return bool(_VALUE.match(text))
 
 
-def name_of(burst_id: BurstId) -> str:
+def name_of(burst_id: BurstId, prefix: str = "") -> str:
     """Return the name of a burst's cluster or pool: its id, where GKE takes that.
 
     Else its beginning and a hash of all of it, so that other ids have other names.
     """
-    if len(burst_id) <= _LONGEST_NAME and _NAME.match(burst_id):
-        return burst_id
-    tail = f"-{_hash(burst_id)}"
-    head = _squeeze(burst_id, "-")[: _LONGEST_NAME - len(tail) - 2].strip("-")
+    text = f"{prefix}-{burst_id}" if prefix else burst_id
+    if len(text) <= _LONGEST_NAME and _NAME.match(text):
+        return text
+    tail = f"-{_hash(text)}"
+    head = _squeeze(text, "-")[: _LONGEST_NAME - len(tail) - 2].strip("-")
     return (head if _NAME.match(head) else f"b-{head}".rstrip("-")) + tail
 
 

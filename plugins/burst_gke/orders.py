@@ -15,7 +15,6 @@ import msgspec
 
 from burst.kits.minicluster import Toleration
 from burst.provider import BurstSpec
-from burst_gke.names import name_of
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
 
 Request = dict[str, Any]
@@ -38,7 +37,7 @@ def cluster_order(
     pool["config"]["workload_metadata_config"] = {"mode": "GKE_METADATA"}
     workloads = f"{settings.project}.svc.id.goog"
     cluster: Request = {
-        "name": name_of(spec.burst_id),
+        "name": settings.name_of(spec.burst_id),
         "description": f"Followers of {spec.owner}, made by burst",
         "resource_labels": {**settings.labels, **labels},
         "node_pools": [pool],
@@ -70,7 +69,7 @@ def _pool(
 ) -> Request:
     nodes = len(spec.hosts)
     pool: Request = {
-        "name": name_of(spec.burst_id),
+        "name": settings.name_of(spec.burst_id),
         # All at once, so that a stock-out shows while it is made. Where GKE is to
         # choose the zone it makes none before pods wait for them: it would make so
         # many in each zone.
@@ -131,7 +130,7 @@ def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
     """Return the settings for the burst's pods: with the nodes that they belong on."""
     if not settings.cluster:
         return settings
-    pool = settings.pool or name_of(spec.burst_id)
+    pool = settings.pool or settings.name_of(spec.burst_id)
     selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
     taints = () if settings.pool else (Toleration(key=TAINT, value=spec.burst_id),)
     return msgspec.structs.replace(

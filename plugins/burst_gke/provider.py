@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -21,13 +20,13 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import MiniClusters, Tags
-from burst.kits.minicluster.render import render
+from burst.kits.minicluster import Tags
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
 from burst_gke.cloud import Cloud, Exists
+from burst_gke.followers import Followers, Pods, check
 from burst_gke.ground import Deed, Ground
-from burst_gke.names import SPEC, Mark, hash_spec, name_of
+from burst_gke.names import SPEC, Mark, hash_spec
 from burst_gke.orders import cluster_order, pod_settings, pool_order
 from burst_gke.settings import GkeSettings, offers_of
 from burst_gke.sites import Site, describe, find_sites, target_of
@@ -39,27 +38,11 @@ _LOOK_AGAIN_S = 5.0
 _LEAVE_S = 60.0
 
 
-class Followers(Protocol):
-    """What is needed of Kubernetes: the bursts of one provider in one cluster."""
-
-    def provision(self, spec: BurstSpec) -> None:
-        """Make the burst's objects, or those that are missing."""
-        ...
-
-    def observe(self) -> Sequence[BurstStatus]:
-        """Return every burst of which there is any object."""
-        ...
-
-    def reap(self, burst_id: BurstId) -> None:
-        """Delete the objects; NotFound once there is none."""
-        ...
-
-
 class Means(msgspec.Struct, frozen=True):
     """What a provider works with."""
 
     cloud: Cloud
-    followers: Callable[[Cluster, GkeSettings, Tags], Followers] = MiniClusters
+    followers: Callable[[Cluster, GkeSettings, Tags], Followers] = Pods
     clock: Callable[[], float] = time.time
 
 
@@ -160,8 +143,8 @@ class GkeProvider:
 
     def _admit(self, spec: BurstSpec) -> Mapping[str, str]:
         """Return the labels of a burst that we sell. Raises Refused."""
-        # All that the pods will need is checked before anything is paid for.
-        render(spec, self._settings, self._tags, self._clock())
+        # Before anything is paid for.
+        check(spec, self._settings, self._tags, self._clock())
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
         spec_hash = hash_spec(spec, *kind, self._settings.node_zone)
@@ -175,7 +158,7 @@ class GkeProvider:
         clusters = {cluster.name: cluster for cluster in self._cloud.clusters()}
         name = self._settings.cluster
         if not name:
-            cluster = clusters.get(name_of(spec.burst_id))
+            cluster = clusters.get(self._settings.name_of(spec.burst_id))
             return self._usable(spec, labels, Site(cluster) if cluster else None)
         shared = clusters.get(name)
         if shared is None or shared.phase is Phase.ENDING:
@@ -188,7 +171,7 @@ class GkeProvider:
             raise Transient(f"cluster {name} cannot be used yet: {shared.why}")
         pools = {pool.name: pool for pool in shared.pools}
         if not self._settings.pool:
-            pool = pools.get(name_of(spec.burst_id))
+            pool = pools.get(self._settings.name_of(spec.burst_id))
             return self._usable(spec, labels, Site(shared, pool) if pool else None)
         if self._settings.pool not in pools:
             raise Refused(
@@ -201,7 +184,7 @@ class GkeProvider:
         self, spec: BurstSpec, labels: Mapping[str, str], site: Site | None
     ) -> Site:
         """Return the place of the burst's name if it is the burst's and at its end."""
-        name = name_of(spec.burst_id)
+        name = self._settings.name_of(spec.burst_id)
         if site is None:
             self._order(spec, labels)
             raise Transient(f"GKE begins to make {name}", retry_after=_LOOK_AGAIN_S)
@@ -226,7 +209,7 @@ class GkeProvider:
 
         Ordered twice it would be paid twice, or hide that the first one failed.
         """
-        name = name_of(spec.burst_id)
+        name = self._settings.name_of(spec.burst_id)
         last = next(iter(self._deeds(spec.burst_id)), None)
         if last is not None:
             if not last.done:
@@ -278,7 +261,7 @@ class GkeProvider:
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
     def _deeds(self, burst_id: BurstId) -> list[Deed]:
-        name, shared = name_of(burst_id), self._settings.cluster
+        name, shared = self._settings.name_of(burst_id), self._settings.cluster
         target = target_of(shared, name) if shared else target_of(name, "")
         return self._cloud.deeds(target)
 

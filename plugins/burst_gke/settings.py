@@ -13,8 +13,9 @@ import msgspec
 from burst.config import Seconds
 from burst.errors import Refused
 from burst.kits.minicluster import MiniClusterSettings, OfferTable, offers
+from burst.model.burst import BurstId
 from burst.provider import Offer
-from burst_gke.names import PREFIX, is_label_key, is_label_value
+from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 # Compute Engine takes 30 seconds to 120 days as the longest life of a VM.
@@ -80,6 +81,11 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     """A node pool of that cluster to put followers in: then nothing is made but pods.
     Empty: each burst has a node pool of its own."""
     offers: Mapping[str, MachineTable]
+    name_prefix: str = ""
+    """Before the burst's id in the name of what is made."""
+    operator_yaml: str = ""
+    """With form operator: a file of the Flux Operator, pinned by you, that is installed
+    where the cluster has none. It is left there; with a cluster of its own it goes."""
     labels: Mapping[str, str] = {}
     """More resource labels, for who reads the bill."""
     network: str = ""
@@ -107,6 +113,10 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     def node_zone(self) -> str:
         """The zone in which nodes are made; empty if GKE chooses."""
         return self.location if _ZONE.match(self.location) else self.zone
+
+    def name_of(self, burst_id: BurstId) -> str:
+        """Return what a burst's cluster or pool is called."""
+        return name_of(burst_id, self.name_prefix)
 
     @property
     def parent(self) -> str:
@@ -150,6 +160,8 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
     if not settings.cluster and not settings.node_zone:
         # In each zone of a region GKE would make as many nodes as it is asked for.
         yield "zone: say in which zone of the region nodes are to be"
+    if settings.operator_yaml and settings.form != "operator":
+        yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
         yield "offers: name at least one machine_type in a table offers.NAME"
 

@@ -43,14 +43,15 @@ class Cluster:
         """Close the connections, and read credentials anew with the next call."""
         self._connection.close()
 
-    def apply(self, manifest: Manifest) -> Manifest:
+    def apply(self, manifest: Manifest, kind: Kind | None = None) -> Manifest:
         """Create the object, or make it so, by server-side apply as `burst`.
 
         The manifest has its namespace. Fields that its kind does not have are refused.
+        `kind` is for those that are not in KINDS.
         """
-        kind = KINDS[manifest["kind"]]
+        kind = kind or KINDS[manifest["kind"]]
         meta = manifest["metadata"]
-        namespace, name = meta["namespace"], meta["name"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
         attempt = Attempt(self.access, "patch", kind, namespace, name)
         query = {
             "fieldManager": FIELD_MANAGER,
@@ -73,7 +74,7 @@ class Cluster:
         accept = _METADATA.format("PartialObjectMetadata")
         headers = {"Accept": accept} if metadata_only else {}
         answer = self._send("GET", kind.path(namespace, name), headers=headers)
-        if is_absent(answer):
+        if is_absent(answer) or (answer.status == 404 and kind.plural == "namespaces"):
             return None
         found = _decode(_checked(answer, attempt))
         return {**found, "apiVersion": kind.api, "kind": kind.name}
@@ -152,11 +153,24 @@ class Cluster:
 
     def serves(self, kind: Kind) -> bool:
         """Tell whether the cluster knows this kind in this version."""
-        answer = self._send("GET", f"/apis/{kind.api}" if kind.group else "/api/v1")
+        return any(entry["name"] == kind.plural for entry in self._known(kind.api))
+
+    def discover(self, api: str, name: str) -> tuple[Kind, bool] | None:
+        """Return a kind by version and name, and whether its objects have namespaces.
+
+        None if the cluster does not know it.
+        """
+        for entry in self._known(api):
+            if entry["kind"] == name and "/" not in entry["name"]:
+                return Kind(api, name, entry["name"]), bool(entry["namespaced"])
+        return None
+
+    def _known(self, api: str) -> list[Manifest]:
+        answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
         if answer.status == 404:
-            return False
-        known = _decode(_checked(answer, Attempt(self.access, f"discover {kind.api}")))
-        return any(entry["name"] == kind.plural for entry in known["resources"])
+            return []
+        known = _decode(_checked(answer, Attempt(self.access, f"discover {api}")))
+        return list(known["resources"])
 
     def tail(
         self, namespace: str, pod: str, *, lines: int = 8, previous: bool = False
