@@ -13,6 +13,8 @@ from burst.kits.kube.install import install, read_manifests
 from burst.kits.minicluster import MiniClusters, Tags
 from burst.kits.minicluster.render import render
 from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus
 from burst_gke.settings import GkeSettings
 
@@ -30,6 +32,10 @@ class Followers(Protocol):
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the objects; NotFound once there is none."""
+        ...
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at the cluster, and at our rights in it."""
         ...
 
 

@@ -22,8 +22,11 @@ from burst.errors import (
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.minicluster import Tags
 from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
 from burst_gke.cloud import Cloud, Exists
+from burst_gke.examine import examine_cloud
 from burst_gke.followers import Followers, Pods, check
 from burst_gke.ground import Deed, Ground
 from burst_gke.names import SPEC, Mark, hash_spec
@@ -140,6 +143,13 @@ class GkeProvider:
             raise Transient(f"GKE still has {unfinished[0].kind} of {burst_id} to do")
         self._leaving.pop(burst_id, None)
         raise NotFound(f"GKE has nothing of {burst_id} any more")
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at credentials, project and what bursts go into."""
+        found, cluster = examine_cloud(self._cloud, self._settings, self._mark)
+        if cluster is None:
+            return found
+        return [*found, *self._followers(cluster).examine(lead)]
 
     def _admit(self, spec: BurstSpec) -> Mapping[str, str]:
         """Return the labels of a burst that we sell. Raises Refused."""

@@ -24,6 +24,8 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from burst.kits.kube import Cluster
 from burst.kits.minicluster import Tags
 from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus
 from tests.plugins.gke.server import Token
 
@@ -44,6 +46,9 @@ class FollowersAtHome:
 
     def reap(self, burst_id: BurstId) -> None:
         self._local.reap(burst_id)
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        return self._local.examine(lead)
 
 
 class InstalledGke(GkeProvider):

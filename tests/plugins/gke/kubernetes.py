@@ -12,6 +12,8 @@ from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.minicluster import Tags
 from burst.model.burst import BurstId
+from burst.model.finding import Finding, ok
+from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Phase
 from tests.plugins.gke.gke import Gke
 
@@ -104,6 +106,9 @@ class Pods:
             del self._world.bursts[key]
             raise NotFound(f"nothing of {burst_id}")
         entry.ends_in -= 1 if entry.ends_in else 0
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        return [ok(f"may do all at {self._cluster.access}")]
 
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""
