@@ -56,9 +56,12 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
         match = _VCPUS.match(self.machine_type)
         if match is None:
             raise ValueError(f"cores: {self.machine_type!r} does not tell: set it")
-        threads = 1 if match[1] in _ONE_THREAD else 2
-        cores = max(1, int(match[2]) // threads)
+        single = match[1] in _ONE_THREAD
+        cores = int(match[2]) if single else max(1, int(match[2]) // 2)
         msgspec.structs.force_setattr(self, "cores", cores)
+        if single and not self.cpu:
+            # A pod that asked for all of them would never fit beside GKE's own.
+            msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
 
 
 class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):

@@ -64,25 +64,13 @@ def provider(
     return GkeProvider("gke", found, owner, means)
 
 
-class World:
-    """A provider in a GKE, and short ways to ask it."""
+class Asking:
+    """Short ways to ask a provider for one burst, again and again as a daemon."""
 
-    def __init__(
-        self, gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, at: Path
-    ) -> None:
-        self.gke = gke
-        self.kubernetes = kubernetes
-        self.client = client
-        self.clock = Clock()
-        self.spec = spec(at)
-        self.name = str(self.spec.burst_id)
-        self.provider = self.make()
-
-    def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
-        """Make a provider, which is then the one that is asked."""
-        found = settings(**table)
-        self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
-        return self.provider
+    def __init__(self, provider: GkeProvider, burst: BurstSpec) -> None:
+        self.provider = provider
+        self.spec = burst
+        self.name = str(burst.burst_id)
 
     def provision(self, times: int = 20) -> str:
         """Provision until it is through; return what was said last before."""
@@ -112,3 +100,22 @@ class World:
             except Transient as error:
                 said.append(str(error))
         raise AssertionError(f"not gone after {times} calls: {said}")
+
+
+class World(Asking):
+    """A provider in a GKE, and what that consists of."""
+
+    def __init__(
+        self, gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, at: Path
+    ) -> None:
+        self.gke = gke
+        self.kubernetes = kubernetes
+        self.client = client
+        self.clock = Clock()
+        super().__init__(self.make(), spec(at))
+
+    def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
+        """Make a provider, which is then the one that is asked."""
+        found = settings(**table)
+        self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
+        return self.provider

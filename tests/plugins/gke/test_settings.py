@@ -66,6 +66,17 @@ def test_cores_are_those_that_flux_counts(machine_type: str, cores: int) -> None
     assert offer.shape.cores == cores
 
 
+@pytest.mark.parametrize(
+    ("machine_type", "cpu"),
+    [("n2-standard-8", ""), ("t2d-standard-4", "2000m"), ("h3-standard-88", "44000m")],
+)
+def test_a_pod_leaves_room_for_those_of_gke(machine_type: str, cpu: str) -> None:
+    found = settings(**one_offer(machine_type=machine_type)).machine(OFFER)
+    assert found.cpu == cpu
+    mine = settings(**one_offer(machine_type=machine_type, cpu="3")).machine(OFFER)
+    assert mine.cpu == "3"
+
+
 def test_cores_that_are_set_are_believed() -> None:
     found = settings(**one_offer(machine_type="a2-highgpu-1g", cores=6))
     assert found.machine(OFFER).cores == 6
