@@ -81,6 +81,8 @@ def _pool(
             "total_max_node_count": nodes,
             "location_policy": "ANY",
         },
+        # Clusters in a release channel, as they are by default, take nothing else.
+        "management": {"auto_upgrade": True, "auto_repair": True},
         "config": _node(settings, settings.machine(spec.offer), labels),
     }
     if settings.zone:
@@ -115,6 +117,15 @@ def _node(
             }
         ]
     return node
+
+
+def with_lease(settings: GkeSettings, spec: BurstSpec, now: float) -> BurstSpec:
+    """Return the spec for the burst's pods, which are to end when their nodes do.
+
+    Else Kubernetes would make the pods anew, and GKE's autoscaler nodes for them.
+    """
+    life = life_of(settings, spec, now)
+    return msgspec.structs.replace(spec, lease_end=now + life) if life else spec
 
 
 def life_of(settings: GkeSettings, spec: BurstSpec, now: float) -> int:

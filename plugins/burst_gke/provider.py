@@ -30,7 +30,7 @@ from burst_gke.examine import examine_cloud
 from burst_gke.followers import Followers, Pods, check
 from burst_gke.ground import Deed, Ground
 from burst_gke.names import SPEC, Mark, hash_spec
-from burst_gke.orders import cluster_order, pod_settings, pool_order
+from burst_gke.orders import cluster_order, pod_settings, pool_order, with_lease
 from burst_gke.settings import GkeSettings, offers_of
 from burst_gke.sites import Site, describe, find_sites, target_of
 
@@ -92,7 +92,8 @@ class GkeProvider:
                 raise InsufficientCapacity(ground.why, "its remains are deleted")
             return  # `observe` says that it failed, and why
         settings = pod_settings(self._settings, spec)
-        self._followers(site.cluster, settings).provision(spec)
+        lent = with_lease(self._settings, spec, self._clock())
+        self._followers(site.cluster, settings).provision(lent)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""

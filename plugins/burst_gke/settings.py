@@ -101,8 +101,8 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     disk_gb: _AtLeast0 = 0
     """Boot disk of a node; GKE's default (100) if 0."""
     max_run_duration: Seconds = Seconds(math.inf)
-    """After this Google deletes a node whatever happens, even if nobody of ours lives:
-    the longest that a forgotten node can cost. At most 120 days."""
+    """After this Google deletes nodes and Kubernetes ends the pods, even if nobody of
+    ours lives: the longest that a forgotten burst has nodes. At most 120 days."""
 
     def __post_init__(self) -> None:
         """Check what no type says. Raises ValueError."""

@@ -9,7 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 from burst_gke.names import Mark
-from burst_gke.orders import cluster_order, life_of, pod_settings, pool_order
+from burst_gke.orders import (
+    cluster_order,
+    life_of,
+    pod_settings,
+    pool_order,
+    with_lease,
+)
 from google.cloud.container_v1.types import (
     Cluster,
     CreateClusterRequest,
@@ -73,6 +79,7 @@ def test_a_cluster_has_one_pool_with_all_nodes(burst: BurstSpec) -> None:
     assert not pool.config.spot
     assert not pool.config.taints
     assert not pool.config.max_run_duration
+    assert pool.management.auto_upgrade, "or GKE refuses it in a release channel"
 
 
 def test_cluster_pool_and_vms_bear_our_labels(burst: BurstSpec) -> None:
@@ -171,4 +178,8 @@ def test_google_ends_what_nobody_ends(
     burst: BurstSpec, lease: float, limit: str, seconds: int
 ) -> None:
     lent = msgspec.structs.replace(burst, lease_end=NOW + lease if lease else 0.0)
-    assert life_of(settings(max_run_duration=limit), lent, NOW) == seconds
+    found = settings(max_run_duration=limit)
+    assert life_of(found, lent, NOW) == seconds
+    # The pods end with their nodes, or new nodes would be made for them.
+    ends = with_lease(found, lent, NOW).lease_end
+    assert ends == (NOW + seconds if seconds else 0.0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Failure, Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World
@@ -248,6 +250,20 @@ def test_in_a_named_pool_nothing_is_made_but_pods(world: World, status: str) -> 
     assert orders(world) == 0
     found = world.kubernetes.settings_of(world.spec.burst_id)
     assert found.node_selector == {"cloud.google.com/gke-nodepool": "burstable"}
+
+
+def test_pods_end_when_google_ends_their_nodes(form: World) -> None:
+    form.make(**_table(form), max_run_duration="2h")
+    form.provision()
+    entry = next(iter(form.kubernetes.bursts.values()))
+    assert entry.spec.lease_end == form.clock.now + 7200
+
+
+def test_no_order_has_the_secret(form: World) -> None:
+    form.provision()
+    secret = certificate.read(Path(form.spec.lead.certificate)).secret.decode()
+    assert orders(form)
+    assert secret not in str(form.gke.orders)
 
 
 def test_pods_get_the_token_of_the_moment(form: World) -> None:
