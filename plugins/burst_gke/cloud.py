@@ -11,7 +11,7 @@ import google.auth
 from google.api_core.exceptions import AlreadyExists, GoogleAPICallError
 from google.api_core.exceptions import NotFound as NoSuchThing
 from google.auth.credentials import Credentials
-from google.auth.exceptions import GoogleAuthError
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import Request
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.types import (
@@ -78,7 +78,7 @@ class Cloud:
 
     def clusters(self) -> list[Ground]:
         """Return all clusters, whoever made them."""
-        found = self._call("to list clusters", "list_clusters", {"parent": self.parent})
+        found = self._ask("to list clusters", "list_clusters", {"parent": self.parent})
         if found.missing_zones:
             # What is missing would be taken for gone.
             zones = ", ".join(found.missing_zones)
@@ -89,10 +89,10 @@ class Cloud:
         """Begin to make a cluster or node pool. Raises Exists where there is one."""
         if "cluster" in order:
             name = order["cluster"]["name"]
-            self._make(f"to make cluster {name}", "create_cluster", order)
+            self._ask(f"to make cluster {name}", "create_cluster", order)
         else:
             name = order["node_pool"]["name"]
-            self._make(f"to make node pool {name}", "create_node_pool", order)
+            self._ask(f"to make node pool {name}", "create_node_pool", order)
 
     def delete_cluster(self, name: str) -> None:
         """Begin to delete a cluster. Raises NotFound."""
@@ -110,7 +110,7 @@ class Cloud:
         `target` is such as `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
         """
         request = {"parent": self.parent}
-        found = self._call("to list operations", "list_operations", request)
+        found = self._ask("to list operations", "list_operations", request)
         if found.missing_zones:
             zones = ", ".join(found.missing_zones)
             raise Transient(f"Google Cloud could not list the operations in {zones}")
@@ -120,39 +120,44 @@ class Cloud:
 
     def token(self) -> str:
         """Return a bearer token that is good now. Raises Refused, Transient."""
-        token = self._login().token
+        token = self._login()[0].token
         assert isinstance(token, str), "credentials that were refreshed have one"
         return token
 
     def _name(self, cluster: str) -> str:
         return f"{self.parent}/clusters/{cluster}"
 
-    def _make(self, doing: str, method: str, order: dict[str, Any]) -> None:
+    def _ask(self, doing: str, method: str, request: dict[str, Any]) -> Any:
+        """Call for what does not name a thing of ours.
+
+        What is not there then is what it rests on, such as a project or a network, and
+        not a burst: NotFound would say that nothing of one is left.
+        """
         try:
-            self._call(doing, method, order)
+            return self._call(doing, method, request)
         except NotFound as error:
-            # What is not there is what the order rests on, such as a network.
             raise Refused(error.what, "correct the provider's table") from error
 
-    def _login(self) -> Credentials:
-        """Return credentials that are good now; those of this machine by default."""
+    def _login(self) -> tuple[Credentials, ClusterManagerClient]:
+        """Return credentials that are good now, of this machine by default."""
         try:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])
             if not self._credentials.valid:
                 self._credentials.refresh(Request())  # type: ignore[no-untyped-call]
+            if self._client is None:
+                self._client = ClusterManagerClient(credentials=self._credentials)
         except GoogleAuthError as error:
             what = f"no credentials for Google Cloud: {error}"
-            if error.retryable:
+            lost = isinstance(error, TransportError)
+            if lost or error.retryable or isinstance(error.__cause__, TransportError):
                 raise Transient(what) from error
             raise Refused(what, LOG_IN) from error
-        return self._credentials
+        return self._credentials, self._client
 
     def _call(self, doing: str, method: str, request: dict[str, Any]) -> Any:
-        credentials = self._login()
-        if self._client is None:
-            self._client = ClusterManagerClient(credentials=credentials)
-        call: Callable[..., Any] = getattr(self._client, method)
+        _, client = self._login()
+        call: Callable[..., Any] = getattr(client, method)
         try:
             # No retry: who called decides when, and says so.
             return call(request=request, retry=None, timeout=self._timeout)

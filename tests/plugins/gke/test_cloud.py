@@ -12,7 +12,7 @@ import pytest
 from burst_gke import GkeProvider
 from burst_gke.cloud import Cloud
 from google.auth.credentials import Credentials
-from google.auth.exceptions import RefreshError
+from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.errors import BurstError, Refused, Transient
@@ -21,6 +21,13 @@ from tests.plugins.gke.gke import Denied, Gke
 from tests.plugins.gke.server import Token, connect, serve
 
 PARENT = "projects/some-project/locations/us-central1-a"
+
+
+def _lost() -> RefreshError:
+    """Return what Google's library raises where its request got no answer."""
+    error = RefreshError("the token could not be fetched")
+    error.__cause__ = TransportError("timed out")
+    return error
 
 
 class Expiring(Credentials):
@@ -51,6 +58,8 @@ def test_a_token_is_refreshed_when_it_is_old(client: ClusterManagerClient) -> No
     ("trouble", "kind"),
     [
         (RefreshError("the metadata server is busy", retryable=True), Transient),
+        (TransportError("no route to the metadata server"), Transient),
+        (_lost(), Transient),
         (RefreshError("Reauthentication is needed"), Refused),
     ],
 )

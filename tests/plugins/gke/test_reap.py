@@ -204,3 +204,12 @@ def test_a_shared_one_in_trouble_may_hide_bursts(world: World) -> None:
     world.kubernetes.trouble = Transient("no answer")
     with pytest.raises(Transient, match="no answer"):
         world.provider.observe()
+
+
+@pytest.mark.parametrize("method", ["list_clusters", "list_operations"])
+def test_a_project_that_is_not_found_does_not_mean_a_burst_that_is_gone(
+    form: World, method: str
+) -> None:
+    form.gke.denials = {method: [Denied("NOT_FOUND", "no such project")]}
+    with pytest.raises(Refused, match="no such project"):
+        form.provider.reap(form.spec.burst_id)
