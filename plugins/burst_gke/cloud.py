@@ -85,6 +85,18 @@ class Cloud:
             raise Transient(f"Google Cloud could not list the clusters in {zones}")
         return [_cluster(cluster) for cluster in found.clusters]
 
+    def cluster(self, name: str) -> Ground | None:
+        """Return one cluster, None if there is none of that name.
+
+        Unlike a list, this is never late.
+        """
+        try:
+            request = {"name": self._name(name)}
+            found = self._call(f"to look at cluster {name}", "get_cluster", request)
+        except NotFound:
+            return None
+        return _cluster(found)
+
     def create(self, order: dict[str, Any]) -> None:
         """Begin to make a cluster or node pool. Raises Exists where there is one."""
         if "cluster" in order:

@@ -82,6 +82,8 @@ class Gke:
     hangs: dict[str, threading.Event] = field(default_factory=dict)
     """Methods that answer once this is set."""
     missing_zones: list[str] = field(default_factory=list)
+    unlisted: set[str] = field(default_factory=set)
+    """Clusters that lists do not show yet."""
     ca: str = "-----BEGIN CERTIFICATE-----"
     endpoints: list[str] = field(default_factory=list)
     """Of the next clusters; numbered addresses afterwards."""
@@ -118,8 +120,13 @@ class Gke:
     def list_clusters(self, _: t.ListClustersRequest) -> t.ListClustersResponse:
         self.turn()
         return t.ListClustersResponse(
-            clusters=list(self.clusters.values()), missing_zones=self.missing_zones
+            clusters=[c for c in self.clusters.values() if c.name not in self.unlisted],
+            missing_zones=self.missing_zones,
         )
+
+    def get_cluster(self, request: t.GetClusterRequest) -> t.Cluster:
+        self.turn()
+        return self._cluster(request.name)
 
     def list_operations(self, _: t.ListOperationsRequest) -> t.ListOperationsResponse:
         self.turn()

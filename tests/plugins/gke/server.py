@@ -26,6 +26,7 @@ from tests.plugins.gke.gke import PROJECT, Denied, Gke
 _SERVICE = "google.container.v1.ClusterManager"
 _METHODS: dict[str, tuple[str, Any, Any]] = {
     "ListClusters": ("list_clusters", t.ListClustersRequest, t.ListClustersResponse),
+    "GetCluster": ("get_cluster", t.GetClusterRequest, t.Cluster),
     "ListOperations": (
         "list_operations",
         t.ListOperationsRequest,

@@ -24,6 +24,10 @@ def form(request: pytest.FixtureRequest, world: World) -> World:
     return world
 
 
+def orders(world: World) -> int:
+    return len(world.gke.orders)
+
+
 def deletions(world: World) -> int:
     return sum(world.gke.calls[name] for name in DELETE)
 
@@ -93,6 +97,16 @@ def test_reaped_before_it_shows_it_is_not_forgotten(form: World) -> None:
         form.provider.provision(form.spec)
     with pytest.raises(Transient, match="still has create_"):
         form.provider.reap(form.spec.burst_id)
+
+
+def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
+    world.provision()
+    world.gke.unlisted = {world.name}
+    with pytest.raises(Transient):
+        world.provider.provision(world.spec)
+    world.reap()
+    assert world.gke.clusters == {}
+    assert orders(world) == 1
 
 
 def test_the_remains_of_a_stockout_are_deleted(form: World) -> None:
