@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from burst.errors import ConfigError, Refused
-from burst.kits.kube import Cluster, Manifest
-from burst.kits.kube.install import install, read_manifests
+from burst.kits.kube import Cluster, Kind
+from burst.kits.kube.manifests import read_manifests
 from burst.kits.minicluster import MiniClusters, Tags
 from burst.kits.minicluster.render import render
 from burst.model.burst import BurstId
@@ -17,6 +16,8 @@ from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus
 from burst_gke.settings import GkeSettings
+
+_NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 
 
 class Followers(Protocol):
@@ -40,7 +41,7 @@ class Followers(Protocol):
 
 
 class Pods(MiniClusters):
-    """MiniClusters in a cluster that may be new: without namespace and operator."""
+    """MiniClusters in a cluster that may be new, and lack their namespace."""
 
     def __init__(self, cluster: Cluster, settings: GkeSettings, tags: Tags) -> None:
         super().__init__(cluster, settings, tags)
@@ -48,11 +49,13 @@ class Pods(MiniClusters):
         self._needs = settings
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make what the objects rest on, where that is wished, and then the objects."""
-        if not self._needs.cluster:
-            install(self._into, [_namespace(self._needs.namespace)])
-        if self._needs.operator_yaml:
-            install(self._into, _operator(self._needs))
+        """Make the namespace if the cluster is the burst's own, then the objects."""
+        name = self._needs.namespace
+        if not self._needs.cluster and not self._into.get(_NAMESPACE, "", name):
+            meta = {"name": name}
+            self._into.apply(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+            )
         super().provision(spec)
 
 
@@ -60,15 +63,4 @@ def check(spec: BurstSpec, settings: GkeSettings, tags: Tags, now: float) -> Non
     """Raise Refused if pods could not be made of this, in whatever cluster."""
     render(spec, settings, tags, now)
     if settings.operator_yaml:
-        _operator(settings)
-
-
-def _namespace(name: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def _operator(settings: GkeSettings) -> list[Manifest]:
-    try:
-        return read_manifests(Path(settings.operator_yaml))
-    except ConfigError as error:
-        raise Refused(error.what, error.advice) from error
+        read_manifests(Path(settings.operator_yaml))

@@ -86,9 +86,6 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     offers: Mapping[str, MachineTable]
     name_prefix: str = ""
     """Before the burst's id in the name of what is made."""
-    operator_yaml: str = ""
-    """With form operator: a file of the Flux Operator, pinned by you, that is installed
-    where the cluster has none. It is left there; with a cluster of its own it goes."""
     labels: Mapping[str, str] = {}
     """More resource labels, for who reads the bill."""
     network: str = ""

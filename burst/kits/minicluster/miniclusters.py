@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from burst.errors import ProviderError, Refused, Transient
 from burst.kits.kube.cluster import Cluster
@@ -35,6 +36,7 @@ from burst.kits.kube.kinds import (
     labels_of,
     name_of,
 )
+from burst.kits.kube.manifests import install
 from burst.kits.minicluster.examine import examine_cluster
 from burst.kits.minicluster.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
 from burst.kits.minicluster.reaper import Reaper, find_ours, kinds_of
@@ -71,10 +73,14 @@ class MiniClusters:
         self._tags = tags
         self._clock = clock
         self._reaper = Reaper(cluster, settings, tags)
+        self._operated = settings.form != "operator" or not settings.operator_yaml
 
     def provision(self, spec: BurstSpec) -> None:
         """Make those objects of the burst that are not there."""
         objects = render(spec, self._settings, self._tags, self._clock())
+        if not self._operated:
+            install(self._cluster, Path(self._settings.operator_yaml))
+            self._operated = True
         # The last first: while that one is going, nothing is to be made.
         missing = [m for m in reversed(objects) if not self._exists(m, spec)]
         for manifest in reversed(missing):

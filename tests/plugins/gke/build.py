@@ -89,6 +89,16 @@ class Asking:
         listed = self.provider.observe()
         return next((s for s in listed if s.burst_id == self.spec.burst_id), None)
 
+    def is_gone(self) -> bool:
+        """Reap once; tell whether nothing is left."""
+        try:
+            self.provider.reap(self.spec.burst_id)
+        except NotFound:
+            return True
+        except Transient:
+            pass  # who asks asks again
+        return False
+
     def reap(self, times: int = 20) -> list[str]:
         """Reap until NotFound; return what was said on the way."""
         said: list[str] = []
