@@ -19,6 +19,7 @@ from burst.errors import (
 )
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.minicluster import Tags
+from burst.kits.minicluster.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -143,9 +144,9 @@ class GkeProvider:
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at credentials, project and what bursts go into."""
         found, cluster = examine_cloud(self._cloud, self._settings, self._mark)
-        if cluster is None:
-            return found
-        return [*found, *self._followers(cluster).examine(lead)]
+        if cluster is not None:
+            return [*found, *self._followers(cluster).examine(lead)]
+        return [*found, *(examine_lead(self._settings, lead) if lead else ())]
 
     def _pods_left(
         self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None

@@ -63,3 +63,12 @@ def test_a_cluster_that_does_not_run_is_wrong(world: World) -> None:
     world.gke.add_cluster("shared", "ERROR", status_message="it broke")
     (found,) = words(examine(world, **POOL), Level.WRONG)
     assert "shared is ERROR: it broke" in found
+
+
+def test_image_and_address_are_looked_at_before_there_is_a_cluster(
+    world: World,
+) -> None:
+    found = world.make(**PLAIN).examine(world.spec.lead)
+    said = " ".join(each.what for each in found)
+    assert "registry.test/flux:0.88" in said
+    assert "127.0.0.1" in said
