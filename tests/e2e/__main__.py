@@ -14,7 +14,9 @@ from tests.kubernetes.access import CRD
 def main() -> int:
     """Run; where there can be no nodes, say why, and with CI set fail for it."""
     options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
-    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", "e2e", *sys.argv[1:]]
+    # Pods come and go in seconds, but a machine may have other work.
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", "e2e"]
+    pytest += ["--timeout=300", *sys.argv[1:]]
     try:
         return int(nodes.run(pytest, options))
     except Unavailable as missing:

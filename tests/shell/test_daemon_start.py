@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from burst.cli import group
 from burst.config import Settings, parse
 from burst.daemon import Daemon
-from burst.errors import LeadError, LeadGone
+from burst.errors import ConfigError, LeadError, LeadGone
 from burst.lead import Lead
 from burst.shell.address import check_address
 from burst.shell.embedded import connect
@@ -45,7 +45,7 @@ class Door:
     def __init__(self, tables: dict[str, Any], knocks: int) -> None:
         self.knocks = 0
         self._last = knocks
-        self.daemon = Daemon(settings(**tables), None, self.open)
+        self.daemon = Daemon(lambda: settings(**tables), None, self.open)
 
     def open(self, uri: str, attribute: str) -> Lead:
         self.knocks += 1
@@ -83,8 +83,8 @@ def test_nothing_begins_before_the_address_answers(
         "lead": {"uri": instance.uri, "address": "127.0.0.1", "port": closed},
         "deadlines": {"address": "0.01s"},
     }
-    daemon = Daemon(settings(**tables), None)
-    with pytest.raises(LeadError, match=f"{closed}: nothing listens there") as raised:
+    daemon = Daemon(lambda: settings(**tables), None)
+    with pytest.raises(ConfigError, match=f"{closed}: nothing listens there") as raised:
         daemon.run()
     assert "could not reach the lead within 10ms" in str(raised.value)
     assert "deadlines.address" in raised.value.advice
@@ -100,7 +100,7 @@ def test_a_daemon_that_waits_for_the_address_can_be_stopped(
         daemon.stop()
         return lead
 
-    daemon = Daemon(settings(**tables), None, open_and_stop)
+    daemon = Daemon(lambda: settings(**tables), None, open_and_stop)
     daemon.run()
 
 
