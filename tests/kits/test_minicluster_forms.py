@@ -171,11 +171,11 @@ def test_an_owner_that_is_no_label_is_refused(
         render(spec, settings, tags, 0)
 
 
-def test_too_few_nodes_are_refused(
+def test_too_many_nodes_are_refused(
     spec: BurstSpec, settings: MiniClusterSettings
 ) -> None:
-    table = OfferTable(cores=4, min_nodes=3, max_nodes=4)
-    with pytest.raises(Refused, match="it sells 3 to 4 at a time"):
+    table = OfferTable(cores=4, max_nodes=1)
+    with pytest.raises(Refused, match="it sells 1 at the most"):
         render(spec, replace(settings, offers={"nodes": table}), TAGS, 0)
 
 

@@ -74,7 +74,7 @@ class Cluster:
         accept = _METADATA.format("PartialObjectMetadata")
         headers = {"Accept": accept} if metadata_only else {}
         answer = self._send("GET", kind.path(namespace, name), headers=headers)
-        if is_absent(answer):
+        if is_absent(answer) or (answer.status == 404 and kind.plural == "namespaces"):
             return None
         found = _decode(_checked(answer, attempt))
         return {**found, "apiVersion": kind.api, "kind": kind.name}

@@ -39,8 +39,15 @@ def examine_cluster(
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try it again")
     if lead is not None:
-        yield _judge_image(settings, lead)
-        yield _judge_endpoint(lead)
+        yield from examine_lead(settings, lead)
+
+
+def examine_lead(
+    settings: MiniClusterSettings, lead: LeadIdentity
+) -> Iterator[Finding]:
+    """Look at what needs no cluster: does the image fit, is the lead reachable."""
+    yield _judge_image(settings, lead)
+    yield _judge_endpoint(lead)
 
 
 def needed_rights(kinds: Sequence[Kind]) -> list[tuple[str, Kind, str]]:
