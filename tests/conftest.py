@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from typing import Any
@@ -11,17 +12,25 @@ import pytest
 
 COUNTS: Counter[str] = Counter()
 # What marked tests need, and what to say where that is not there.
-NEEDS = {"flux": "a real Flux (flux on PATH)"}
+NEEDS = {
+    "flux": "a real Flux (flux on PATH)",
+    "kubernetes": "a real API server (-rs says what is missing)",
+    "e2e": "real nodes (make e2e)",
+}
 _MARKED: dict[str, Counter[str]] = {mark: Counter() for mark in NEEDS}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run."""
-    if shutil.which("flux"):
-        return
+    missing = {}
+    if not shutil.which("flux"):
+        missing["flux"] = "no flux on PATH"
+    if "KUBELAB" not in os.environ:
+        missing["e2e"] = "no real nodes: `make e2e` makes them and runs these"
     for item in items:
-        if item.get_closest_marker("flux"):
-            item.add_marker(pytest.mark.skip(reason="no flux on PATH"))
+        for mark, reason in missing.items():
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(hookwrapper=True)

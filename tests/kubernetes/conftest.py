@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""A real API server for the session, and a namespace for each test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubelab import build
+from tests.kubernetes.access import CRD, GIVEN, AnyCluster, find_cluster, new_namespace
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing before the first test, so that no test's time limit holds.
+
+    Its progress goes to the terminal: the first build takes minutes. What cannot be
+    had is said by the fixture, test by test.
+    """
+    wanted = any(item.get_closest_marker("kubernetes") for item in session.items)
+    if not wanted or GIVEN in os.environ or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    shown = capture.global_and_fixture_disabled() if capture else _as_is()
+    with shown, contextlib.suppress(build.Unavailable):
+        build.ensure()
+
+
+def _as_is() -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[AnyCluster]:
+    """kubelab's control plane without nodes, or what BURST_TEST_KUBECONFIG names."""
+    try:
+        found = find_cluster()
+    except build.Unavailable as missing:
+        if os.environ.get("CI"):
+            pytest.fail(f"no Kubernetes, and CI is set: {missing}")
+        pytest.skip(f"no Kubernetes: {missing}")
+    with found:
+        yield found
+
+
+@pytest.fixture
+def namespace(cluster: AnyCluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new namespace, named for the test; its removal is begun and not awaited."""
+    with new_namespace(cluster, request.node.name) as name:
+        yield name
+
+
+@pytest.fixture
+def miniclusters(cluster: AnyCluster) -> None:
+    """Skip where the cluster does not know the operator's kind."""
+    if cluster.get("/apis/flux-framework.org/v1alpha2") is None:
+        pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
