@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kubelab import build
+from tests.kubelab import build, fake
+from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import CRD, GIVEN, AnyCluster, find_cluster, new_namespace
+from tests.kubernetes.api import Api
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -25,7 +27,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     shown = capture.global_and_fixture_disabled() if capture else _as_is()
     with shown, contextlib.suppress(build.Unavailable):
-        build.ensure()
+        build.ensure(kwok=True)
 
 
 def _as_is() -> contextlib.AbstractContextManager[None]:
@@ -57,3 +59,21 @@ def miniclusters(cluster: AnyCluster) -> None:
     """Skip where the cluster does not know the operator's kind."""
     if cluster.get("/apis/flux-framework.org/v1alpha2") is None:
         pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
+
+
+@pytest.fixture(scope="session")
+def lab(cluster: AnyCluster) -> Cluster:
+    """kubelab's control plane with nodes that are not there: pods run at once."""
+    if not isinstance(cluster, Cluster):
+        pytest.skip(f"{GIVEN} names a cluster whose nodes are not played")
+    try:
+        fake.start_kwok(cluster, nodes=2, complete=False)
+    except build.Unavailable as missing:
+        pytest.skip(f"no kwok: {missing}")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def api(lab: Cluster) -> Api:
+    """The API server, past all code of ours."""
+    return Api(lab)

@@ -165,7 +165,12 @@ class MiniClusters:
             if (kind.name, name) in listed:
                 continue
             item = self._cluster.get(kind, self._namespace, name, metadata_only=True)
-            if item and (self._tags.own(item) or _made_for(item, burst_id)):
+            if item is None:
+                continue
+            own = self._tags.own(item)
+            if kind == self._parent and not own:
+                return left  # another owner's burst, and so are its children
+            if own or _made_for(item, burst_id):
                 left.append(item)
         return left
 
