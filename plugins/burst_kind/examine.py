@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running in a kind cluster, found before one is made."""
+"""What would keep followers from running in a kind cluster, found before they do."""
 
 from __future__ import annotations
 

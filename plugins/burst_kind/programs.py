@@ -89,15 +89,14 @@ class Programs:
     def address(self, container: str) -> str:
         """Return a container's IPv4 address in kind's docker network."""
         form = "{{json .NetworkSettings.Networks}}"
-        networks = self._json(
-            "inspect", "--type=container", "--format", form, container
-        )
+        ask = ("inspect", "--type=container", "--format", form, container)
+        networks = self._json(*ask)
         found = (networks.get(self._network) or {}).get("IPAddress", "")
         if not found:
             raise Refused(
                 f"container {container} has no address in the docker network"
                 f" {self._network}",
-                "set lead to a node of the lead's kind cluster, as `docker ps` names it",
+                "set lead to a node of the lead's kind cluster, as docker names it",
             )
         return str(found)
 

@@ -11,20 +11,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from burst.errors import NotFound, Refused, Transient
+from burst.errors import NotFound, ProviderError, Refused, Transient
 from burst.kits.directory import PrivateDirectory, default_base, load, store
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.minicluster import MiniClusters, Tags, offers
 from burst.kits.minicluster.render import render
 from burst.model.burst import BurstId
-from burst.model.finding import Finding
+from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
 from burst_kind.cluster import KindCluster, Sight, Stage
 from burst_kind.examine import examine_address, examine_cluster, examine_images
 from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
-
 
 _CLAIM = ".claim"
 
@@ -149,12 +148,17 @@ class KindProvider:
         """Look at docker, kind, the cluster, and how followers find the lead."""
         self._home.check()
         sight = self._cluster.look()
-        there = self._locate(lead) if lead else None
         found = [
             *examine_cluster(self._cluster, sight),
             *examine_images(self._programs, self._settings.images),
-            *examine_address(self._settings.lead, there),
         ]
+        try:
+            there = self._locate(lead) if lead else None
+        except ProviderError as error:
+            # Also where docker has no network yet for the first cluster.
+            there = None
+            found.append(wrong(error.what, error.advice or "set lead otherwise"))
+        found += examine_address(self._settings.lead, there)
         return [*found, *self._bursts(sight).examine(there)] if sight.open else found
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:

@@ -30,10 +30,10 @@ class KindSettings(MiniClusterSettings, frozen=True, kw_only=True):
     service_subnet: str = "10.97.0.0/16"
     """Neither is kind's own default, so that a lead in a kind cluster has others."""
     manifests: tuple[str, ...] = ()
-    """YAML files that are applied to the new cluster: a namespace, the Flux Operator."""
+    """YAML files applied to the new cluster: a namespace, the Flux Operator."""
     images: tuple[str, ...] = ()
-    """Loaded into the cluster's nodes before any burst is: archives, which end in .tar,
-    .tar.gz or .tgz, and images of this host's docker."""
+    """Loaded into the cluster's nodes before any burst is made: archives, which end in
+    .tar, .tar.gz or .tgz, and images of this host's docker."""
     lead: str = ""
     """Whose address followers connect to, at the port of the lead's endpoint: a
     container in kind's docker network, such as `NAME-control-plane` of the cluster that

@@ -24,7 +24,6 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Of each follower, and what its pod asks for. At least what the lead's R says."""
     max_nodes: _AtLeast1
     """Followers of one burst at the most."""
-    min_nodes: _AtLeast1 = 1
     gpus: _AtLeast0 = 0
     price: _Price = 0.0
     """Per node and hour. Free by default: the cluster is there anyway."""
@@ -106,7 +105,6 @@ def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
             name=name,
             shape=Shape(table.cores, table.gpus),
             max_nodes=table.max_nodes,
-            min_nodes=table.min_nodes,
             price=table.price,
             join_time=table.join_time,
         )
