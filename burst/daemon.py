@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from burst import __version__, log
 from burst.config import Settings, load
@@ -23,6 +24,7 @@ from burst.errors import (
 )
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
+from burst.shell.address import check_address
 from burst.shell.bell import Bell
 from burst.shell.clock import Clock
 from burst.shell.connect import connect
@@ -33,6 +35,7 @@ _KNOCK_EVERY = 1.0
 # After the store refused a write, in seconds: a full disk does not empty faster.
 _STORE_PAUSE = 5.0
 
+_T = TypeVar("_T")
 Connector = Callable[[str, str], Lead]
 
 
@@ -56,7 +59,7 @@ class Daemon:
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        lead: Lead | None = self._connect(self._settings.lead.uri, self._attribute)
+        lead = self._find()
         while lead is not None:
             self._serve(lead)
             lead = None if self._stopping else self._find_again()
@@ -93,6 +96,8 @@ class Daemon:
         """Turn until told to stop, or the lead is gone."""
         runtime = None
         try:
+            if not self._await_address(lead):
+                return
             runtime = Runtime(lead, self._settings, self._bell, self.reload)
             runtime.begin()
             identity = lead.identity()
@@ -168,6 +173,22 @@ class Daemon:
                 return
             runtime.turn(1.0)
 
+    def _find(self) -> Lead | None:
+        """Return the lead, None if told to stop meanwhile.
+
+        Raises LeadError if it is not there by the deadline, at once if there is none.
+        """
+        limit = self._settings.deadlines.lead
+        try:
+            return self._until(limit, self._knock)
+        except LeadError as error:
+            if not limit:
+                raise
+            raise LeadError(
+                f"the lead was not there within {format_fsd(limit)}: {error}",
+                "deadlines.lead sets how long the daemon waits for it to start",
+            ) from error
+
     def _find_again(self) -> Lead | None:
         """Return the lead once it is back, None if told to stop meanwhile.
 
@@ -175,19 +196,55 @@ class Daemon:
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
-        clock = Clock()
+        try:
+            return self._until(limit, self._knock)
+        except LeadError as error:
+            raise LeadError(
+                f"the lead did not come back within {format_fsd(limit)}: {error}",
+                "start the daemon with the lead; lead.reconnect sets how long it waits",
+            ) from error
+
+    def _knock(self) -> Lead:
+        return self._connect(self._settings.lead.uri, self._attribute)
+
+    def _await_address(self, lead: Lead) -> bool:
+        """Return True once followers could reach the lead at the address that is set.
+
+        Nothing is spent on followers before. False if told to stop meanwhile. Raises
+        LeadError past the deadline.
+        """
+        if not self._settings.lead.address:
+            return True
+        limit = self._settings.deadlines.address
+        identity = lead.identity()
+        try:
+            return bool(
+                self._until(limit, lambda: check_address(identity, self._settings))
+            )
+        except BurstError as error:
+            raise LeadError(
+                f"followers could not reach the lead within {format_fsd(limit)}:"
+                f" {error}",
+                "`burst doctor` looks again; deadlines.address sets how long the"
+                " daemon waits",
+            ) from error
+
+    def _until(self, limit: float, attempt: Callable[[], _T]) -> _T | None:
+        """Return what the attempt does once it succeeds, None if told to stop.
+
+        It is made again and again; past the limit, what it raises is raised.
+        """
+        clock, said = Clock(), ""
         ends = clock() + limit
         while not self._stopping:
             try:
-                return self._connect(self._settings.lead.uri, self._attribute)
-            except LeadError as error:
-                if clock() > ends:
-                    raise LeadError(
-                        f"the lead did not come back within {format_fsd(limit)}:"
-                        f" {error}",
-                        "start the daemon with the lead; lead.reconnect sets how long"
-                        " it waits",
-                    ) from error
+                return attempt()
+            except BurstError as error:
+                if clock() >= ends:
+                    raise
+                if str(error) != said:
+                    said = str(error)
+                    log.say("waiting, for at most %s: %s", format_fsd(limit), said)
             self._bell.wait(_KNOCK_EVERY)
         return None
 

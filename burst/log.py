@@ -6,7 +6,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, Literal
+
+import msgspec
 
 from burst.model.event import Event
 
@@ -45,6 +48,8 @@ def _for_people(event: Event, about: str) -> str:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return msgspec.json.encode(value).decode()
     text = str(value)
     return f'"{text}"' if " " in text else text
 

@@ -11,22 +11,19 @@ from typing import Any
 import pytest
 
 COUNTS: Counter[str] = Counter()
-# What marked tests need, and what to say where that is not there.
-NEEDS = {
-    "flux": "a real Flux (flux on PATH)",
-    "kubernetes": "a real API server (-rs says what is missing)",
-    "e2e": "real nodes (make e2e)",
+# Marks whose tests need more than Python, and what was counted of each.
+_MARKED: dict[str, Counter[str]] = {
+    mark: Counter() for mark in ("flux", "kubernetes", "e2e")
 }
-_MARKED: dict[str, Counter[str]] = {mark: Counter() for mark in NEEDS}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run."""
     missing = {}
     if not shutil.which("flux"):
-        missing["flux"] = "no flux on PATH"
+        missing["flux"] = "want of a real Flux (flux on PATH)"
     if "KUBELAB" not in os.environ:
-        missing["e2e"] = "no real nodes: `make e2e` makes them and runs these"
+        missing["e2e"] = "want of real nodes (make e2e)"
     for item in items:
         for mark, reason in missing.items():
             if item.get_closest_marker(mark):
@@ -38,10 +35,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     """Count what ran and what was skipped of each kind."""
     report = (yield).get_result()
     if report.when == "call" or report.skipped:
-        outcome = "skipped" if report.skipped else "ran"
+        # A test that was expected to fail counts as skipped too, without a reason.
+        why = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, "")
+        outcome = why[2] if report.skipped else "ran"
         for mark, counts in _MARKED.items():
             if item.get_closest_marker(mark):
-                counts[outcome] += 1
+                counts[outcome.removeprefix("Skipped: ")] += 1
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -49,10 +48,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for what, count in COUNTS.items():
         terminalreporter.write_line(f"{what}: {count}")
     for mark, counts in _MARKED.items():
-        if counts["ran"]:
-            terminalreporter.write_line(f"tests marked {mark}: {counts['ran']} ran")
-        if counts["skipped"]:
-            terminalreporter.write_line(
-                f"tests marked {mark}: {counts['skipped']} SKIPPED"
-                f" for want of {NEEDS[mark]}"
-            )
+        for outcome, count in counts.items():
+            told = "ran" if outcome == "ran" else f"SKIPPED for {outcome}"
+            terminalreporter.write_line(f"tests marked {mark}: {count} {told}")

@@ -27,7 +27,7 @@ class Reason(enum.Enum):
     # About a job that is being helped.
     PROPOSED = "{nodes} nodes of {offer} for it as {burst}"
     ASSIGNED = "burst {burst} has room for it"
-    COMING = "burst {burst} is {state}: {online} of {nodes} nodes online"
+    COMING = "burst {burst} comes ({state}): {online} of {nodes} nodes online"
     RELEASED = "its nodes are online; Flux's scheduler starts it"
 
     STUCK = (

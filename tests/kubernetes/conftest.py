@@ -42,7 +42,7 @@ def cluster() -> Iterator[AnyCluster]:
     except build.Unavailable as missing:
         if os.environ.get("CI"):
             pytest.fail(f"no Kubernetes, and CI is set: {missing}")
-        pytest.skip(f"no Kubernetes: {missing}")
+        pytest.skip(f"want of Kubernetes: {missing}")
     with found:
         yield found
 
@@ -58,7 +58,7 @@ def namespace(cluster: AnyCluster, request: pytest.FixtureRequest) -> Iterator[s
 def miniclusters(cluster: AnyCluster) -> None:
     """Skip where the cluster does not know the operator's kind."""
     if cluster.get("/apis/flux-framework.org/v1alpha2") is None:
-        pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
 
 
 @pytest.fixture(scope="session")

@@ -32,9 +32,8 @@ class Attempt(msgspec.Struct, frozen=True):
             return self.verb
         part = f"/{self.part}" if self.part else ""
         name = f" {self.name}" if self.name else ""
-        return (
-            f"{self.verb} {self.kind.resource}{part}{name}"
-            f" in namespace {self.namespace}"
+        return f"{self.verb} {self.kind.resource}{part}{name}" + (
+            f" in namespace {self.namespace}" if self.namespace else ""
         )
 
 

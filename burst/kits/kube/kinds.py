@@ -13,7 +13,7 @@ Manifest = dict[str, Any]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of objects that live in a namespace."""
+    """A kind of objects."""
 
     api: str
     """`v1`, or `GROUP/VERSION`."""
@@ -31,9 +31,13 @@ class Kind(msgspec.Struct, frozen=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str, name: str = "", part: str = "") -> str:
-        """Return the path of one object, of a part such as `log`, or of all."""
+        """Return the path of one object, of a part such as `log`, or of all.
+
+        Without a namespace it is that of objects that live in none, such as nodes.
+        """
         root = "apis" if self.group else "api"
-        words = [root, *self.api.split("/"), "namespaces", quote(namespace, safe="")]
+        words = [root, *self.api.split("/")]
+        words += ["namespaces", quote(namespace, safe="")] if namespace else []
         words += [self.plural, *([quote(name, safe="")] if name else [])]
         return "/" + "/".join([*words, *([part] if part else [])])
 
@@ -42,6 +46,7 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SECRET = Kind("v1", "Secret", "secrets")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
+NODE = Kind("v1", "Node", "nodes")
 EVENT = Kind("v1", "Event", "events")
 JOB = Kind("batch/v1", "Job", "jobs")
 MINICLUSTER = Kind("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters")
