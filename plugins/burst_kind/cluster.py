@@ -145,7 +145,7 @@ class KindCluster:
             # Also where no node is to be seen: docker may have been asked for one by
             # what was stopped, and makes it a moment later.
             delete = self._kind("delete", "cluster")
-            commands = [errand.command(delete)]
+            commands = [errand.command("deleting", delete)]
             errand.begin("delete", commands, self._log, self._programs.environment)
             return False
         if nodes and nodes[0].state == "running" and not self.ours:
@@ -182,16 +182,19 @@ class KindCluster:
             commands = [
                 # What an attempt that was cut short has left. A complete one is never
                 # brought here.
-                errand.command(self._kind("delete", "cluster")),
-                errand.command(self._kind(*create)),
-                *(errand.command(apply, path) for path in settings.manifests),
+                errand.command("clearing", self._kind("delete", "cluster")),
+                errand.command("creating", self._kind(*create)),
+                *(
+                    errand.command(f"applying {path}", apply, path)
+                    for path in settings.manifests
+                ),
             ]
         for image in settings.images:
             what = "image-archive" if is_archive(image) else "docker-image"
             load = self._programs.kind("load", what, image, f"--name={self.name}")
-            commands.append(errand.command(load))
+            commands.append(errand.command(f"loading {image}", load))
         touch = docker("exec", control_plane, "touch", f"/kind/{self._marker}")
-        return [*commands, errand.command(touch)]
+        return [*commands, errand.command("done", touch)]
 
     def _config(self) -> dict[str, object]:
         workers = self._settings.nodes if self._settings.nodes > 1 else 0

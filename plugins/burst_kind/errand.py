@@ -31,7 +31,9 @@ set -e
 _FIRST = re.compile(r"(\w+) (\d+)\n")
 _LAST = re.compile(r"^exit (\d+)\n\Z", re.MULTILINE)
 _LONGEST_WORDS = 800
-# What kind decorates its progress with.
+# How lines begin that say what is being done: kind's own, and ours.
+_STEPS = ("•", "✓", "✗", ">")
+# What kind decorates them with.
 _DECORATION = re.compile(r"[^\x20-\x7e]+|\.\.\.\s*$|^\W+")
 
 # Only their parent can wait for them, and until it does they are zombies.
@@ -48,7 +50,7 @@ class Errand(msgspec.Struct, frozen=True):
     status: int | None = None
     """Exit status; None while it runs, and if it was cut short."""
     words: str = ""
-    """The last that was said; the complaint, if there was one."""
+    """What it is at, or was; the complaint, if there was one."""
 
     def stop(self) -> None:
         """Have it end now. Whoever holds the lock is of its group, and dies."""
@@ -65,7 +67,10 @@ def begin(
     Raises Transient if another errand is running.
     """
     _bury()
-    file = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        file = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise Transient(f"{log}: cannot be begun: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(file, 0)
@@ -87,9 +92,13 @@ def begin(
     _children.append(child)
 
 
-def command(argv: Sequence[str], source: str = "") -> str:
-    """Return a command for sh, with a file as its standard input."""
-    return shlex.join(argv) + (f" < {shlex.quote(source)}" if source else "")
+def command(step: str, argv: Sequence[str], source: str = "") -> str:
+    """Return a command for sh that says its step first.
+
+    `source` is a file, its standard input.
+    """
+    given = f" < {shlex.quote(source)}" if source else ""
+    return f"echo {shlex.quote(f'> {step}')}\n{shlex.join(argv)}{given}"
 
 
 def look(log: Path) -> Errand:
@@ -103,12 +112,13 @@ def look(log: Path) -> Errand:
         return Errand()
     first, last = _FIRST.match(said), _LAST.search(said)
     body = said[first.end() if first else 0 : last.start() if last else None]
+    status = int(last[1]) if last and not running else None
     return Errand(
         what=first[1] if first else "",
         group=int(first[2]) if first else 0,
         running=running,
-        status=int(last[1]) if last and not running else None,
-        words=_words(body),
+        status=status,
+        words=_words(body, failed=bool(status)),
     )
 
 
@@ -120,14 +130,16 @@ def _is_locked(file: int) -> bool:
     return False
 
 
-def _words(said: str) -> str:
-    lines = [_DECORATION.sub("", line).strip() for line in said.splitlines()]
-    lines = [line for line in lines if line]
-    complaint = next((n for n, line in enumerate(lines) if "ERROR" in line), None)
-    if complaint is None:
-        return lines[-1] if lines else ""
+def _words(said: str, failed: bool) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    steps = [line for line in lines if line.startswith(_STEPS)]
+    errors = [n for n, line in enumerate(lines) if line.startswith("ERROR")]
+    if errors:
+        told = lines[errors[0] :]
+    else:
+        told = (lines if failed else steps or lines)[-1:]
     # What kind quotes may be long; why it failed is at its ends.
-    text = " / ".join(lines[complaint:])
+    text = " / ".join(_DECORATION.sub("", line).strip() for line in told)
     half = _LONGEST_WORDS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"
 

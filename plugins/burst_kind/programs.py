@@ -36,9 +36,16 @@ class Node(msgspec.Struct, frozen=True):
 class Programs:
     """docker and kind, in an environment that says where docker is."""
 
-    def __init__(self, kind: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        deadline: float = _DEADLINE_S,
+    ) -> None:
         self._kind = kind
         self._given = environment
+        self._deadline = deadline
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -64,12 +71,13 @@ class Programs:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_DEADLINE_S,
+                timeout=self._deadline,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise Transient(
-                f"`{what}` did not answer within {_DEADLINE_S:.0f} s", "is docker well?"
+                f"`{what}` did not answer within {self._deadline:g} s",
+                "is docker well?",
             ) from error
         except OSError as error:
             raise Refused(f"{argv[0]} cannot be run: {error.strerror}") from error
@@ -103,7 +111,8 @@ class Programs:
     def host_address(self) -> str:
         """Return this host's IPv4 address in kind's docker network."""
         form = "{{json .IPAM.Config}}"
-        ranges = self._json("network", "inspect", "--format", form, self._network)
+        ask = ("network", "inspect", "--format", form, self._network)
+        ranges = self._json(*ask) or []
         gateways = [str(entry.get("Gateway", "")) for entry in ranges]
         found = next((g for g in gateways if g and ":" not in g), "")
         if not found:

@@ -38,6 +38,8 @@ class KindSettings(MiniClusterSettings, frozen=True, kw_only=True):
     """Whose address followers connect to, at the port of the lead's endpoint: a
     container in kind's docker network, such as `NAME-control-plane` of the cluster that
     the lead is in, or `host`, which is this one. By default as the lead says."""
+    one_per_node: bool = False
+    """Its nodes are all this host, so several followers on one lose nothing."""
     kind: str = "kind"
     """The program, by name or path. It finds docker on PATH, and by DOCKER_HOST."""
     internal: bool = False

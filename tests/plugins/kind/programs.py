@@ -4,8 +4,9 @@
 What exists is in the directory WORLD: a container is a directory in `containers`, with
 the files id, cluster, role and state, and its own files below `root`; an image of
 docker is a file in `images`. A file `docker-error` is what docker says instead of
-working; `create-error` what kind says after half of its work, `create-killed` that it
-is killed there; while there is a file `gate`, kind waits there.
+working, `exec-error` the same of `docker exec`; `create-error` is what kind says after
+half of its work, `create-killed` that it is killed there; while there is a file `gate`,
+kind waits there.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class World:
                 identity, state, role = (file.read_text() for file in said)
                 say(identity, box.name, state, role)
         elif words[0] == "exec":
+            self._fail_if("exec-error")
             rest = [word for word in words[1:] if word != "-i"]
             self._exec(self.containers / rest[0], rest[1:])
         elif words[0] == "inspect":
@@ -56,7 +58,8 @@ class World:
     def kind(self, words: Sequence[str]) -> None:
         """Do as kind does."""
         self._fail_if("docker-error")
-        options = dict(word.split("=", 1) for word in words if word.startswith("--"))
+        given = (word.partition("=") for word in words if word.startswith("--"))
+        options = {name: value for name, _, value in given}
         name = options.get("--name", "")
         if words[0] == "create":
             self._create(name, options)
@@ -72,6 +75,8 @@ class World:
             kubeconfig.touch(0o600)
             kubeconfig.write_text((plane / "id").read_text())
         elif words[0] == "version":
+            if (self.path / "wait-in-version").exists():
+                self._wait()
             say("kind v0.0.0 fake")
         else:
             sys.exit(f"fake kind: unknown: {words}")
@@ -101,8 +106,7 @@ class World:
         for number, role in enumerate(roles):
             self.make(name, role, str(number) if number > 1 else "")
         say(" • Starting control-plane 🕹️  ...")
-        while (self.path / "gate").exists():
-            time.sleep(0.01)
+        self._wait()
         if (self.path / "create-killed").exists():
             (self.path / "create-killed").unlink()
             os.killpg(0, signal.SIGKILL)
@@ -112,6 +116,10 @@ class World:
                 shutil.rmtree(box)
             sys.exit(f"ERROR: failed to create cluster: {error.read_text()}")
         Path(options["--kubeconfig"]).touch(0o600)
+
+    def _wait(self) -> None:
+        while (self.path / "gate").exists():
+            time.sleep(0.01)
 
     def _load(self, name: str, what: str, image: str) -> None:
         if what == "image-archive" and not Path(image).exists():
