@@ -134,10 +134,8 @@ def _words(said: str, failed: bool) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     steps = [line for line in lines if line.startswith(_STEPS)]
     errors = [n for n, line in enumerate(lines) if line.startswith("ERROR")]
-    if errors:
-        told = lines[errors[0] :]
-    else:
-        told = (lines if failed else steps or lines)[-1:]
+    last = (lines if failed else steps or lines)[-1:]
+    told = lines[errors[0] :] if errors else last
     # What kind quotes may be long; why it failed is at its ends.
     text = " / ".join(_DECORATION.sub("", line).strip() for line in told)
     half = _LONGEST_WORDS // 2
