@@ -8,10 +8,9 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
 
 from burst import __version__, log
-from burst.config import Settings, load
+from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
 from burst.core.world import Books, World
@@ -20,22 +19,22 @@ from burst.errors import (
     ConfigError,
     LeadError,
     LeadGone,
+    ServiceTaken,
     StoreError,
+    Unreadable,
 )
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
+from burst.model.lead import LeadIdentity
 from burst.shell.address import check_address
 from burst.shell.bell import Bell
-from burst.shell.clock import Clock
 from burst.shell.connect import connect
+from burst.shell.patience import Patience
 from burst.shell.runtime import Runtime
 
-# Between two attempts to reach a lead that went away, in seconds.
-_KNOCK_EVERY = 1.0
 # After the store refused a write, in seconds: a full disk does not empty faster.
 _STORE_PAUSE = 5.0
 
-_T = TypeVar("_T")
 Connector = Callable[[str, str], Lead]
 
 
@@ -43,13 +42,23 @@ class Daemon:
     """One process beside one lead. `run` in the main thread; signals do the rest."""
 
     def __init__(
-        self, settings: Settings, path: Path | None, connector: Connector = connect
+        self,
+        read: Callable[[], Settings],
+        path: Path | None,
+        connector: Connector = connect,
     ) -> None:
-        self._settings = settings
+        """Make one that reads its settings now and on each reload.
+
+        `path` is of the file that `read` reads, None where there is none. Raises
+        ConfigError.
+        """
+        self._read = read
+        self._settings = read()
         self._path = path
         self._connect = connector
         # Plain flags and a bell: signal handlers may touch nothing that has a lock.
         self._bell = Bell()
+        self._patience = Patience(self._bell, lambda: self._stopping)
         self._stopping = False
         self._impatient = False
         self._reload_asked = False
@@ -59,10 +68,10 @@ class Daemon:
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        lead = self._find()
-        while lead is not None:
-            self._serve(lead)
-            lead = None if self._stopping else self._find_again()
+        runtime = self._begin_first()
+        while runtime is not None:
+            self._serve(runtime)
+            runtime = None if self._stopping else self._begin_again()
 
     def stop(self) -> None:
         """Have `run` come to its end. The second time, leave at once what it reaps."""
@@ -92,62 +101,102 @@ class Daemon:
     def _attribute(self) -> str:
         return self._settings.intake.attribute
 
-    def _serve(self, lead: Lead) -> None:
-        """Turn until told to stop, or the lead is gone."""
+    def _begin_first(self) -> Runtime | None:
+        """Begin. A broker that is there but still starting is waited for.
+
+        One that is not there is if there is a deadline for it. Raises LeadError.
+        """
+        limit = self._settings.deadlines.lead
+        try:
+            return self._patience.until(limit, self._begin, _may_come)
+        except LeadError as error:
+            if limit and _may_come(error):
+                raise LeadError(
+                    f"the lead was not there within {format_fsd(limit)}: {error}",
+                    "deadlines.lead sets how long the daemon waits for it to start",
+                ) from error
+            if not isinstance(error, Unreadable) or isinstance(error, LeadGone):
+                raise
+            log.say("%s", error, level=logging.WARNING)
+        return self._begin_again()
+
+    def _begin(self) -> Runtime | None:
+        """Connect, and become the daemon of the lead; None if told to stop."""
+        lead = self._connect(self._settings.lead.uri, self._attribute)
         runtime = None
         try:
-            if not self._await_address(lead):
-                return
-            runtime = Runtime(lead, self._settings, self._bell, self.reload)
-            runtime.begin()
             identity = lead.identity()
-            log.say(
-                "burst %s serves %s %s as %s",
-                __version__,
-                identity.kind,
-                identity.uri,
-                identity.owner,
-            )
+            if not self._await_address(identity):
+                lead.close()
+                return None
+            runtime = self._make_runtime(lead)
+            runtime.begin()
+        except BaseException:
+            if runtime:
+                runtime.close()
+            lead.close()
+            raise
+        log.say(
+            "burst %s serves %s %s as %s",
+            __version__,
+            identity.kind,
+            identity.uri,
+            identity.owner,
+        )
+        return runtime
+
+    def _make_runtime(self, lead: Lead) -> Runtime:
+        try:
+            return Runtime(lead, self._settings, self._bell, self.reload)
+        except ConfigError as error:
+            raise self._with_file(error) from error
+
+    def _serve(self, runtime: Runtime) -> None:
+        """Turn until told to stop, or the lead is gone."""
+        try:
             while not self._stopping:
                 self._turn(runtime)
             self._stop(runtime)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
         finally:
-            if runtime:
-                runtime.close()
-            lead.close()
+            runtime.close()
+            runtime.lead.close()
 
-    def _turn(self, runtime: Runtime) -> None:
+    def _turn(self, runtime: Runtime, longest: float | None = None) -> None:
         if self._reload_asked:
             self._reload_asked = False
             self._reload_now(runtime)
         try:
-            runtime.turn()
+            runtime.turn(longest)
         except StoreError as error:
             log.say("nothing is done: %s", error, level=logging.ERROR)
             self._bell.wait(_STORE_PAUSE)
 
     def _reload_now(self, runtime: Runtime) -> None:
         if self._path is None:
-            log.say("there is no file to reload", level=logging.WARNING)
+            log.say("no file was given that could be reloaded", level=logging.WARNING)
             return
         try:
-            settings = load(self._path)
+            settings = self._read()
             if settings.lead.uri != self._settings.lead.uri or (
                 settings.intake.attribute != self._attribute
             ):
-                raise ConfigError(
-                    f"{self._path}: lead.uri and intake.attribute change by a restart"
-                )
+                raise ConfigError("lead.uri and intake.attribute change by a restart")
             runtime.replace(settings)
         except BurstError as error:
-            text = "the old settings stay: %s"
-            log.say(text, error, level=logging.WARNING)
+            told = self._with_file(error) if isinstance(error, ConfigError) else error
+            log.say("the old settings stay: %s", told, level=logging.WARNING)
             return
         self._settings = settings
         log.start(settings.daemon.log)
         log.say("reloaded %s", self._path)
+
+    def _with_file(self, error: ConfigError) -> ConfigError:
+        """Return the error with the file in it, where it names only the key."""
+        if self._path is None or str(self._path) in error.what:
+            return error
+        return ConfigError(f"{self._path}: {error.what}", error.advice)
 
     def _stop(self, runtime: Runtime) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
@@ -166,87 +215,58 @@ class Daemon:
         ends = runtime.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
         runtime.engine.post(take_all_down)
-        runtime.turn(0)
+        self._turn(runtime, 0)
         while runtime.engine.snapshot.books.live and not self._impatient:
             if runtime.clock() > ends:
                 log.say("not all gone by the reap deadline", level=logging.WARNING)
                 return
-            runtime.turn(1.0)
+            self._turn(runtime, 1.0)
 
-    def _find(self) -> Lead | None:
-        """Return the lead, None if told to stop meanwhile.
+    def _begin_again(self) -> Runtime | None:
+        """Return once the lead is back and can be read, None if told to stop meanwhile.
 
-        Raises LeadError if it is not there by the deadline, at once if there is none.
-        """
-        limit = self._settings.deadlines.lead
-        try:
-            return self._until(limit, self._knock)
-        except LeadError as error:
-            if not limit:
-                raise
-            raise LeadError(
-                f"the lead was not there within {format_fsd(limit)}: {error}",
-                "deadlines.lead sets how long the daemon waits for it to start",
-            ) from error
-
-    def _find_again(self) -> Lead | None:
-        """Return the lead once it is back, None if told to stop meanwhile.
-
-        Raises LeadError if it stays away.
+        Its broker takes connections before it has all that is asked of it. Raises
+        LeadError if it stays away, ServiceTaken if another daemon was faster.
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
+        begin = self._begin
         try:
-            return self._until(limit, self._knock)
+            return self._patience.until(limit, begin, _may_come, told=False)
         except LeadError as error:
+            if not _may_come(error):
+                raise
             raise LeadError(
                 f"the lead did not come back within {format_fsd(limit)}: {error}",
                 "start the daemon with the lead; lead.reconnect sets how long it waits",
             ) from error
 
-    def _knock(self) -> Lead:
-        return self._connect(self._settings.lead.uri, self._attribute)
-
-    def _await_address(self, lead: Lead) -> bool:
+    def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the address that is set.
 
         Nothing is spent on followers before. False if told to stop meanwhile. Raises
-        LeadError past the deadline.
+        ConfigError past the deadline.
         """
         if not self._settings.lead.address:
             return True
         limit = self._settings.deadlines.address
-        identity = lead.identity()
+        settings = self._settings
         try:
             return bool(
-                self._until(limit, lambda: check_address(identity, self._settings))
+                self._patience.until(limit, lambda: check_address(identity, settings))
             )
         except BurstError as error:
-            raise LeadError(
+            raise ConfigError(
                 f"followers could not reach the lead within {format_fsd(limit)}:"
                 f" {error}",
                 "`burst doctor` looks again; deadlines.address sets how long the"
                 " daemon waits",
             ) from error
 
-    def _until(self, limit: float, attempt: Callable[[], _T]) -> _T | None:
-        """Return what the attempt does once it succeeds, None if told to stop.
 
-        It is made again and again; past the limit, what it raises is raised.
-        """
-        clock, said = Clock(), ""
-        ends = clock() + limit
-        while not self._stopping:
-            try:
-                return attempt()
-            except BurstError as error:
-                if clock() >= ends:
-                    raise
-                if str(error) != said:
-                    said = str(error)
-                    log.say("waiting, for at most %s: %s", format_fsd(limit), said)
-            self._bell.wait(_KNOCK_EVERY)
-        return None
+def _may_come(error: BurstError) -> bool:
+    """Tell whether a lead that could not be begun with may be there later."""
+    return isinstance(error, LeadError) and not isinstance(error, ServiceTaken)
 
 
 def take_all_down(

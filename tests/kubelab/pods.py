@@ -41,7 +41,7 @@ def _output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _without_nested(paths):
+def without_nested(paths):
     """-> the paths that exist, links followed too, less those that lie in another one."""
     names = {str(p) for path in paths for p in (path, os.path.realpath(path))}
     chosen: list[pathlib.Path] = []
@@ -59,7 +59,7 @@ def pod_spec(command, mounts=(), env=None, volumes=None, **spec):
     More fields of PodSpec go in as they are.
     """
     sources = {
-        str(path): {"hostPath": {"path": str(path)}} for path in _without_nested([*SYSTEM, *mounts])
+        str(path): {"hostPath": {"path": str(path)}} for path in without_nested([*SYSTEM, *mounts])
     }
     sources |= {"/tmp": {"emptyDir": {}}, "/var/tmp": {"emptyDir": {}}} | (volumes or {})
     names = {path: f"v{number}" for number, path in enumerate(sources)}

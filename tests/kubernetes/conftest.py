@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,8 @@ from tests.kubelab import build, fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import CRD, GIVEN, AnyCluster, find_cluster, new_namespace
 from tests.kubernetes.api import Api
+from tests.kubernetes.bursts import Bursts
+from tests.kubernetes.proxy import Proxy
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -65,11 +68,13 @@ def miniclusters(cluster: AnyCluster) -> None:
 def lab(cluster: AnyCluster) -> Cluster:
     """kubelab's control plane with nodes that are not there: pods run at once."""
     if not isinstance(cluster, Cluster):
-        pytest.skip(f"{GIVEN} names a cluster whose nodes are not played")
+        pytest.skip(f"want of played nodes ({GIVEN} names a cluster)")
     try:
         fake.start_kwok(cluster, nodes=2, complete=False)
     except build.Unavailable as missing:
-        pytest.skip(f"no kwok: {missing}")
+        if os.environ.get("CI"):
+            pytest.fail(f"no kwok, and CI is set: {missing}")
+        pytest.skip(f"want of kwok: {missing}")
     return cluster
 
 
@@ -77,3 +82,16 @@ def lab(cluster: AnyCluster) -> Cluster:
 def api(lab: Cluster) -> Api:
     """The API server, past all code of ours."""
     return Api(lab)
+
+
+@pytest.fixture
+def bursts(lab: Cluster, api: Api, namespace: str, tmp_path: Path) -> Bursts:
+    """A namespace to burst into; what is left there goes with it."""
+    return Bursts(lab, api, namespace, tmp_path)
+
+
+@pytest.fixture
+def proxy(api: Api, tmp_path: Path) -> Iterator[Proxy]:
+    """Between a provider and the API server, to misbehave on purpose."""
+    with Proxy(api, tmp_path) as proxy:
+        yield proxy

@@ -82,6 +82,7 @@ class _Server(ThreadingHTTPServer):
 class _Relay(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60
+    wbufsize = -1  # one segment an answer: the second would wait for the first's ACK
 
     def relay(self) -> None:
         proxy = cast(_Server, self.server).proxy

@@ -13,27 +13,17 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster
+from tests.manifests.rights import NEEDED
 
 pytestmark = pytest.mark.kubernetes
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 ACCOUNT = "burst-daemon"
-WRITE = ("get", "list", "create", "patch", "delete")
-NEEDED = {
-    ("", "secrets"): WRITE,
-    ("", "configmaps"): WRITE,
-    ("", "services"): WRITE,
-    ("batch", "jobs"): WRITE,
-    ("flux-framework.org", "miniclusters"): WRITE,
-    ("", "pods"): ("get", "list"),
-    ("", "pods/log"): ("get",),
-    ("", "events"): ("list",),
-}
 RIGHTS = (
     *("ServiceAccount", "Role", "RoleBinding"),
     *("ClusterRole", "ClusterRoleBinding"),
 )
 FORBIDDEN = (
-    ("", "pods", "delete"),
+    ("", "pods", "create"),
     ("", "pods/exec", "create"),
     ("", "secrets", "deletecollection"),
     ("", "serviceaccounts/token", "create"),
@@ -143,22 +133,12 @@ def test_the_account_may_do_what_it_has_to_and_nothing_else(
         every = {"apiVersion": "v1", "kind": "List", "items": rights}
         cluster.kubectl("apply", "-f", "-", manifest=every)
         who = f"system:serviceaccount:{namespace}:{ACCOUNT}{suffix}"
-        needed = [
-            (group, resource, verb, namespace)
-            for (group, resource), verbs in NEEDED.items()
-            for verb in verbs
-        ]
+        needed = [(*right, namespace) for right in NEEDED]
         needed.append(("", "nodes", "get", ""))
         # Roles take effect some milliseconds late.
         cluster.wait_for("rights", lambda: all(reviews(cluster, who, needed)), 10)
-        others = [
-            (group, resource, verb, namespace) for group, resource, verb in FORBIDDEN
-        ]
-        others += [
-            (group, resource, verb, "default")
-            for (group, resource), verbs in NEEDED.items()
-            for verb in verbs
-        ]
+        others = [(*right, namespace) for right in FORBIDDEN]
+        others += [(*right, "default") for right in NEEDED]
         others += [("", "nodes", verb, "") for verb in ("list", "patch", "delete")]
         others += [("", "namespaces", verb, "") for verb in ("create", "delete")]
         allowed = reviews(cluster, who, others)

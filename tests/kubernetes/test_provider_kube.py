@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider, KubeSettings
 
+from burst.config import Seconds
 from burst.kits.kube.kinds import MINICLUSTER
 from burst.kits.minicluster import OfferTable
 from burst.provider import BurstSpec, Provider
@@ -40,7 +41,7 @@ def place(lab: Cluster) -> Iterator[str]:
 def operator(api: Api) -> Iterator[None]:
     """Someone who makes Jobs of MiniClusters."""
     if api.get(f"/apis/{MINICLUSTER.api}") is None:
-        pytest.skip(f"no MiniCluster kind: {CRD} names no manifest of it")
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
     with PlayedOperator(api):
         yield
 
@@ -60,6 +61,7 @@ class KubeContract(ProviderContract):
             image="local.test/flux:v0.88.0",
             user=1000,
             one_per_node=False,
+            settle=Seconds(0.5),
             offers={"nodes": OfferTable(cores=1, max_nodes=4)},
         )
 

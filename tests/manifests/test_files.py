@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
+from burst_kube import KubeSettings
 
-from burst.config import load
+from burst.config import convert, load
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.shell.leadfiles import LeadFiles, write_lead
 from burst.shell.leadplan import LeadPlan, RankSlot
+from tests.manifests.rights import NEEDED
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = MANIFESTS / "base" / "lead"
@@ -74,6 +76,14 @@ def test_the_daemon_looks_where_the_lead_listens() -> None:
     assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
 
 
+def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
+    table = load(LEAD / "burst.toml").providers["kube"]
+    options = convert(KubeSettings, table.options, "providers.kube")
+    [offer] = options.offers.values()
+    assert [offer.cores] == [slot.shape.cores for slot in PLAN.slots[:1]]
+    assert offer.max_nodes == 4
+
+
 def test_each_hosts_entry_is_a_hostlist() -> None:
     table = tomllib.loads((LEAD / "broker.toml").read_text())
     hosts = [parse_hostlist(entry["host"]) for entry in table["bootstrap"]["hosts"]]
@@ -85,6 +95,18 @@ def test_nothing_in_manifests_holds_a_key() -> None:
     assert [secret["stringData"] for secret in secrets] == [{"curve.cert": ""}]
     for path in MANIFESTS.rglob("*"):
         assert path.is_dir() or "secret-key" not in path.read_text()
+
+
+def test_the_role_is_what_is_needed_and_no_more() -> None:
+    [role] = [thing for thing in objects() if thing["kind"] == "Role"]
+    given = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert given == NEEDED
 
 
 def test_no_rule_has_a_wildcard_and_only_reading_nodes_is_cluster_wide() -> None:

@@ -19,6 +19,7 @@ from burst.kits.kube.connect import (
     choose_access,
 )
 from burst.kits.kube.kinds import Kind, Manifest
+from burst.kits.kube.manifests import install
 
 __all__ = [
     "FIELD_MANAGER",
@@ -30,4 +31,5 @@ __all__ = [
     "Kubeconfig",
     "Manifest",
     "choose_access",
+    "install",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.errors import Transient
+from burst.errors import Refused, Transient
 from burst.kits.kube.connect import Access, Answer, Connection, Request
 from burst.kits.kube.faults import Attempt, explain, is_absent
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
@@ -20,7 +20,7 @@ _APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
 _JSON = {"Content-Type": "application/json"}
 _METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
 _PAGE = 500
-_MOST_PAGES = 1000
+_MOST_PAGES = 100
 
 
 class Cluster:
@@ -46,11 +46,12 @@ class Cluster:
     def apply(self, manifest: Manifest) -> Manifest:
         """Create the object, or make it so, by server-side apply as `burst`.
 
-        The manifest has its namespace. Fields that its kind does not have are refused.
+        The manifest has its namespace if its kind lives in one. Fields that its kind
+        does not have are refused.
         """
-        kind = KINDS[manifest["kind"]]
+        kind = self.kind_of(manifest)
         meta = manifest["metadata"]
-        namespace, name = meta["namespace"], meta["name"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
         attempt = Attempt(self.access, "patch", kind, namespace, name)
         query = {
             "fieldManager": FIELD_MANAGER,
@@ -152,11 +153,20 @@ class Cluster:
 
     def serves(self, kind: Kind) -> bool:
         """Tell whether the cluster knows this kind in this version."""
-        answer = self._send("GET", f"/apis/{kind.api}" if kind.group else "/api/v1")
-        if answer.status == 404:
-            return False
-        known = _decode(_checked(answer, Attempt(self.access, f"discover {kind.api}")))
-        return any(entry["name"] == kind.plural for entry in known["resources"])
+        return any(known["name"] == kind.plural for known in self._kinds(kind.api))
+
+    def kind_of(self, manifest: Manifest) -> Kind:
+        """Return an object's kind. Raises Refused if the cluster has none such."""
+        api, name = str(manifest["apiVersion"]), str(manifest["kind"])
+        if name in KINDS and KINDS[name].api == api:
+            return KINDS[name]
+        for known in self._kinds(api):
+            if known["kind"] == name and "/" not in known["name"]:
+                return Kind(api, name, known["name"], namespaced=known["namespaced"])
+        raise Refused(
+            f"the cluster does not know {name} of {api}",
+            "is it older than what it is to run, or is a CRD missing?",
+        )
 
     def tail(
         self, namespace: str, pod: str, *, lines: int = 8, previous: bool = False
@@ -185,6 +195,14 @@ class Cluster:
         """Return the API server's version, such as `v1.34.4`."""
         answer = self._ask(Attempt(self.access, "get /version"), "/version")
         return str(_decode(answer).get("gitVersion", "unknown"))
+
+    def _kinds(self, api: str) -> list[Manifest]:
+        """Return what the cluster says of the kinds of an API version; none if none."""
+        answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
+        if answer.status == 404:
+            return []
+        checked = _checked(answer, Attempt(self.access, f"discover {api}"))
+        return list(_decode(checked)["resources"])
 
     def _ask(
         self,

@@ -26,6 +26,12 @@ from burst.errors import Refused, Transient
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
+# What the client raises for files that are not as they should be, the last three where
+# it did not expect that.
+_UNUSABLE = (
+    *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
+    *(AttributeError, KeyError, TypeError),
+)
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
@@ -153,7 +159,7 @@ def _load(access: Access) -> Any:
     with _hear_errors() as heard:
         try:
             _fill(settings, access)
-        except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
+        except _UNUSABLE as error:
             raise Refused(
                 f"{access}: cannot be used: {_shorten(error)}",
                 "name a kubeconfig that works with kubectl",
@@ -203,11 +209,13 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
             f"{host} is not the API server that {access} names: {_shorten(reason)}",
             "take the cluster's present kubeconfig; it names its certificate authority",
         )
-    words = "does not answer" if isinstance(reason, TimeoutError) else "is not there"
-    if isinstance(error, urllib3.exceptions.TimeoutError):
-        words = "does not answer in time"
+    late = isinstance(reason, urllib3.exceptions.TimeoutError)
+    absent = isinstance(reason, urllib3.exceptions.NewConnectionError)
+    words = "does not answer in time" if late and not absent else "is not there"
+    # Before the first colon stands which object of the library says so.
+    text = str(reason).partition(": ")[2] or str(reason)
     return Transient(
-        f"the API server at {host} {words}: {_shorten(reason)}",
+        f"the API server at {host} {words}: {_shorten(text)}",
         "is the cluster up, and is it reached from this host?",
     )
 

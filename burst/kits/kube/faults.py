@@ -99,8 +99,7 @@ def _forbidden(said: _Status, attempt: Attempt) -> ProviderError:
         return Refused(
             f"may not {attempt} with {attempt.access}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
-            f' API group "{attempt.kind.group}" and bind it; manifests/rbac.yaml has'
-            " all that is needed",
+            f' API group "{attempt.kind.group}" and bind it; manifests/role has all',
         )
     return Refused(
         f"the API server forbids it: {attempt}: {_shorten(said.message)}",

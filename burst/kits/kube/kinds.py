@@ -19,6 +19,7 @@ class Kind(msgspec.Struct, frozen=True):
     """`v1`, or `GROUP/VERSION`."""
     name: str
     plural: str
+    namespaced: bool = True
 
     @property
     def group(self) -> str:
@@ -46,7 +47,7 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SECRET = Kind("v1", "Secret", "secrets")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
-NODE = Kind("v1", "Node", "nodes")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 JOB = Kind("batch/v1", "Job", "jobs")
 MINICLUSTER = Kind("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters")

@@ -77,7 +77,7 @@ def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Fi
     if lacking:
         return wrong(
             f"may not in namespace {namespace}: {', '.join(lacking)}",
-            "apply a Role with these verbs and bind it; manifests/rbac.yaml has all",
+            "apply a Role with these verbs and bind it; manifests/role has all",
         )
     return ok(f"has all rights that it needs in namespace {namespace}")
 

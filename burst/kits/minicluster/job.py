@@ -3,8 +3,9 @@
 
 Pod I is the burst's host I: its completion index picks the line of a list, and that
 name is given to its broker, so objects can be called by the burst's id. The broker is
-the container's first process and leaves on SIGTERM; if it ends otherwise, the kubelet
-starts it again for as long as the Job lives.
+the container's first process and leaves on SIGTERM. If it ends with an error, because
+it was cut off or the lead is not up, the kubelet starts it again for as long as the Job
+lives; if without, it was told to leave.
 """
 
 from __future__ import annotations

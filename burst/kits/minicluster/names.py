@@ -19,6 +19,7 @@ ID = "burst.flux-framework.org/id"
 SPEC = "burst.flux-framework.org/spec"
 HOSTS = "burst.flux-framework.org/hosts"
 LEASE_END = "burst.flux-framework.org/lease-end"
+ALONE_SINCE = "burst.flux-framework.org/alone-since"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 # RFC 1035, which Services and the hosts of pods need; other objects need less.

@@ -94,6 +94,13 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Seconds = Seconds(300)
     """How long a pod may find no node, or no quota, until the burst is given up for
     want of capacity. An autoscaler takes one to three minutes."""
+    operator_yaml: str = ""
+    """With form operator: path of the operator's manifests, of a version that you
+    chose. What of them is missing is made before the first burst, for which one needs
+    to be the cluster's administrator; they stay."""
+    settle: Seconds = Seconds(2)
+    """With form operator: how long nothing of a MiniCluster may be seen until it is
+    believed gone. The operator may still be making children of one that it read."""
     timeout: Seconds = Seconds(10)
     """How long the API server may take to answer."""
 

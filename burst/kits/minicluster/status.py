@@ -19,7 +19,13 @@ from burst.kits.kube.kinds import (
     name_of,
 )
 from burst.kits.minicluster.names import ID, INDEX, hosts_of
-from burst.kits.minicluster.words import Word, seconds_of, shorten, word_of
+from burst.kits.minicluster.words import (
+    Word,
+    last_words,
+    seconds_of,
+    shorten,
+    word_of,
+)
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
@@ -158,7 +164,7 @@ def _completed(
 ) -> Word:
     """Return the word with what events and the log add to it."""
     if word.crashed and logs.get(pod):
-        why = f"{word.why}: {shorten(logs[pod])}"
+        why = f"{word.why}: {last_words(logs[pod])}"
         return msgspec.structs.replace(word, why=why)
     warning = warnings.get((POD.name, pod), "")
     if word.phase is Phase.PENDING and word.why == "is being started" and warning:

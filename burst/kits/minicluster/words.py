@@ -6,6 +6,7 @@ Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import msgspec
@@ -14,6 +15,8 @@ from burst.kits.kube.kinds import Manifest, is_ending
 from burst.provider import Failure, Phase
 
 _LONGEST = 300
+# As sd-daemon(3) has it; brokers write it where they log to their own stderr.
+_PRIORITY = re.compile(r"^<[0-7]>")
 # Nothing that the cluster does by itself makes these work.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
@@ -31,6 +34,9 @@ class Word(msgspec.Struct, frozen=True):
     """Whether its broker ended at least once, so that its log explains something."""
 
 
+_ENDED = Word(Phase.FAILED, "its broker has ended", crashed=True)
+
+
 def word_of(pod: Manifest) -> Word:
     """Return what the pod says."""
     status = pod.get("status") or {}
@@ -38,7 +44,7 @@ def word_of(pod: Manifest) -> Word:
     if is_ending(pod) or phase == "Failed":
         return _disrupted(status)
     if phase == "Succeeded":
-        return Word(Phase.FAILED, "its broker has ended", crashed=True)
+        return _ENDED
     containers = status.get("containerStatuses") or [{}]
     state = containers[0].get("state") or {}
     restarts = containers[0].get("restartCount", 0)
@@ -52,6 +58,12 @@ def word_of(pod: Manifest) -> Word:
 def seconds_of(time: str) -> float:
     """Return seconds since the epoch of a time as Kubernetes writes it; 0 for none."""
     return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
+def last_words(log: str) -> str:
+    """Return the end of a broker's log as one line."""
+    lines = (_PRIORITY.sub("", line).strip() for line in log.splitlines())
+    return shorten(" / ".join(filter(None, lines)))
 
 
 def shorten(words: str) -> str:
@@ -84,10 +96,15 @@ def _disrupted(status: Manifest) -> Word:
 
 
 def _restarted(container: Manifest, restarts: int) -> Word:
-    """A broker was started, and has ended at least once."""
+    """A broker was started, and has ended at least once.
+
+    The kubelet starts it again only if it ended with an error.
+    """
     state, last = container.get("state") or {}, container.get("lastState") or {}
     ended = state.get("terminated") or last.get("terminated") or {}
     code = ended.get("exitCode", "unknown")
+    if code == 0 and "terminated" in state:
+        return _ENDED
     how = f"exit status {code}"
     if ended.get("reason") not in (None, "Error", "Completed"):
         how += f", {ended['reason']}"

@@ -53,9 +53,9 @@ def import_core() -> ModuleType:
     )
 
 
-def find_program() -> str:
+def find_program(view: str = VIEW) -> str:
     """Return the path of `flux`: that on PATH, or the pod's; empty if there is none."""
-    return shutil.which("flux") or shutil.which("flux", path=VIEW) or ""
+    return shutil.which("flux") or shutil.which("flux", path=view) or ""
 
 
 def check_version(broker: str, library: str) -> None:

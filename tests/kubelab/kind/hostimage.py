@@ -62,7 +62,8 @@ def contents():
         found |= set(
             python_paths(_output(flux, "python", "-c", "import sys; print(sys.executable)"))
         )
-    found |= {link for path in list(found) for link in _links(path)}
+    inside = {link for path in found if path.is_dir() for link in path.rglob("*")}
+    found |= {link for path in found | inside for link in _links(path)}
     found = {path for path in found if path.exists()}
     return found | libraries(found)
 
