@@ -27,9 +27,10 @@ def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
             "there are " + ", ".join(sorted(settings.offers)),
         )
     count = len(spec.hosts)
-    if count > table.max_nodes:
+    if not table.min_nodes <= count <= table.max_nodes:
         raise Refused(
-            f"{count} nodes of {spec.offer}: it sells {table.max_nodes} at a time",
+            f"{count} nodes of {spec.offer}: it sells {table.min_nodes} to"
+            f" {table.max_nodes} at a time",
             "set max_nodes of the offer if the cluster can carry more",
         )
     if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:

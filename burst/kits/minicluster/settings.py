@@ -24,6 +24,7 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Of each follower, and what its pod asks for. At least what the lead's R says."""
     max_nodes: _AtLeast1
     """Followers of one burst at the most."""
+    min_nodes: _AtLeast1 = 1
     gpus: _AtLeast0 = 0
     price: _Price = 0.0
     """Per node and hour. Free by default: the cluster is there anyway."""
