@@ -18,15 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from burst.errors import BurstError
 from burst.model.lead import JobState
 from burst.model.shape import Shape
 from burst.shell.leadfiles import LeadFiles, write_lead
 from burst.shell.leadplan import LeadPlan, RankSlot
 from tests.embedded_instance import EmbeddedInstance
-from tests.support.fluxlead import broker_environment, wait_until
+from tests.support.fluxlead import broker_environment
 
 NAME = "near"
 NODE = f"{NAME}-control-plane"
@@ -83,7 +81,7 @@ class NearCluster:
         run("kind", "load", "docker-image", self.image, "--name", NAME)
         # Pods are refused before it is there, which is after kind says that all is.
         account = ("get", "serviceaccount", "default")
-        wait_until(
+        wait_long(
             lambda: succeeds("kubectl", "--kubeconfig", self.kubeconfig, *account),
             "the default service account",
         )
@@ -148,9 +146,11 @@ class PodLead:
         for manifest in (self._pod(), self._service()):
             self.cluster.kubectl("apply", "-f", "-", manifest=manifest)
         try:
-            wait_until(self.is_up, "the lead to serve")
-        except pytest.fail.Exception as failure:
-            raise AssertionError(self.cluster.kubectl("logs", "lead")) from failure
+            wait_long(self.is_up, "the lead to serve")
+        except AssertionError as failure:
+            said = self.cluster.kubectl("describe", "pod", "lead")
+            said += self.cluster.kubectl("logs", "lead")
+            raise AssertionError(said) from failure
 
     def stop(self) -> None:
         """Delete the pod, and close the port."""

@@ -16,7 +16,9 @@ from tests.kubelab.build import kind_debian
 from tests.kubelab.kind import nodeimage
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-FLUX_FOLDERS = ("exec_path", "module_path", "connector_path", "python_path", "confdir")
+FLUX_FOLDERS = (
+    *("libexecdir", "datadir", "module_path", "connector_path", "python_path", "confdir"),
+)
 # What brokers import: the embedded one, and Flux's own scripts.
 MODULES = (
     *("msgspec", "zmq", "pyzmq*", "tomli_w", "click", "rich", "*flux_burst_orchestrator*"),
