@@ -154,8 +154,7 @@ class KindCluster:
             self._programs.run(forget)
         self._complete = ""
         for path in self._place.glob("*"):
-            if path.is_file():
-                path.unlink()
+            path.unlink()
         return True
 
     def version(self) -> str:

@@ -130,7 +130,9 @@ class KindProvider:
         claim = claims.pop(burst_id, Claim(()))
         self._home.open()
         self._claim(burst_id, Claim(claim.hosts, ending=True))
-        if inside.pop(burst_id, None) and not self._gone_inside(burst_id, sight):
+        inside.pop(burst_id, None)
+        # Asked for also where the list has it not (any more): a list may be late.
+        if sight.open and not self._gone_inside(burst_id, sight):
             return
         others = inside or any(not claim.ending for claim in claims.values())
         if sight.stage is Stage.BROKEN and (others or not self._cluster.ours):

@@ -59,7 +59,11 @@ def contents():
     if flux:
         folders = [_output(flux, "config", "builtin", name) for name in FLUX_FOLDERS]
         found |= {pathlib.Path(flux), *map(pathlib.Path, folders)}
-        found |= {path.parent for path in map(pathlib.Path, folders) if path.name == "modules"}
+        # Its shell's Lua, which is beside them.
+        share, lib = pathlib.Path(folders[1]).parent, pathlib.Path(folders[2]).parents[1]
+        found |= {lib / "flux", *(path / "lua" for path in (share, lib))}
+        found |= set(pathlib.Path("/usr").glob("share/lua"))
+        found |= set(pathlib.Path("/usr/lib").glob("*-linux-gnu/lua"))
         found |= {pathlib.Path(flux).with_name("flux-python")}
         found |= set(
             python_paths(_output(flux, "python", "-c", "import sys; print(sys.executable)"))
