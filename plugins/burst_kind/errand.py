@@ -37,7 +37,7 @@ _STEPS = ("•", "✓", "✗", ">")
 _DECORATION = re.compile(r"[^\x20-\x7e]+|\.\.\.\s*$|^\W+")
 
 # Only their parent can wait for them, and until it does they are zombies.
-_children: list[subprocess.Popen[bytes]] = []
+_children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def begin(
         raise Transient(f"/bin/sh cannot be run now: {error.strerror}") from error
     finally:
         os.close(file)
-    _children.append(child)
+    _children[child.pid] = child
 
 
 def command(step: str, argv: Sequence[str], source: str = "") -> str:
@@ -143,4 +143,7 @@ def _words(said: str, failed: bool) -> str:
 
 
 def _bury() -> None:
-    _children[:] = [child for child in _children if child.poll() is None]
+    # A copy, since another provider's thread may begin one meanwhile.
+    for pid, child in list(_children.items()):
+        if child.poll() is not None:
+            _children.pop(pid, None)
