@@ -27,7 +27,9 @@ def main() -> int:
 
 
 def _run(mark: str) -> int:
-    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", mark, *sys.argv[1:]]
+    # Pods come and go in seconds, but a machine may have other work.
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", mark]
+    pytest += ["--timeout=300", *sys.argv[1:]]
     options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
     try:
         status = nodes.run(pytest, options) if mark == "e2e" else lab.run(pytest)

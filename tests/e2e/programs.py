@@ -19,7 +19,7 @@ DEADLINE_S = 60.0
 
 def host_paths(*, flux: bool = False) -> list[str]:
     """Return what pods have to see of this machine to run this package, and Flux."""
-    paths = [*SYSTEM, "/etc/ld.so.cache", str(ROOT), *python_mounts(sys.executable)]
+    paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable)]
     return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
 
 

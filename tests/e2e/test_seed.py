@@ -194,11 +194,11 @@ def seed(cluster: GivenCluster, tmp_path: Path) -> Iterator[Seed]:
         cluster.kubectl("delete", kinds, *label)
 
 
-@pytest.mark.timeout(300)
 def test_submitting_is_all_that_is_done(seed: Seed) -> None:
     """The experiment that this project grew from, whole."""
     seed.apply()
     wait_until(lambda: " serves flux " in seed.log(), seed.look)
+    check_doctor(seed)
     command = ("flux", "getattr", "hostname")
     options = ("-N3", "--setattr=burstable", "--cwd=/tmp")
     job = seed.flux("submit", *options, *command).strip()
@@ -221,6 +221,18 @@ def test_submitting_is_all_that_is_done(seed: Seed) -> None:
     seed.flux("shutdown", "--quiet")
     done = ("wait", "job/lead", "--for=condition=Complete", "--timeout=60s")
     seed.cluster.kubectl(*done, "-n", seed.near)
+
+
+def check_doctor(seed: Seed) -> None:
+    """In the daemon's container nothing is wrong: rights, address, certificate."""
+    where = ("exec", "-n", seed.near, "job/lead", "-c", "burst")
+    said = json.loads(seed.cluster.kubectl(*where, "--", BURST, "doctor", "--json"))
+    told = [finding["what"] for finding in said["findings"]]
+    assert f"has all rights that it needs in namespace {seed.far}" in told
+    [reached] = [what for what in told if "accepts its certificate" in what]
+    assert reached.partition(" ")[0].endswith(":30093:")
+    assert f"pods are told to find the lead at {reached.partition(': ')[0]}" in told
+    assert said["ok"]
 
 
 def check_secret(seed: Seed, made: list[dict[str, Any]]) -> None:

@@ -13,7 +13,16 @@ import sys
 
 from tests.kubelab.build import PAUSE_IMAGE
 
-SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/passwd", "/etc/group")
+SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/ld.so.cache",
+)
 FLUX_SETTINGS = ("exec_path", "module_path", "connector_path", "python_path", "confdir")
 PREFIXES = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
 
