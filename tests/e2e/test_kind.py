@@ -60,17 +60,24 @@ class Daemon:
         self.home = lead.directory / "home"
         self.home.mkdir()
         self.far = lead.directory / "far"
-        config = lead.directory / "burst.toml"
-        config.write_text(tomli_w.dumps(self._settings(lead)))
+        self.config = lead.directory / "burst.toml"
+        self.config.write_text(tomli_w.dumps(self._settings(lead)))
         self._log = lead.directory / "daemon.log"
-        with self._log.open("wb") as log:
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [BURST, "daemon", "-c", str(config)],
+                [BURST, "daemon", "-c", str(self.config)],
                 env={**os.environ, "HOME": str(self.home)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
 
     def _settings(self, lead: PodLead) -> dict[str, object]:
         far = {
@@ -103,8 +110,7 @@ class Daemon:
         try:
             self.process.wait(60)
         finally:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
             for cluster in run("kind", "get", "clusters").split():
                 if cluster.startswith("far-"):
                     run("kind", "delete", "cluster", "--name", cluster)
@@ -121,6 +127,26 @@ def daemon(lead: PodLead) -> Iterator[Daemon]:
 
 def containers() -> set[str]:
     return set(run("docker", "ps", "--all", "--format", "{{.Names}}").split())
+
+
+@pytest.mark.parametrize("lead", ["embedded"], indirect=True)
+def test_a_daemon_that_is_killed_meanwhile_goes_on(
+    lead: PodLead, daemon: Daemon
+) -> None:
+    job = lead.submit(["hostname"])
+    with reading(daemon):
+        wait_long(lambda: len(containers()) > 1, "a node of the far cluster")
+        daemon.kill()
+        daemon.start()
+        wait_long(lambda: lead.is_done(job), "the job's end")
+        assert len(set(lead.output(job).split())) == FOLLOWERS
+        wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
+
+
+def test_the_doctor_finds_what_is_there(lead: PodLead, daemon: Daemon) -> None:
+    said = run(BURST, "doctor", "-c", daemon.config)
+    assert "is made for the first burst; docker answers" in said
+    assert f"followers find the lead at tcp://{lead.cluster.address()}" in said
 
 
 def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
