@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from burst_kind import KindProvider
 
-from burst.errors import InsufficientCapacity, NotFound, ProviderError, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
 from burst.model.burst import BurstId
 from burst.provider import Phase
 from tests.plugins.kind.desk import Desk
@@ -250,3 +256,13 @@ def test_inside_docker_the_inner_address_is_taken(desk: Desk) -> None:
     desk.provision(provider, desk.spec())
     (export,) = (call for call in desk.calls() if "export kubeconfig" in call)
     assert "--internal" in export
+
+
+def test_the_cluster_is_reached_by_its_kubeconfig(desk: Desk) -> None:
+    desk.provision(desk.provider(), desk.spec())
+    # The stand-in's is none that Kubernetes would know.
+    provider = KindProvider(
+        "far", desk.settings, desk.owner, environment=desk.environment
+    )
+    with pytest.raises(Refused, match=r"/kubeconfig: cannot be used"):
+        provider.observe()
