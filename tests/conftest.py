@@ -16,9 +16,12 @@ _MARKED: dict[str, Counter[str]] = {
     mark: Counter() for mark in ("flux", "kubernetes", "e2e")
 }
 
+_LONGEST = "tests/shell/test_crashes.py"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine cannot run."""
+    """Skip what this machine cannot run; begin with what takes longest."""
+    items.sort(key=lambda item: _LONGEST not in item.nodeid)
     missing = {}
     if not shutil.which("flux"):
         missing["flux"] = "want of a real Flux (flux on PATH)"
@@ -41,6 +44,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         for mark, counts in _MARKED.items():
             if item.get_closest_marker(mark):
                 counts[outcome.removeprefix("Skipped: ")] += 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what a worker of pytest-xdist counted to where the summary is printed."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["counts"] = dict(COUNTS)
+        output["marked"] = {mark: dict(counts) for mark, counts in _MARKED.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a worker counted; one that crashed counted nothing."""
+    output = getattr(node, "workeroutput", {})
+    COUNTS.update(output.get("counts", {}))
+    for mark, counts in output.get("marked", {}).items():
+        _MARKED[mark].update(counts)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
