@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from burst.errors import Refused, Transient
+from burst.errors import NotFound, Refused, Transient
 from burst.kits.kube import Cluster, Endpoint, install
+from burst.kits.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE
 from burst.kits.minicluster import MiniClusters
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.minicluster import SETTINGS, TAGS, make_spec, replace
 
+ABSENT: tuple[int, Any] = (404, {"kind": "Status", "details": {"name": "x"}})
+OTHERS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
 MANIFEST = """\
 ---
 apiVersion: v1
@@ -82,9 +85,17 @@ def test_no_burst_is_made_before_its_operator_is_there(
     settings = replace(SETTINGS, form="operator", operator_yaml=str(path))
     bursts = MiniClusters(cluster, settings, TAGS)
     spec = make_spec(tmp_path)
+    # Nothing can be of a kind that is yet to be installed, and all else is read.
+    for kind in OTHERS:
+        server.answer("GET", kind.path("jobs"), (200, {"items": []}))
+        named = kind.path("jobs", spec.burst_id)
+        server.answer("GET", named, ABSENT)
+        server.answer("GET", f"{named}-entrypoint", ABSENT)
+    assert bursts.observe() == []
+    with pytest.raises(NotFound):
+        bursts.reap(spec.burst_id)
     where = "/apis/apps/v1/namespaces/default/deployments/operator"
-    absent: tuple[int, Any] = (404, {"kind": "Status", "details": {"name": "operator"}})
-    server.answer("GET", where, absent)
+    server.answer("GET", where, ABSENT)
     server.answer("PATCH", where, (201, {}))
     with pytest.raises(Transient, match="not ready yet: Deployment operator"):
         bursts.provision(spec)

@@ -47,10 +47,21 @@ def find_ours(
     return [
         item
         for kind in kinds_of(settings)
+        if may_exist(cluster, settings, kind)
         for item in cluster.find(
             kind, settings.namespace, labels, metadata_only=kind in _BY_NAME_ONLY
         )
     ]
+
+
+def may_exist(cluster: Cluster, settings: MiniClusterSettings, kind: Kind) -> bool:
+    """Tell whether there can be objects of the kind.
+
+    Before an operator that we are to install is there, none of its kind can. Where
+    somebody else should have, its absence is a mistake that the caller hears of.
+    """
+    ours_to_bring = kind == MINICLUSTER and bool(settings.operator_yaml)
+    return not ours_to_bring or cluster.serves(kind)
 
 
 class Reaper:
@@ -89,7 +100,8 @@ class Reaper:
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
         for kind, name in self._names(burst_id):
-            if (kind.name, name) in listed:
+            known = may_exist(self._cluster, self._settings, kind)
+            if (kind.name, name) in listed or not known:
                 continue
             item = self._cluster.get(
                 kind, self._settings.namespace, name, metadata_only=True
