@@ -13,7 +13,7 @@ import pytest
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter() for mark in ("flux", "kubernetes", "e2e")
+    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind")
 }
 
 _LONGEST = "tests/shell/test_crashes.py"
@@ -32,6 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         missing["flux"] = "want of a real Flux (flux on PATH)"
     if "KUBELAB" not in os.environ:
         missing["e2e"] = "want of real nodes (make e2e)"
+    if "KINDLAB_IMAGE" not in os.environ:
+        missing["kind"] = "want of a docker for kind (make e2e)"
     for item in items:
         for mark, reason in missing.items():
             if item.get_closest_marker(mark):

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -27,6 +28,8 @@ KUBE_PROGRAMS = (
 )
 KWOK = "sigs.k8s.io/kwok"
 KWOK_VERSION = "v0.7.0"
+KIND = "sigs.k8s.io/kind"
+KIND_VERSION = "v0.30.0"
 PAUSE_IMAGE = "local.test/pause:1"
 # What a node needs, with the libraries of `nft` and `runc`. They are unpacked into the cache and
 # run from there: nothing is installed on this machine.
@@ -79,10 +82,14 @@ def _locked(path):
         yield
 
 
+def folder_for(name, inputs):
+    """-> the cache folder for what is made of the bytes `inputs`, which may not be there yet."""
+    return cache_dir() / f"{name}-{hashlib.sha256(inputs).hexdigest()[:12]}"
+
+
 def _once(name, inputs, make):
     """-> the cache folder for `name` made of the bytes `inputs`; make(folder) fills it if new."""
-    cache = cache_dir()
-    out = cache / f"{name}-{hashlib.sha256(inputs).hexdigest()[:12]}"
+    cache, out = cache_dir(), folder_for(name, inputs)
     if out.exists():
         return out
     cache.mkdir(parents=True, exist_ok=True)
@@ -146,6 +153,32 @@ def _program(folder):
         _go("build", *flags, "-o", out / folder.name, ".", cwd=folder)
 
     return _once(folder.name, _sources(folder), make) / folder.name
+
+
+def programs_for_kind():
+    """-> {name: path} of all that a kind node, and who makes one, runs."""
+
+    def make(out):
+        _go("install", "-trimpath", f"{KIND}@{KIND_VERSION}", cwd="/", GOBIN=out)
+
+    kube = _kube()
+    built = {name: kube / name for name in ("kube", *KUBE_PROGRAMS)}
+    for folder in (HERE / "coredns", HERE / "kind/kindnetd"):
+        built[folder.name] = _program(folder)
+    return built | {"kind": _once(f"kind-{KIND_VERSION}", b"", make) / "kind"}
+
+
+def kind_debian(packages, make):
+    """-> a Debian with these packages, which make(folder) fills."""
+    release = pathlib.Path("/etc/os-release").read_bytes()
+    inputs = release + " ".join(packages).encode()
+    return _once("kind-debian", inputs, lambda out: make(out / "root")) / "root"
+
+
+def kind_module():
+    """-> the folder of kind's source."""
+    said = _go("mod", "download", "-json", f"{KIND}@{KIND_VERSION}", cwd="/")
+    return pathlib.Path(json.loads(said)["Dir"])
 
 
 def _kwok():

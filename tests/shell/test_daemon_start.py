@@ -12,13 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from burst.cli import group
-from burst.config import Settings, parse
+from burst.config import LeadSettings, Settings, parse
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.lead import Lead
 from burst.shell.address import check_address
+from burst.shell.connect import as_followers_see_it
 from burst.shell.embedded import connect
 from burst.shell.flux.find import find_program
+from tests.build import identity
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
 
@@ -123,6 +125,11 @@ def test_an_address_of_others_may_be_out_of_reach_from_here(
         assert "cannot be reached from here" in caplog.text
     finally:
         lead.close()
+
+
+def test_an_address_that_the_cluster_knows_is_not_known_outside_of_a_pod() -> None:
+    with pytest.raises(ConfigError, match="runs in no pod with a service account"):
+        as_followers_see_it(identity(), LeadSettings(address="node"))
 
 
 def test_beside_a_follower_the_daemon_has_nothing_to_do(
