@@ -60,6 +60,7 @@ class Proxy:
         self._server = _Server(("127.0.0.1", 0), _Relay)
         self._server.proxy = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=[0.05])
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
         self.kubeconfig = directory / "proxy.kubeconfig"
         self.kubeconfig.write_text(_kubeconfig(self._server.server_port))
 
