@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""The settings of examples/kube are read, and sell what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from burst_kube import KubeProvider
+
+from burst.config import Settings, load
+from burst.model.shape import Shape
+from burst.shell import registry
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kube"
+
+
+def test_the_settings_make_a_kube_provider(tmp_path: Path) -> None:
+    settings = load(EXAMPLE / "burst.toml")
+    provider = registry.load(_with_kubeconfig(settings, tmp_path), "owner-1")["far"]
+    assert isinstance(provider, KubeProvider)
+    (offer,) = provider.offers()
+    assert (offer.name, offer.shape, offer.max_nodes) == ("std", Shape(8), 8)
+
+
+def test_what_the_readme_applies_is_there() -> None:
+    assert "kubectl apply -k manifests/far" in (EXAMPLE / "README.md").read_text()
+    assert (EXAMPLE.parents[1] / "manifests/far/kustomization.yaml").exists()
+
+
+def _with_kubeconfig(settings: Settings, directory: Path) -> Settings:
+    """Name a file that is there: the example's is the site's own."""
+    table = settings.providers["far"]
+    options = {**table.options, "kubeconfig": str(directory / "none")}
+    changed = msgspec.structs.replace(table, options=options)
+    return msgspec.structs.replace(settings, providers={"far": changed})
