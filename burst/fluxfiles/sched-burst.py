@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: MIT
+"""Flux scheduler in whose queue jobs that may burst wait without blocking others.
+
+    flux module load sched-burst [policy=fifo|backfill] [attribute=burstable]
+                                 [lent=burst] [log-level=LEVEL]
+
+It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one thing
+more. Ranks with the property `burst` in R are lent: nobody knows when they are up. A
+burstable job runs either on lent ranks or on the instance's own, never on both:
+
+* It stands in the shipped scheduler's queue, in its place, as long as it could run on
+  the own ranks that are up, were they idle, and no burst is on its way for it.
+* Otherwise it is stepped over. It keeps its place, blocks nobody, and is never denied
+  as infeasible: whether somebody could lend so much is for the burst daemon to know,
+  which fails it with the reason if nobody ever could.
+* In either case it starts as soon as its lent ranks are up and free, also ahead of an
+  own job at the head of the queue, which could not use them.
+
+All other jobs are served by the shipped code itself. The daemon tells which ranks are
+leased for which jobs by the request `sched-burst.lend` (owner only):
+`{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
+alone; lent ranks that nobody leases are for any burstable job.
+
+This file runs in a broker, by Flux's Python, where no other package of ours is.
+"""
+
+import copy
+import errno
+import heapq
+import importlib.util
+import json
+import os
+
+try:
+    from flux.brokermod import request_handler
+    from flux.scheduler import Scheduler  # noqa: F401 - the shipped files need it
+except ImportError as error:
+    raise ImportError(
+        f"{error}; sched-burst needs flux-core 0.84 or later: update it, or let the"
+        ' daemon hold jobs instead ([intake] mode = "hold")'
+    ) from error
+from flux.conf_builtin import conf_builtin_get
+from flux.idset import IDset
+from flux.resource import InfeasibleRequest
+
+# sched-fifo lets the job manager show it eight jobs. Here all are shown, as those that
+# wait for lent nodes would fill the eight; estimates are made for the first eight.
+_FORECAST = 8
+
+
+def _is_burstable(jobspec, attribute):
+    system = (jobspec.get("attributes") or {}).get("system") or {}
+    return bool(system.get(attribute))
+
+
+def _restricted(request, *expressions):
+    """Return the request with further constraints, which are looked at first."""
+    if request.constraint:
+        expressions = (*expressions, request.constraint)
+    narrowed = copy.copy(request)
+    narrowed.constraint = {"and": list(expressions)}
+    return narrowed
+
+
+def _first(heap, count):
+    """Return the first so many of a heap, in order, without sorting all of it."""
+    found, open_ = [], [(heap[0], 0)] if heap else []
+    while open_ and len(found) < count:
+        job, at = heapq.heappop(open_)
+        found.append(job)
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < len(heap):
+                heapq.heappush(open_, (heap[child], child))
+    return found
+
+
+class BurstJob:
+    """A pending job that may burst."""
+
+    __slots__ = ("job", "key", "lent", "own")
+
+    def __init__(self, job, lent):
+        request = job.resource_request
+        self.job = job
+        self.lent = _restricted(request, {"properties": [lent]})
+        self.own = _restricted(request, {"properties": [f"^{lent}"]})
+        # Jobs with an equal key fit or do not fit alike. Of a range of nodes or slots
+        # all of it counts, so its text is taken.
+        self.key = (
+            str(request.jobspec["resources"]),
+            json.dumps(request.constraint, sort_keys=True),
+        )
+        # As the shipped scheduler is to see it, wherever it is in its queue.
+        job.resource_request = self.own
+
+    @property
+    def order(self):
+        return -self.job.priority, self.job.jobid
+
+
+class Lending:
+    """What is added to a shipped scheduler; stands before it among the bases."""
+
+    queue_depth = "unlimited"
+    # Whether the shipped schedule() leaves a job that it has just started in its queue
+    # where it yields; interrupted there, it would start it twice.
+    forgets_late = False
+
+    def __init__(self, h, *args):
+        super().__init__(h, *args)
+        self._attribute, self._lent = "burstable", "burst"
+        for arg in list(self._pending_args):
+            name, _, value = arg.partition("=")
+            if name in ("attribute", "lent") and value:
+                setattr(self, f"_{name}", value)
+                self._pending_args.remove(arg)
+        self._bursts = {}  # jobid to BurstJob, all that are pending
+        self._leases = {}  # jobid to IDset, as the daemon told
+        self._leased = IDset()
+        self._stale = True  # the three below, and who stands in the queue
+        self._own_up = None  # pool of own ranks that are up
+        self._lent_up = IDset()
+        self._fits = {}  # key to whether it fits on those own ranks
+        self._started = set()
+
+    @request_handler("lend")
+    def _handle_lend(self, msg):
+        try:
+            jobs = msg.payload.get("jobs", {})
+            leases = {int(job): IDset(ranks) for job, ranks in jobs.items()}
+            leased = IDset(msg.payload.get("ranks", ""))
+        except (AttributeError, TypeError, ValueError, OSError) as error:
+            self.handle.respond_error(msg, errno.EINVAL, f"lend: {error!r}")
+            return
+        self._leases, self._leased, self._stale = leases, leased, True
+        self.handle.respond(msg, {})
+        self._request_schedule()
+
+    # What Flux's Scheduler lets a subclass override.
+
+    def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
+        if not _is_burstable(jobspec, self._attribute):
+            super().alloc(request, jobid, priority, userid, t_submit, jobspec)
+            return
+        queue, self._queue = self._queue, []
+        try:
+            super().alloc(request, jobid, priority, userid, t_submit, jobspec)
+        finally:
+            new, self._queue = self._queue, queue
+        for job in new:  # none, where the jobspec was denied
+            burst = BurstJob(job, self._lent)
+            try:
+                self.resources.check_feasibility(burst.lent)
+            except InfeasibleRequest:
+                pass  # that is for the daemon to judge
+            except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
+                request.deny(f"cannot evaluate its constraints: {error}")
+                return
+            self._bursts[jobid] = burst
+            if not self._stale and self._stands(burst):
+                heapq.heappush(self._queue, job)
+
+    def cancel(self, jobid):
+        burst = self._bursts.pop(jobid, None)
+        if burst is None or any(job is burst.job for job in self._queue):
+            super().cancel(jobid)
+        else:
+            burst.job.request.cancel()
+
+    def prioritize(self, jobs):
+        for jobid, priority in jobs:
+            if jobid in self._bursts:
+                self._bursts[jobid].job.priority = priority
+        super().prioritize(jobs)
+
+    def resource_update(self):
+        self._stale = True
+        super().resource_update()
+
+    def feasibility_check(self, msg, jobspec):
+        if not _is_burstable(jobspec, self._attribute):
+            super().feasibility_check(msg, jobspec)
+            return
+        try:
+            self.resources.parse_resource_request(jobspec)
+        except Exception as error:  # noqa: BLE001 - as the shipped one does
+            self.handle.respond_error(msg, errno.EINVAL, str(error))
+            return
+        self.handle.respond(msg, None)
+
+    def stats_get(self):
+        return {**super().stats_get(), "burst_jobs": len(self._bursts)}
+
+    def schedule(self):
+        if self._bursts:
+            if self._stale:
+                self._look()
+            yield from self._start_lent()
+        try:
+            yield from super().schedule()
+        finally:
+            if self.forgets_late and self._started:
+                self._queue = [j for j in self._queue if j.jobid not in self._started]
+                heapq.heapify(self._queue)
+            self._started.clear()
+
+    def forecast(self):
+        plan = super().forecast()
+        if plan is None:
+            return
+        # The shipped one takes its jobs from the queue when it begins.
+        queue, self._queue = self._queue, _first(self._queue, _FORECAST)
+        try:
+            next(plan, None)
+        finally:
+            self._queue = queue
+        yield
+        yield from plan
+
+    def _request_schedule(self):
+        if self._queue:
+            super()._request_schedule()
+        elif self._bursts:
+            self.start_schedule()
+
+    def _try_alloc(self, job, **options):
+        done = super()._try_alloc(job, **options)
+        if done:
+            self._bursts.pop(job.jobid, None)
+            self._started.add(job.jobid)
+        return done
+
+    # Where burstable jobs stand.
+
+    def _look(self):
+        """See anew which ranks are up, and put into the queue who stands there."""
+        self._stale = False
+        everything = self.resources.to_resource_set()
+        down = self.resources.copy_down().ranks
+        lent = everything.copy_constraint({"properties": [self._lent]}).ranks
+        self._lent_up = lent.difference(down)
+        self._own_up = self.resources.copy()
+        self._own_up.remove_ranks(down.union(lent))
+        self._fits = {}
+        queue = [job for job in self._queue if job.jobid not in self._bursts]
+        queue += [b.job for b in self._bursts.values() if self._stands(b)]
+        heapq.heapify(queue)
+        self._queue = queue
+
+    def _stands(self, burst):
+        """Tell whether the job has a place in the shipped scheduler's queue."""
+        if burst.job.jobid in self._leases:
+            return False
+        if burst.key not in self._fits:
+            try:
+                self._own_up.check_feasibility(burst.own)
+            except InfeasibleRequest:
+                self._fits[burst.key] = False
+            else:
+                self._fits[burst.key] = True
+        return self._fits[burst.key]
+
+    def _start_lent(self):
+        """Start the burstable jobs whose lent ranks are up and free, in order."""
+        if not self._lent_up:
+            return
+        anyones = self._lent_up.difference(self._leased)
+        failed = set()
+        for burst in sorted(self._bursts.values(), key=lambda burst: burst.order):
+            ranks = self._leases.get(burst.job.jobid, anyones)
+            what = burst.key, str(ranks)
+            if not ranks.intersect(self._lent_up) or what in failed:
+                continue
+            if self._try_lent(burst, ranks):
+                yield
+            else:
+                failed.add(what)
+
+    def _try_lent(self, burst, ranks):
+        job = burst.job
+        job.resource_request = _restricted(burst.lent, {"ranks": str(ranks)})
+        try:
+            self.resources.check_feasibility(job.resource_request)
+            started = self._try_alloc(job)
+        except InfeasibleRequest:
+            return False
+        finally:
+            job.resource_request = burst.own
+        if started and job in self._queue:
+            self._queue = [other for other in self._queue if other is not job]
+            heapq.heapify(self._queue)
+        return started
+
+
+def _shipped(name):
+    """Return the class of a scheduler of Flux's, whose file's name is no module's."""
+    places = os.environ.get("FLUX_MODULE_PATH", "").split(":")
+    for place in (*places, conf_builtin_get("module_path")):
+        path = os.path.join(place, f"sched-{name}.py")
+        if place and os.path.exists(path):
+            break
+    else:
+        raise ValueError(f"policy={name}: there is no sched-{name}.py of Flux's")
+    spec = importlib.util.spec_from_file_location(f"sched_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {"fifo": "FIFOScheduler", "backfill": "BackfillScheduler"}[name], module
+
+
+def mod_main(h, *args):
+    """Run as a broker module."""
+    policy = "fifo"
+    for arg in args:
+        if arg.startswith("policy="):
+            policy = arg.removeprefix("policy=")
+    if policy not in ("fifo", "backfill"):
+        raise ValueError(f"policy={policy}: there are fifo and backfill")
+    name, module = _shipped(policy)
+
+    class BurstScheduler(Lending, getattr(module, name)):
+        forgets_late = policy == "backfill"
+
+        def __init__(self, h, *args):
+            super().__init__(h, *args)
+
+    BurstScheduler(h, *(a for a in args if not a.startswith("policy="))).run()
