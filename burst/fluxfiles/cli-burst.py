@@ -14,6 +14,8 @@ from flux.cli.plugin import CLIPlugin
 from flux.util import parse_fsd
 
 _ASK_S = 10.0
+_ANY = "any"
+_OPTIONS = ("burst", "burst_max_price", "burst_wait", "burst_where")
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
 
@@ -35,7 +37,7 @@ class BurstPlugin(CLIPlugin):
         self.add_option(
             "--burst",
             nargs="?",
-            const="",
+            const=_ANY,
             metavar="PROVIDER",
             help="Let the job run on lent nodes, of this provider or any",
         )
@@ -56,14 +58,18 @@ class BurstPlugin(CLIPlugin):
         )
 
     def preinit(self, args):
-        if args.burst is None:
-            for option in ("burst_max_price", "burst_wait", "burst_where"):
-                if getattr(args, option) is not None:
+        burst = _given(args, "burst")
+        for option in _OPTIONS:
+            # flux bulksubmit hands modify_jobspec only what was set on its args.
+            setattr(args, option, _given(args, option))
+        if burst is None:
+            for option in _OPTIONS:
+                if _given(args, option) is not None:
                     name = option.replace("_", "-")
                     raise ValueError(f"--{name} goes with --burst: add --burst")
             return
         site = self._site()
-        _check_provider(args.burst, site)
+        _check_provider(burst, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
         elif site["mode"] == "hold" and args.urgency not in _HELD:
@@ -72,19 +78,17 @@ class BurstPlugin(CLIPlugin):
             args.urgency = "hold"
 
     def modify_jobspec(self, args, jobspec):
-        if args.burst is None:
+        burst = _given(args, "burst")
+        if burst is None:
             return
-        wish = {}
-        if args.burst:
-            wish["provider"] = args.burst
-        if args.burst_max_price is not None:
-            wish["max-price"] = _price(args.burst_max_price)
-        if args.burst_where is not None:
-            wish["where"] = args.burst_where
-        if args.burst_wait is not None:
-            wish["wait"] = _wait(args.burst_wait)
-        if getattr(args, "burst_urgency", None):
-            wish["urgency"] = args.burst_urgency
+        wish = {
+            "provider": None if burst == _ANY else burst,
+            "max-price": _price(_given(args, "burst_max_price")),
+            "where": _given(args, "burst_where"),
+            "wait": _wait(_given(args, "burst_wait")),
+            "urgency": _given(args, "burst_urgency"),
+        }
+        wish = {key: value for key, value in wish.items() if value is not None}
         site = self._site()
         jobspec.setattr(site["attribute"], True)
         jobspec.setattr("burst", wish)
@@ -94,18 +98,18 @@ class BurstPlugin(CLIPlugin):
     def _into_queue(self, args, site):
         """Send the job to the queue that holds jobs until their nodes are online."""
         queue = site["queue"]
-        if args.queue not in (None, queue):
+        if _given(args, "queue") not in (None, queue):
             raise ValueError(
                 f"--queue={args.queue}: on this instance burst jobs go through queue"
                 f" {queue}; leave --queue out"
             )
-        if args.requires:
+        if _given(args, "requires"):
             raise ValueError(
                 "--requires: on this instance a burst job changes its queue, which"
                 " Flux allows only without constraints of its own; leave --requires"
                 " out"
             )
-        if args.burst_wait is not None and _wait(args.burst_wait) > 0:
+        if _wait(_given(args, "burst_wait")):
             raise ValueError(
                 "--burst-wait: on this instance burst jobs run on lent nodes only;"
                 " leave it out"
@@ -140,25 +144,34 @@ _NO_DAEMON = {
 }
 
 
+def _given(args, name):
+    """Return an option, None if it is not there at all."""
+    return getattr(args, name, None)
+
+
 def _check_provider(name, site):
     known = site["providers"]
-    if not name or known is None or name in known:
+    if name == _ANY or known is None or name in known:
         return
     there = ", ".join(known) or "none"
     raise ValueError(
         f"--burst={name}: there is no such provider; there are: {there}"
-        " (--burst alone takes any; a command right after --burst would be taken for"
-        " a provider: put another option between them)"
+        " (--burst alone takes any of them; where the command follows it, write"
+        " --burst=any)"
     )
 
 
 def _price(text):
+    if text is None:
+        return None
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         raise ValueError(f"--burst-max-price={text}: not a price, such as 0.75")
     return float(text)
 
 
 def _wait(text):
+    if text is None:
+        return None
     try:
         return float(parse_fsd(text))
     except ValueError:

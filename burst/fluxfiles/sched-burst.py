@@ -30,6 +30,7 @@ import heapq
 import importlib.util
 import json
 import os
+import sys
 
 try:
     from flux.brokermod import request_handler
@@ -292,35 +293,37 @@ class Lending:
         return started
 
 
-def _shipped(name):
-    """Return the class of a scheduler of Flux's, whose file's name is no module's."""
+def _shipped(policy):
+    """Return the module of a scheduler of Flux's, whose file's name is no module's."""
     places = os.environ.get("FLUX_MODULE_PATH", "").split(":")
-    for place in (*places, conf_builtin_get("module_path")):
-        path = os.path.join(place, f"sched-{name}.py")
-        if place and os.path.exists(path):
-            break
-    else:
-        raise ValueError(f"policy={name}: there is no sched-{name}.py of Flux's")
-    spec = importlib.util.spec_from_file_location(f"sched_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {"fifo": "FIFOScheduler", "backfill": "BackfillScheduler"}[name], module
+    for place in (*filter(None, places), conf_builtin_get("module_path")):
+        path = os.path.join(place, f"sched-{policy}.py")
+        if os.path.exists(path):
+            spec = importlib.util.spec_from_file_location(f"sched_{policy}", path)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+            return module
+    raise ValueError(f"policy={policy}: there is no sched-{policy}.py of Flux's")
 
 
-def mod_main(h, *args):
-    """Run as a broker module."""
-    policy = "fifo"
-    for arg in args:
-        if arg.startswith("policy="):
-            policy = arg.removeprefix("policy=")
-    if policy not in ("fifo", "backfill"):
-        raise ValueError(f"policy={policy}: there are fifo and backfill")
-    name, module = _shipped(policy)
+def make_class(policy):
+    """Return the scheduler for `fifo` or `backfill`. Raises ValueError."""
+    names = {"fifo": "FIFOScheduler", "backfill": "BackfillScheduler"}
+    if policy not in names:
+        raise ValueError(f"policy={policy}: there are {' and '.join(names)}")
 
-    class BurstScheduler(Lending, getattr(module, name)):
+    class BurstScheduler(Lending, getattr(_shipped(policy), names[policy])):
         forgets_late = policy == "backfill"
 
         def __init__(self, h, *args):
             super().__init__(h, *args)
 
-    BurstScheduler(h, *(a for a in args if not a.startswith("policy="))).run()
+    return BurstScheduler
+
+
+def mod_main(h, *args):
+    """Run as a broker module."""
+    given = [arg for arg in args if arg.startswith("policy=")]
+    scheduler = make_class(given[-1].removeprefix("policy=") if given else "fifo")
+    scheduler(h, *(arg for arg in args if arg not in given)).run()
