@@ -65,8 +65,7 @@ def reconcile(
         intake.sort(draft.bursts_of(), stands)
         plan = make_plan(draft, world, settings, constraints, intake.demands)
         _adopt(draft, plan, world)
-        placed = {job: v for job, v in plan.verdicts.items() if job is not None}
-        fresh = {**intake.verdicts, **placed}
+        fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
         settle(draft, world.lead, intake, fresh, settings.intake)
         jobs = world.lead.jobs
         verdicts = {job: v for job, (_, v) in stands.items() if job in jobs} | fresh

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
+from burst.core.slots import LENT
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import check_socket
@@ -156,8 +157,8 @@ def _resources(groups: Sequence[Group]) -> dict[str, Any]:
             children["gpu"] = format_idset(range(group.shape.gpus))
         lite.append({"rank": format_idset(ranks), "children": children})
         # A slot local-[0-3] must not pass for nodes of our own.
-        slot = group.slot if group.slot != "local" else "burst"
-        for name in ("burst", slot) if rank else ("local",):
+        slot = group.slot if group.slot != "local" else LENT
+        for name in (LENT, slot) if rank else ("local",):
             properties.setdefault(name, []).extend(ranks)
         rank = ranks.stop
     names = [name for group in groups for name in group.names]
