@@ -9,19 +9,17 @@ jobs, it is measured how long it takes
 * look-up: listing the jobs, then asking for each one's information and jobspec, as
   flux-burst does at each of its polls.
 
-python benchmarks/intake.py [--json] [--jobs 20000]
+    python benchmarks/intake.py [--json] [--jobs 20000]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from benchmarks.table import Goal, Measure, Skipped, main_of
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 
@@ -29,33 +27,12 @@ BURSTABLE_EACH = 10
 LOOKED_UP = 2000
 """Jobs that are looked up one by one; the time of the rest is scaled from theirs."""
 ROUNDS = 3
-GOALS = {"raw": 0.65, "look-up": 15.0}
 
 
-def main(arguments: list[str]) -> int:
-    """Measure and print; return 0 if both goals are met."""
-    parser = argparse.ArgumentParser(description="intake of pending jobs")
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(arguments)
+def measure(jobs: int) -> list[Measure]:
+    """Run it all: of raw and ours, the best of some rounds."""
     if not FLUX:
-        sys.stderr.write(f"intake: skipped, {MISSING}\n")
-        return 0
-    found = measure(options.jobs)
-    ratios = {
-        "raw": found["raw_s"] / found["ours_s"],
-        "look-up": found["look_up_s"] / found["ours_s"],
-    }
-    met = {name: ratio >= GOALS[name] for name, ratio in ratios.items()}
-    if options.json:
-        print(json.dumps({**found, "ratios": ratios, "goals": GOALS, "met": met}))
-    else:
-        show(found, ratios)
-    return 0 if all(met.values()) else 1
-
-
-def measure(jobs: int) -> dict[str, Any]:
-    """Return seconds of each way for that many jobs: of raw and ours, the best."""
+        raise Skipped(MISSING)
     with started() as instance:
         fill(instance, jobs)
         raw, ours = [], []
@@ -65,14 +42,15 @@ def measure(jobs: int) -> dict[str, Any]:
         listing = timed(lambda: list_jobs(instance, jobs))
         sample = list_jobs(instance, jobs)[: min(LOOKED_UP, jobs)]
         one_by_one = timed(lambda: look_up(instance, sample))
-    return {
-        "jobs": jobs,
-        "burstable": jobs // BURSTABLE_EACH,
-        "looked_up": len(sample),
-        "ours_s": min(ours),
-        "raw_s": min(raw),
-        "look_up_s": listing + one_by_one * jobs / len(sample),
-    }
+    looked_up = listing + one_by_one * jobs / len(sample)
+    best = min(ours)
+    return [
+        Measure(f"{jobs:,} pending jobs, a tenth burstable", best, "s"),
+        Measure("the same journal, raw", min(raw), "s"),
+        Measure(f"list, then look up; of {len(sample):,}, scaled", looked_up, "s"),
+        Measure("rate against raw", min(raw) / best, "x", Goal(">=", 0.65)),
+        Measure("rate against look up", looked_up / best, "x", Goal(">=", 15)),
+    ]
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -148,23 +126,5 @@ def look_up(instance: FluxInstance, listed: list[dict[str, Any]]) -> None:
     assert burstable
 
 
-def show(found: dict[str, Any], ratios: dict[str, float]) -> None:
-    """Print what was measured, a ratio a line."""
-    rate = found["jobs"] / found["ours_s"]
-    print(
-        f"intake of {found['jobs']} pending jobs, {found['burstable']} burstable: "
-        f"{found['ours_s']:.3f}s, {rate:.0f} jobs/s"
-    )
-    print(
-        f"  {ratios['raw']:.2f} times the rate of the raw journal RPC "
-        f"({found['raw_s']:.3f}s; goal {GOALS['raw']:g})"
-    )
-    print(
-        f"  {ratios['look-up']:.1f} times the rate of list and look up "
-        f"({found['look_up_s']:.1f}s, scaled from {found['looked_up']} look-ups; "
-        f"goal {GOALS['look-up']:g})"
-    )
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main_of(__doc__, measure, jobs=(20_000, "how many"))

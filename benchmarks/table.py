@@ -6,13 +6,16 @@ from __future__ import annotations
 import argparse
 import json
 import operator
-import sys
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.gt}
+
+
+class Skipped(Exception):
+    """Cannot be measured on this machine; the text says what it lacks."""
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -37,31 +40,81 @@ class Measure(msgspec.Struct, frozen=True):
             self.value, self.goal.value
         )
 
-
-def print_measures(measures: Sequence[Measure], *, as_json: bool) -> None:
-    """Print all lines, for people or as one JSON array."""
-    if as_json:
-        rows: list[dict[str, Any]] = [
-            {**msgspec.to_builtins(measure), "met": measure.met} for measure in measures
-        ]
-        print(json.dumps(rows, indent=2))
-        return
-    width = max(len(measure.what) for measure in measures)
-    for measure in measures:
-        goal = ""
-        if measure.goal:
-            met = "met" if measure.met else "MISSED"
-            goal = f"   goal {measure.goal.sign} {measure.goal.value:g}: {met}"
-        print(f"{measure.what:{width}}  {measure.value:10.4g} {measure.unit:3}{goal}")
+    @property
+    def verdict(self) -> str:
+        """The goal and whether it is met; empty without one."""
+        if self.goal is None:
+            return ""
+        word = "met" if self.met else "MISSED"
+        return f"goal {self.goal.sign} {self.goal.value:g}: {word}"
 
 
-def main_of(doc: str | None, measure: Callable[[], Sequence[Measure]]) -> None:
-    """Run a benchmark as a program; status 1 if a goal is missed."""
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What one benchmark came to: measures, or why there are none."""
+
+    measures: tuple[Measure, ...] = ()
+    skipped: str = ""
+    load: tuple[float, float] = (0.0, 0.0)
+    """Of the machine, before and after: its load average of one minute."""
+
+
+def run(measure: Callable[[], Sequence[Measure]]) -> Result:
+    """Run a benchmark."""
+    before = os.getloadavg()[0]
+    try:
+        measures = tuple(measure())
+    except Skipped as error:
+        return Result(skipped=str(error))
+    return Result(measures=measures, load=(before, os.getloadavg()[0]))
+
+
+def lines(result: Result) -> list[str]:
+    """Return a result for people: a measure a line."""
+    if result.skipped:
+        return [f"SKIPPED: {result.skipped}"]
+    width = max(len(measure.what) for measure in result.measures)
+    table = [
+        f"{line.what:{width}}  {line.value:10.4g} {line.unit:3} {line.verdict}".rstrip()
+        for line in result.measures
+    ]
+    return [*table, f"load average {result.load[0]:.1f} to {result.load[1]:.1f}"]
+
+
+def as_builtins(result: Result) -> dict[str, object]:
+    """Return a result for JSON; each measure says too whether its goal is met."""
+    found: dict[str, object] = msgspec.to_builtins(result)
+    found["measures"] = [
+        {**msgspec.to_builtins(measure), "met": measure.met}
+        for measure in result.measures
+    ]
+    return found
+
+
+def main_of(
+    doc: str | None,
+    measure: Callable[..., Sequence[Measure]],
+    **numbers: tuple[int, str],
+) -> None:
+    """Run a benchmark as a program.
+
+    `numbers` are options: name, default and help, given to `measure` by name.
+    """
+    ends = "A missed goal is a finding: the exit status is 0 wherever it was measured."
     parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=doc,
+        epilog=ends,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON array")
-    options = parser.parse_args()
-    measures = measure()
-    print_measures(measures, as_json=options.json)
-    sys.exit(not all(line.met for line in measures))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    for name, (default, text) in numbers.items():
+        parser.add_argument(
+            f"--{name}", type=int, default=default, help=f"{text} ({default})"
+        )
+    options = vars(parser.parse_args())
+    as_json = options.pop("json")
+    result = run(lambda: measure(**options))
+    print(
+        json.dumps(as_builtins(result), indent=2)
+        if as_json
+        else "\n".join(lines(result))
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from burst import __version__, log
-from burst.config import Settings, load
+from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
 from burst.core.world import Books, World
@@ -19,7 +19,9 @@ from burst.errors import (
     ConfigError,
     LeadError,
     LeadGone,
+    ServiceTaken,
     StoreError,
+    Unreadable,
 )
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
@@ -40,9 +42,18 @@ class Daemon:
     """One process beside one lead. `run` in the main thread; signals do the rest."""
 
     def __init__(
-        self, settings: Settings, path: Path | None, connector: Connector = connect
+        self,
+        read: Callable[[], Settings],
+        path: Path | None,
+        connector: Connector = connect,
     ) -> None:
-        self._settings = settings
+        """Make one that reads its settings now and on each reload.
+
+        `path` is of the file that `read` reads, None where there is none. Raises
+        ConfigError.
+        """
+        self._read = read
+        self._settings = read()
         self._path = path
         self._connect = connector
         # Plain flags and a bell: signal handlers may touch nothing that has a lock.
@@ -56,10 +67,10 @@ class Daemon:
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        lead: Lead | None = self._connect(self._settings.lead.uri, self._attribute)
-        while lead is not None:
-            self._serve(lead)
-            lead = None if self._stopping else self._find_again()
+        runtime = self._begin_first()
+        while runtime is not None:
+            self._serve(runtime)
+            runtime = None if self._stopping else self._begin_again()
 
     def stop(self) -> None:
         """Have `run` come to its end. The second time, leave at once what it reaps."""
@@ -89,60 +100,90 @@ class Daemon:
     def _attribute(self) -> str:
         return self._settings.intake.attribute
 
-    def _serve(self, lead: Lead) -> None:
-        """Turn until told to stop, or the lead is gone."""
+    def _begin_first(self) -> Runtime | None:
+        """Begin. A broker that is there but still starting is waited for."""
+        try:
+            return self._begin()
+        except LeadGone:
+            raise
+        except Unreadable as error:
+            log.say("%s", error, level=logging.WARNING)
+            return self._begin_again()
+
+    def _begin(self) -> Runtime:
+        """Connect, and become the daemon of the lead."""
+        lead = self._connect(self._settings.lead.uri, self._attribute)
         runtime = None
         try:
-            runtime = Runtime(lead, self._settings, self._bell, self.reload)
+            runtime = self._make_runtime(lead)
             runtime.begin()
             identity = lead.identity()
-            log.say(
-                "burst %s serves %s %s as %s",
-                __version__,
-                identity.kind,
-                identity.uri,
-                identity.owner,
-            )
+        except BaseException:
+            if runtime:
+                runtime.close()
+            lead.close()
+            raise
+        log.say(
+            "burst %s serves %s %s as %s",
+            __version__,
+            identity.kind,
+            identity.uri,
+            identity.owner,
+        )
+        return runtime
+
+    def _make_runtime(self, lead: Lead) -> Runtime:
+        try:
+            return Runtime(lead, self._settings, self._bell, self.reload)
+        except ConfigError as error:
+            raise self._with_file(error) from error
+
+    def _serve(self, runtime: Runtime) -> None:
+        """Turn until told to stop, or the lead is gone."""
+        try:
             while not self._stopping:
                 self._turn(runtime)
             self._stop(runtime)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
         finally:
-            if runtime:
-                runtime.close()
-            lead.close()
+            runtime.close()
+            runtime.lead.close()
 
-    def _turn(self, runtime: Runtime) -> None:
+    def _turn(self, runtime: Runtime, longest: float | None = None) -> None:
         if self._reload_asked:
             self._reload_asked = False
             self._reload_now(runtime)
         try:
-            runtime.turn()
+            runtime.turn(longest)
         except StoreError as error:
             log.say("nothing is done: %s", error, level=logging.ERROR)
             self._bell.wait(_STORE_PAUSE)
 
     def _reload_now(self, runtime: Runtime) -> None:
         if self._path is None:
-            log.say("there is no file to reload", level=logging.WARNING)
+            log.say("no file was given that could be reloaded", level=logging.WARNING)
             return
         try:
-            settings = load(self._path)
+            settings = self._read()
             if settings.lead.uri != self._settings.lead.uri or (
                 settings.intake.attribute != self._attribute
             ):
-                raise ConfigError(
-                    f"{self._path}: lead.uri and intake.attribute change by a restart"
-                )
+                raise ConfigError("lead.uri and intake.attribute change by a restart")
             runtime.replace(settings)
         except BurstError as error:
-            text = "the old settings stay: %s"
-            log.say(text, error, level=logging.WARNING)
+            told = self._with_file(error) if isinstance(error, ConfigError) else error
+            log.say("the old settings stay: %s", told, level=logging.WARNING)
             return
         self._settings = settings
         log.start(settings.daemon.log)
         log.say("reloaded %s", self._path)
+
+    def _with_file(self, error: ConfigError) -> ConfigError:
+        """Return the error with the file in it, where it names only the key."""
+        if self._path is None or str(self._path) in error.what:
+            return error
+        return ConfigError(f"{self._path}: {error.what}", error.advice)
 
     def _stop(self, runtime: Runtime) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
@@ -161,17 +202,18 @@ class Daemon:
         ends = runtime.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
         runtime.engine.post(take_all_down)
-        runtime.turn(0)
+        self._turn(runtime, 0)
         while runtime.engine.snapshot.books.live and not self._impatient:
             if runtime.clock() > ends:
                 log.say("not all gone by the reap deadline", level=logging.WARNING)
                 return
-            runtime.turn(1.0)
+            self._turn(runtime, 1.0)
 
-    def _find_again(self) -> Lead | None:
-        """Return the lead once it is back, None if told to stop meanwhile.
+    def _begin_again(self) -> Runtime | None:
+        """Return once the lead is back and can be read, None if told to stop meanwhile.
 
-        Raises LeadError if it stays away.
+        Its broker takes connections before it has all that is asked of it. Raises
+        LeadError if it stays away, ServiceTaken if another daemon was faster.
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
@@ -179,7 +221,9 @@ class Daemon:
         ends = clock() + limit
         while not self._stopping:
             try:
-                return self._connect(self._settings.lead.uri, self._attribute)
+                return self._begin()
+            except ServiceTaken:
+                raise
             except LeadError as error:
                 if clock() > ends:
                     raise LeadError(

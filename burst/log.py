@@ -56,7 +56,7 @@ def _word(value: Any) -> str:
 
 def start(
     form: Literal["text", "json"],
-    level: Literal["debug", "info", "warning"] = "info",
+    level: Literal["info", "warning"] = "info",
 ) -> None:
     """Send the log to standard error in this form. Called once, and on a reload."""
     handler = logging.StreamHandler(sys.stderr)

@@ -18,7 +18,7 @@ class Sim:
         self.now = T0
         self.lead = lead or FakeLead()
         self.cloud = FakeCloud()
-        self.tables = tables
+        self.tables = {"providers": {"local": {"type": "fake"}}, **tables}
         self.fake_settings = FakeSettings(
             max_nodes=nodes, shape=NODE, capacity=capacity
         )

@@ -61,12 +61,12 @@ def test_what_was_not_expected_shows_its_traceback(capsys):
     assert "Traceback" in text
 
 
-def test_debug_lines_show_only_when_asked_for(capsys):
-    log.start("text")
-    log.say("detail", level=logging.DEBUG)
+def test_only_what_is_as_grave_as_asked_for_is_shown(capsys):
+    log.start("text", "warning")
+    log.say("detail")
     assert capsys.readouterr().err == ""
-    log.start("text", "debug")
-    log.say("detail", level=logging.DEBUG)
+    log.start("text")
+    log.say("detail")
     assert "detail" in capsys.readouterr().err
 
 

@@ -23,8 +23,10 @@ from burst.shell.connect import connect
 
 Row = Mapping[str, Any]
 
-# Where a file is looked for without -c: a user's own, then the site's.
-_PLACES = ("$BURST_CONFIG", "~/.config/burst/burst.toml", "/etc/flux/burst.toml")
+# Where a file is looked for without -c: the one that the environment names, a user's
+# own, then the site's.
+_NAMED_BY = "BURST_CONFIG"
+_PLACES = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
 
 def run_command(command: click.Command) -> None:
@@ -46,13 +48,11 @@ class Place(msgspec.Struct, frozen=True):
         """Return the settings file to use, None where there is none at all."""
         if self.config is not None:
             return self.config
-        for place in _PLACES:
-            expanded = os.path.expandvars(place)
-            if not expanded.startswith("$"):
-                found = Path(expanded).expanduser()
-                if found.exists():
-                    return found
-        return None
+        named = os.environ.get(_NAMED_BY)
+        if named:
+            return Path(named)
+        places = (Path(place).expanduser() for place in _PLACES)
+        return next((place for place in places if place.exists()), None)
 
     def settings(self) -> Settings:
         """Read the settings. Raises ConfigError."""
@@ -89,7 +89,9 @@ def place_options(function: Callable[..., None]) -> Callable[..., None]:
         "-c",
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Settings file. Without it: " + ", ".join(_PLACES) + ".",
+        help="Settings file. Without it: "
+        + ", ".join((f"${_NAMED_BY}", *_PLACES))
+        + ".",
     )
     @click.option(
         "--uri", help="Of the lead: local://... or embedded://... Default: FLUX_URI."

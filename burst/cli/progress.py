@@ -22,8 +22,8 @@ Look = Callable[[], dict[str, Any]]
 def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
     """Wait until a burst is online, or `inactive`, and return its row.
 
-    `look` returns what `burst status` shows. Raises BurstError if it ends before it is
-    online. Ctrl-C stops the waiting only.
+    `look` returns what `burst status` shows. Raises BurstError once it cannot come to
+    that any more. Ctrl-C stops the waiting only.
     """
     console = Console(stderr=True)
     began = time.monotonic()
@@ -33,10 +33,7 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
                 row = find_burst(look(), burst_id)
                 if row["state"] == until:
                     break
-                if row["state"] == "inactive":
-                    raise BurstError(
-                        f"{burst_id} ended: {row['note'] or row['result']}"
-                    )
+                _refuse_to_wait(row, until)
                 spinner.update(line_of(row))
                 time.sleep(_EVERY)
     except KeyboardInterrupt:
@@ -50,6 +47,17 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
     else:
         click.echo(f"{burst_id} is gone after {took}: {row['result']}")
     return row
+
+
+def _refuse_to_wait(row: dict[str, Any], until: str) -> None:
+    """Raise BurstError if the burst does not come to that state any more."""
+    name, state = row["id"], row["state"]
+    why = row["note"] or row["result"]
+    if state == "quarantined":
+        raise BurstError(f"{name} is quarantined: {why}", f"burst down {name}")
+    if until == "online" and state in {"drain", "reap", "inactive"}:
+        advice = "" if state == "inactive" else "its deletion goes on: burst status"
+        raise BurstError(f"{name} ended: {why}", advice)
 
 
 def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:

@@ -32,7 +32,11 @@ from burst.shell.onepass import OnePass, settings_for, slot_of
     help="If no burstable job waits: so many; default: all that the slot has.",
 )
 @click.option("--lead-host", default="", help="Where followers reach the lead.")
-@click.option("--lead-port", default=0, help="And at which port.")
+@click.option(
+    "--lead-port",
+    type=click.IntRange(1, 65535),
+    help="And at which port. Default for both: as the lead's own hosts say.",
+)
 @click.option(
     "--lead-size",
     default=0,

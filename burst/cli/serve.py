@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from burst import log
@@ -20,23 +22,22 @@ from burst.daemon import Daemon
 
 _SETTINGS = (
     Column("KEY", lambda row: row["key"]),
-    Column("VALUE", lambda row: row["value"]),
+    # As the file has it: text in quotes, true and false.
+    Column("VALUE", lambda row: json.dumps(row["value"], ensure_ascii=False)),
     Column("FROM", lambda row: row["from"]),
 )
 
 
 @click.command()
 @place_options
-@click.option("--debug", is_flag=True, help="Log more.")
-def daemon(debug: bool, place: Place) -> None:
+def daemon(place: Place) -> None:
     """Serve a lead: hear of its jobs, burst for them, take everything down again.
 
     SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
     SIGHUP reads the settings again.
     """
-    settings = place.settings()
-    log.start(settings.daemon.log, "debug" if debug else "info")
-    process = Daemon(settings, place.find())
+    log.start(place.settings().daemon.log)
+    process = Daemon(place.settings, place.find())
     process.handle_signals()
     process.run()
 
@@ -57,6 +58,9 @@ def show_config(place: Place, listing: Listing) -> None:
         }
         for key, value, source in effective(settings, tables, str(path))
     ]
+    if place.uri:
+        uri = next(row for row in rows if row["key"] == "lead.uri")
+        uri |= {"value": place.uri, "from": "--uri"}
     if listing.as_json:
         print_json(rows)
     else:

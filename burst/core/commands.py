@@ -12,8 +12,9 @@ from burst.core.reconcile import Decisions, make_plan
 from burst.core.world import Books, World
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, State
-from burst.model.hold import HoldState
+from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import LeadView
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
@@ -65,16 +66,19 @@ def bring_down(books: Books, burst_id: str, note: str, now: float) -> Decisions:
     return _decisions(draft)
 
 
-def let_go(books: Books, jobs: list[JobId], now: float) -> Decisions:
+def let_go(
+    books: Books, jobs: list[JobId], now: float, lead: LeadView | None = None
+) -> Decisions:
     """Give held jobs their urgency back, and never hold them again.
 
-    Raises LeadError for a job that was never held by us, or has its urgency back.
+    A job that was let go, but whose urgency is 0 in the picture, is asked for again:
+    the first time may have been lost. Raises LeadError for any other that is not held.
     """
     draft = Draft(books, now)
     urgencies: dict[JobId, int] = {}
     for job in jobs:
         hold = books.holds.get(job)
-        if hold is None or hold.state is HoldState.RELEASED:
+        if hold is None or not (hold.state in _HELD or _was_lost(job, hold, lead)):
             raise LeadError(
                 f"{format_f58(job)} is not held by burst",
                 "flux job urgency changes what its user set",
@@ -84,6 +88,12 @@ def let_go(books: Books, jobs: list[JobId], now: float) -> Decisions:
     if urgencies:
         draft.actions.append(ReleaseJobs(urgencies))
     return _decisions(draft)
+
+
+def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
+    """Tell whether a job has urgency 0 although it was let go."""
+    view = lead.jobs.get(job) if lead else None
+    return hold.state is HoldState.OBEYED and view is not None and view.urgency == 0
 
 
 def held_jobs(books: Books) -> list[JobId]:

@@ -19,6 +19,11 @@ from burst.model.ranks import format_idset
 # twice as long each time, up to _REAP_SLOWEST; in seconds.
 _REAP_AGAIN = 0.1
 _REAP_SLOWEST = 5.0
+# What followers that do not join, and whose provider has no more to say, may have.
+_SILENT = (
+    "nobody says why. A wrong address or port, or a wall between, shows as silence:"
+    " burst doctor checks them"
+)
 
 
 def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
@@ -30,7 +35,7 @@ def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> Non
     elif world.lead is None:
         return
     elif burst.state is State.JOIN:
-        _join(draft, burst, world.lead, settings)
+        _join(draft, burst, world, settings)
     elif burst.state is State.ONLINE:
         _online(draft, burst, settings)
     elif burst.state is State.DRAIN:
@@ -77,24 +82,30 @@ def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> 
         return
     limit = settings.deadlines.provision
     if draft.now - burst.since > limit and world.lead is not None:
-        view = world.providers.get(burst.lease.provider)
-        status = view.statuses.get(burst.id) if view else None
-        why = f": {status.why}" if status and status.why else ""
-        note = f"not all followers were started within {format_fsd(limit)}{why}"
+        why = _why(burst, world) or "its provider does not say why"
+        note = f"not all followers were started within {format_fsd(limit)}: {why}"
         _give_up(draft, burst, note, settings)
         return
     if _may_ask(world, burst, Verb.PROVISION, draft):
         draft.actions.append(Provision(burst.id))
 
 
-def _join(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:
+def _why(burst: Burst, world: World) -> str:
+    """Return the provider's last word on why a burst does not come up."""
+    view = world.providers.get(burst.lease.provider)
+    status = view.statuses.get(burst.id) if view else None
+    return status.why if status else ""
+
+
+def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    assert world.lead is not None
     if not burst.jobs and burst.lease.userids:
         draft.fail(burst.id, "canceled", "no job needs it any more")
         return
     limit = settings.deadlines.join
     if draft.now - burst.since <= limit:
         return
-    online = lead.online.intersection(burst.lease.ranks)
+    online = world.lead.online.intersection(burst.lease.ranks)
     missing = [rank for rank in burst.lease.ranks if rank not in online]
     hosts = dict(zip(burst.lease.ranks, burst.lease.hosts, strict=True))
     names = ", ".join(hosts[rank] for rank in missing)
@@ -104,8 +115,7 @@ def _join(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> Non
         return
     note = (
         f"{len(online)} of {len(hosts)} nodes joined within {format_fsd(limit)};"
-        f" missing {names}. A wrong certificate, address or port shows as silence:"
-        " burst doctor checks them"
+        f" missing {names}: {_why(burst, world) or _SILENT}"
     )
     _give_up(draft, burst, note, settings)
 

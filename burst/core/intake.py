@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import msgspec
 
@@ -64,7 +64,7 @@ class Intake:
     def sort(
         self,
         bursts_of: Mapping[JobId, list[Burst]],
-        standing: Mapping[JobId, tuple[JobView, Verdict]],
+        standing: Container[JobId],
     ) -> None:
         """Sort the jobs, highest urgency first, then oldest first, as Flux does.
 
@@ -72,9 +72,8 @@ class Intake:
         """
         fresh = [
             job
-            for job in self._lead.jobs.values()
-            if job.state not in _STARTED
-            and ((stands := standing.get(job.id)) is None or stands[0] is not job)
+            for number, job in self._lead.jobs.items()
+            if number not in standing and job.state not in _STARTED
         ]
         for job in sorted(fresh, key=self._rank):
             found = self._triage(job, bursts_of.get(job.id, []))

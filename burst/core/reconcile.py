@@ -19,7 +19,14 @@ from burst.core.market import open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
 from burst.core.slots import free_slots
-from burst.core.standing import Standing, grounds_of, stand, still_standing
+from burst.core.standing import (
+    Judged,
+    Standing,
+    grounds_of,
+    stand,
+    still_standing,
+    unchanged,
+)
 from burst.core.sync import sync
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
@@ -55,33 +62,49 @@ def reconcile(
     `standing` is that of the tick before; None gives the same verdicts, later.
     """
     draft = Draft(books, now)
-    sync(draft, world, settings.limits)
-    verdicts: dict[JobId, Verdict] = {}
+    same = unchanged(standing, books, world.lead)
+    sync(draft, world, settings.limits, same)
+    judged: Judged | None = None
     if world.lead is not None:
-        grounds = grounds_of(draft, world, settings)
-        stands = still_standing(standing, grounds, now)
-        constraints = Constraints(world.identity)
-        intake = Intake(draft.books(), world, constraints, settings, now)
-        intake.sort(draft.bursts_of(), stands)
-        plan = make_plan(draft, world, settings, constraints, intake.demands)
-        _adopt(draft, plan, world)
-        fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
-        settle(draft, world.lead, intake, fresh, settings.intake)
-        jobs = world.lead.jobs
-        verdicts = {job: v for job, (_, v) in stands.items() if job in jobs} | fresh
-        standing = stand(draft, world, grounds, verdicts)
+        judged = _judge(draft, world, settings, standing, same)
     for burst in list(draft.bursts.values()):
         # What began in this very tick has its provider asked already.
         if burst.id in books.bursts and not burst.quarantined:
             advance(draft, burst, world, settings)
     _forget(draft)
+    after = draft.books()
+    verdicts: Mapping[JobId, Verdict] = {}
+    if judged is not None:
+        verdicts = {**judged.stands, **judged.fresh}
+        standing = stand(judged, after)
     return Decisions(
-        books=draft.books(),
+        books=after,
         events=tuple(draft.events),
         actions=tuple(draft.actions),
         verdicts=verdicts,
         standing=standing,
     )
+
+
+def _judge(
+    draft: Draft,
+    world: World,
+    settings: Settings,
+    standing: Standing | None,
+    same: Mapping[JobId, Verdict],
+) -> Judged:
+    """Find a verdict on each pending job, and write what it asks for."""
+    assert world.lead is not None
+    grounds = grounds_of(draft, world, settings)
+    stands = still_standing(standing, same, grounds, world.lead, draft.now)
+    constraints = Constraints(world.identity)
+    intake = Intake(draft.books(), world, constraints, settings, draft.now)
+    intake.sort(draft.bursts_of(), stands)
+    plan = make_plan(draft, world, settings, constraints, intake.demands)
+    _adopt(draft, plan, world)
+    fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
+    settle(draft, world.lead, intake, fresh, settings.intake)
+    return Judged(grounds=grounds, jobs=world.lead.jobs, stands=stands, fresh=fresh)
 
 
 def make_plan(

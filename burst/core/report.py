@@ -24,7 +24,9 @@ from burst.model.reason import Reason, Verdict
 
 Row = dict[str, Any]
 
-_NOTED = ("exception", "overdue", "retry", "drain", "quarantine")
+# Events whose note a person reads: why it ended, and how its end goes on.
+_ENDS = ("exception", "drain", "quarantine")
+_COURSE = ("overdue", "retry")
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -182,11 +184,12 @@ def _last_note(burst: Burst, world: World) -> str:
     status_now = view.statuses.get(burst.id) if view else None
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    # Why it failed says more than how its end goes on.
+    # Why it failed says more than how its end goes on, unless that takes too long.
     if moving and not failed and status_now and status_now.why:
         return status_now.why
+    noted = _ENDS + (_COURSE[: 1 if failed else None] if burst.live else ())
     for event in reversed(burst.events):
-        if event.name in _NOTED:
+        if event.name in noted:
             return str(event.context.get("note", ""))
     return ""
 

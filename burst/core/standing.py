@@ -18,11 +18,11 @@ from burst.config import Settings
 from burst.core.draft import Draft
 from burst.core.limits import Health
 from burst.core.slots import RankSlot, free_slots
-from burst.core.world import World
+from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
-from burst.model.hold import HoldState
+from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobView, LeadIdentity
+from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason, Verdict
 from burst.model.shape import Shape
 
@@ -36,6 +36,7 @@ _REFUSED = (
     Reason.EXCLUDED,
     Reason.TURNED_DOWN,
 )
+_IMPOSSIBLE = (Reason.TOO_LARGE, Reason.NEVER_FITS)
 
 
 class Stage(enum.Enum):
@@ -59,16 +60,19 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
+    until: float
+    """Then a time runs out on which some of it rests."""
 
-    def no_better(self, before: Grounds) -> bool:
-        """Tell whether nothing can be had now that could not be had before."""
+    def no_larger(self, before: Grounds) -> bool:
+        """Tell whether what is impossible without a constraint still is.
+
+        It rests on what there is at all, and on what is up; not on what is taken.
+        """
         return (
-            self.health == before.health
-            and self.settings is before.settings
+            self.settings is before.settings
             and self.identity is before.identity
             and self.slots is before.slots
             and self.offers == before.offers
-            and self.free_slots <= before.free_slots
             and all(self._gives_no_more(*burst) for burst in before.bursts.items())
             and all(
                 rank in before.free and before.free[rank].holds(shape)
@@ -76,21 +80,46 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             )
         )
 
+    def no_better(self, before: Grounds) -> bool:
+        """Tell whether nothing can be had now that could not be had before."""
+        return (
+            self.no_larger(before)
+            and self.health == before.health
+            and self.free_slots <= before.free_slots
+            # One that is gone gives back its slot and its share of the limits.
+            and self.bursts.keys() >= before.bursts.keys()
+        )
+
     def _gives_no_more(
         self, burst: BurstId, was: tuple[Stage, frozenset[JobId]]
     ) -> bool:
-        """Tell that of a burst; one that is gone gives back its nodes and its slot."""
         now = self.bursts.get(burst)
-        return now is not None and (now == was or now[0] is Stage.GOING)
+        if now is None:
+            return was[0] is Stage.GOING
+        return now == was or now[0] is Stage.GOING
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts of one tick."""
+
+    grounds: Grounds
+    jobs: Mapping[JobId, JobView]
+    """All jobs."""
+    stands: Mapping[JobId, Verdict]
+    """On jobs that were not looked at again."""
+    fresh: Mapping[JobId, Verdict]
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The refusals of one tick, for the next."""
+    """The refusals of one tick, for the next, and what that tick saw and left."""
 
     grounds: Grounds
-    until: float
-    """Then a time runs out on which some of them rest."""
-    jobs: Mapping[JobId, tuple[JobView, Verdict]]
+    jobs: Mapping[JobId, JobView]
+    """All jobs."""
+    holds: Mapping[JobId, Hold]
+    """All holds."""
+    verdicts: Mapping[JobId, Verdict]
+    """The refusals: of jobs that are held, and seen to be."""
 
 
 def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
@@ -112,6 +141,7 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
         free={rank: lead.free[rank] for rank in usable if rank in lead.free},
+        until=_next_change(books.health, draft.now),
     )
 
 
@@ -122,36 +152,70 @@ def _stage(burst: Burst) -> Stage:
     return Stage.GOING if going else Stage.COMING
 
 
-def still_standing(
-    before: Standing | None, grounds: Grounds, now: float
-) -> Mapping[JobId, tuple[JobView, Verdict]]:
-    """Return the refusals that hold for jobs that are as they were."""
-    if before is None or now >= before.until or not grounds.no_better(before.grounds):
+def unchanged(
+    before: Standing | None, books: Books, lead: LeadView | None
+) -> Mapping[JobId, Verdict]:
+    """Return the refusals of jobs that are as they were: the job, and our hold."""
+    if before is None or lead is None:
         return {}
-    return before.jobs
+    jobs, old = lead.jobs, before.jobs
+    other = {job for job in before.verdicts if jobs.get(job) is not old[job]}
+    holds, held = books.holds, before.holds
+    if holds is not held:
+        other |= {job for job in before.verdicts if holds.get(job) is not held[job]}
+    if not other:
+        return before.verdicts
+    return {job: v for job, v in before.verdicts.items() if job not in other}
 
 
-def stand(
-    draft: Draft, world: World, grounds: Grounds, verdicts: Mapping[JobId, Verdict]
-) -> Standing:
-    """Return the refusals of this tick: of jobs that are held, and seen to be."""
-    assert world.lead is not None
-    jobs = world.lead.jobs
-    holds = draft.holds
-    refused = {
-        job: (jobs[job], verdict)
-        for job, verdict in verdicts.items()
+def still_standing(
+    before: Standing | None,
+    same: Mapping[JobId, Verdict],
+    grounds: Grounds,
+    lead: LeadView,
+    now: float,
+) -> Mapping[JobId, Verdict]:
+    """Return those of the unchanged jobs' refusals that hold on these grounds."""
+    if before is None or not grounds.no_larger(before.grounds):
+        return {}
+    if now < before.grounds.until and grounds.no_better(before.grounds):
+        return same
+    jobs = lead.jobs
+    return {
+        job: verdict
+        for job, verdict in same.items()
+        if verdict.reason in _IMPOSSIBLE and _is_plain(jobs[job])
+    }
+
+
+def stand(judged: Judged, books: Books) -> Standing:
+    """Return the refusals of this tick: those that stood, and new ones.
+
+    `books` are those that the tick leaves.
+    """
+    holds = books.holds
+    new = {
+        job: verdict
+        for job, verdict in judged.fresh.items()
         if verdict.reason in _REFUSED
         and (hold := holds.get(job)) is not None
         and hold.state is HoldState.HELD
     }
     return Standing(
-        grounds=grounds, until=_next_change(grounds, draft.now), jobs=refused
+        grounds=judged.grounds,
+        jobs=judged.jobs,
+        holds=holds,
+        verdicts={**judged.stands, **new} if new else judged.stands,
     )
 
 
-def _next_change(grounds: Grounds, now: float) -> float:
-    times = [health.until for health in grounds.health.values()]
-    for health in grounds.health.values():
-        times += [offer.until for offer in health.offers.values()]
+def _is_plain(job: JobView) -> bool:
+    """Tell whether any node of the right shape would do."""
+    return job.request is not None and not job.request.constraint
+
+
+def _next_change(health: Mapping[str, Health], now: float) -> float:
+    times = [provider.until for provider in health.values()]
+    for provider in health.values():
+        times += [offer.until for offer in provider.offers.values()]
     return min((time for time in times if time > now), default=math.inf)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from burst.config import LimitSettings
 from burst.core import limits
@@ -27,8 +27,13 @@ _WENT_WRONG = {
 }
 
 
-def sync(draft: Draft, world: World, settings: LimitSettings) -> None:
-    """Write what the answers, the ranks and the jobs say into the draft."""
+def sync(
+    draft: Draft, world: World, settings: LimitSettings, same: Container[JobId] = ()
+) -> None:
+    """Write what the answers, the ranks and the jobs say into the draft.
+
+    `same` are jobs that are held and as they were: there is nothing to write of them.
+    """
     for name in world.answered:
         if name in draft.bursts:
             _conclude(draft, draft.bursts[name], world.calls[name], settings)
@@ -41,18 +46,17 @@ def sync(draft: Draft, world: World, settings: LimitSettings) -> None:
         if burst.live and not burst.quarantined:
             _follow_jobs(draft, burst, world.lead)
             _follow_use(draft, draft.bursts[burst.id], world.lead)
-    _follow_holds(draft, world.lead.jobs)
+    _follow_holds(draft, world.lead.jobs, same)
 
 
-def _follow_holds(draft: Draft, jobs: Mapping[JobId, JobView]) -> None:
-    for pending in jobs.values():
-        if pending.wish.urgency and not pending.urgency:
-            _adopt_hold(draft, pending)
-    for job, hold in list(draft.holds.items()):
-        view = jobs.get(job)
-        parked = view is not None and view.urgency == 0 and view.state is JobState.SCHED
-        if not parked or hold.state is not HoldState.HELD:
-            _follow_hold(draft, job, hold, view)
+def _follow_holds(
+    draft: Draft, jobs: Mapping[JobId, JobView], same: Container[JobId]
+) -> None:
+    for view in jobs.values():
+        if view.wish.urgency and not view.urgency:
+            _adopt_hold(draft, view)
+    for job in [job for job in draft.holds if job not in same]:
+        _follow_hold(draft, job, draft.holds[job], jobs.get(job))
 
 
 def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -> None:

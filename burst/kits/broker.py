@@ -101,8 +101,9 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
         # lead chose, and without noverify Flux drains it for that; it must stand in
         # the follower's own file, though everything else is synced from the lead's.
         "resource": {"noverify": True},
-        # Flux waits 30s before it tries again, long for a lead that is just up.
-        "tbon": {"connect_timeout": "5s"},
+        # Flux waits 30s before it tries again, long for a lead that is just up. And
+        # without zmqdebug it says nothing of a certificate that the lead refuses.
+        "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
 
 

@@ -116,7 +116,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
         ) from error
     except OSError as error:
         raise CertificateError(
-            f"{path}: cannot be written: {error.strerror}"
+            f"{path}: cannot be written: {error.strerror}",
+            "name a file in a directory that you may write",
         ) from error
 
 

@@ -64,7 +64,7 @@ class Reason(enum.Enum):
     FEW_NODES = "sells {most} nodes at the most; {need} are needed"
     SLOTS_BUSY = "every rank slot that would do is leased or not offline"
     SLOTS_SMALL = "the largest free rank slot for it has {most} nodes; {need} needed"
-    SET_ASIDE = "had no capacity; set aside until {until}"
+    SET_ASIDE = "had no capacity or did not come up; set aside until {until}"
     DISABLED = "provider {provider} is disabled: {why}; burst enable {provider}"
     BREAKER = "provider {provider} failed {failures} times; next try at {until}"
     UNREAD = "provider {provider} has not answered yet"

@@ -129,12 +129,13 @@ class Api:
     def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
         return plan(snapshot)
 
-    def _request(self, request: ServiceRequest, _: Snapshot) -> Row:
+    def _request(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = request.payload
+        provider = str(asked.get("provider", ""))
+        if provider:
+            _check_provider(provider, snapshot)
         demand = commands.request_nodes(
-            int(asked.get("nodes", 0)),
-            str(asked.get("provider", "")),
-            str(asked.get("slot", "")),
+            int(asked.get("nodes", 0)), provider, str(asked.get("slot", ""))
         )
 
         def command(
@@ -160,8 +161,8 @@ class Api:
                 raise Denied("none of these jobs is yours and held")
         released = [format_f58(job) for job in jobs]
         return self._carry_out(
-            lambda books, _, __, now: (
-                commands.let_go(books, jobs, now),
+            lambda books, world, _, now: (
+                commands.let_go(books, jobs, now, world.lead),
                 {"released": released},
             )
         )
@@ -185,12 +186,7 @@ class Api:
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = str(request.payload.get("provider", ""))
-        known = snapshot.world.providers
-        if provider not in known:
-            raise BurstError(
-                f"there is no provider {provider}",
-                f"the settings have {', '.join(known) or 'none'}",
-            )
+        _check_provider(provider, snapshot)
         return self._carry_out(
             lambda books, _, __, now: (
                 commands.enable(books, provider, now),
@@ -252,6 +248,15 @@ def plan(snapshot: Snapshot) -> Row:
 def _jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
     lead = snapshot.world.lead
     return {j.id for j in lead.jobs.values() if j.userid == userid} if lead else set()
+
+
+def _check_provider(provider: str, snapshot: Snapshot) -> None:
+    known = snapshot.world.providers
+    if provider not in known:
+        raise BurstError(
+            f"there is no provider {provider}",
+            f"the settings have {', '.join(known) or 'none'}",
+        )
 
 
 def _job(text: Any) -> JobId:

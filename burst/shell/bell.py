@@ -36,8 +36,3 @@ class Bell:
         if ready:
             time.sleep(gather)
             os.read(self._heard, 65536)
-
-    def close(self) -> None:
-        """Free the pipe. Nobody may ring any more."""
-        os.close(self._heard)
-        os.close(self._rung)

@@ -19,7 +19,6 @@ from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
 from burst.core.leases import leases
-from burst.core.memo import is_progress, memo
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
@@ -28,21 +27,18 @@ from burst.core.world import Books, World
 from burst.errors import BurstError, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
 from burst.model.burst import BurstId
-from burst.model.event import Event
-from burst.model.jobid import JobId, format_f58
+from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.reason import Verdict
 from burst.provider import Provider
 from burst.shell.act import Actor
 from burst.shell.executor import Executor, Task
 from burst.shell.ledger import Ledger
+from burst.shell.memos import Memos
 from burst.shell.watch import Watch
 
 # So much after a deadline a turn is taken, in seconds.
 _LATE = 0.01
-# Progress alone is told to a job at most this often, in seconds: each memo is an event
-# in its log.
-_TELL_EVERY = 2.0
 
 Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
@@ -89,13 +85,19 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._told: dict[JobId, tuple[float, dict[str, str]]] = {}
         self._lent: tuple[float, Leases] = (0.0, Leases())
+        self._memos = Memos(parts.lead)
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
             now=now,
             books=self._books,
-            world=World(identity=parts.identity, slots=parts.slots, lead=None),
+            world=World(
+                identity=parts.identity,
+                slots=parts.slots,
+                lead=None,
+                trouble="it has not been read yet",
+                providers=self._watch.views,
+            ),
             settings=parts.settings,
             verdicts={},
         )
@@ -149,7 +151,7 @@ class Engine:
         self._mind(orphans, world, now)
         if view is not None:
             self._lend(now)
-            self._tell(decisions.verdicts, now)
+            self._memos.send(decisions.verdicts, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
         return min([due, *(max(now, ends) + _LATE for ends in deadlines)])
@@ -210,34 +212,6 @@ class Engine:
             raise
         except LeadError as error:
             log.say("%s", error, level=logging.WARNING)
-
-    def _tell(self, verdicts: Mapping[JobId, Verdict], now: float) -> None:
-        """Send the memos that changed. Many jobs share a verdict, so few are made."""
-        made: dict[int, dict[str, str] | None] = {}
-        changed: dict[JobId, dict[str, str | None]] = {}
-        for job, verdict in verdicts.items():
-            if id(verdict) not in made:
-                made[id(verdict)] = memo(verdict)
-            text = made[id(verdict)]
-            told_at, told = self._told.get(job, (0.0, None))
-            if text == told:
-                continue
-            if is_progress(told, text) and now - told_at < _TELL_EVERY:
-                continue
-            changed[job] = {"state": None, "why": None, **(text or {})}
-            about = format_f58(job)
-            log.event(Event(now, "job", dict(text or {"state": "local"})), about)
-        for job in self._told.keys() - verdicts.keys():
-            del self._told[job]
-        if not changed:
-            return
-        failures = self._lead.tell(changed)
-        for job in changed:
-            told_now = made[id(verdicts[job])]
-            if told_now is None or job in failures:
-                self._told.pop(job, None)
-            else:
-                self._told[job] = now, told_now
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

@@ -177,6 +177,10 @@ class OnePass:
                 return row
             if now.state is State.INACTIVE:
                 raise BurstError(f"{burst.id} ended: {row['note'] or row['result']}")
+            if now.quarantined:
+                raise BurstError(
+                    f"{burst.id} is quarantined: {row['note']}", "run-burst --down"
+                )
             self._show(row)
             runtime.turn(_SHOW_EVERY)
 

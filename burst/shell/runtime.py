@@ -25,9 +25,9 @@ from burst.shell.executor import Workers
 # seconds: two objects of one provider must not work at the same time.
 _HAND_OVER = 30.0
 # From the first of several events to the turn that deals with all of them, in seconds.
-# A job is heard of four times within two milliseconds: submit, validate, depend and
-# priority; a turn for each would be three in vain.
-GATHER = 0.003
+# Nodes that join together and jobs that are submitted together are heard of one by one,
+# within a millisecond; a turn for the first alone would be in vain.
+GATHER = 0.001
 
 
 def spare_collector() -> None:

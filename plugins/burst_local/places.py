@@ -38,6 +38,10 @@ _TAIL_LINES = 8
 _PRIORITY = re.compile(r"^<[0-7]>")
 
 
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 def is_name(text: str) -> bool:
     """Tell whether the text is safe as the name of a directory of ours."""
     return bool(_NAME.match(text))
@@ -70,17 +74,19 @@ class FollowerPlace(msgspec.Struct, frozen=True):
         """Forget which process it was, before there is another."""
         (self.path / "born").unlink(missing_ok=True)
 
-    def last_words(self) -> str:
-        """Return the end of the log as one line; empty if it said nothing."""
+    def log_end(self) -> list[str]:
+        """Return the last lines of the log; none if it said nothing."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
                 lines = file.read().decode(errors="replace").splitlines()
         except FileNotFoundError:
-            return ""
-        last = (_PRIORITY.sub("", line).strip() for line in lines[-_TAIL_LINES:])
-        words = " / ".join(last)
-        return "".join(letter if letter.isprintable() else " " for letter in words)
+            return []
+        return [_plain(_PRIORITY.sub("", line).strip()) for line in lines]
+
+    def last_words(self) -> str:
+        """Return the end of the log as one line; empty if it said nothing."""
+        return " / ".join(self.log_end()[-_TAIL_LINES:])
 
 
 class BurstPlace(msgspec.Struct, frozen=True):

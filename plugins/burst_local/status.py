@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from burst.kits.joining import explain_log
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, FollowerStatus, Phase
 from burst_local.launch import how_it_ended
@@ -28,7 +29,8 @@ def describe(place: BurstPlace, followers: Followers) -> BurstStatus:
     found = tuple(_follower(place, h, followers.get(h)) for h in spec.hosts)
     phases = {follower.phase for follower in found}
     phase = next(p for p in (Phase.FAILED, Phase.PENDING, Phase.RUNNING) if p in phases)
-    worst = next(follower for follower in found if follower.phase is phase)
+    alike = [follower for follower in found if follower.phase is phase]
+    worst = next((follower for follower in alike if follower.why), alike[0])
     return BurstStatus(
         burst_id=place.id,
         phase=phase,
@@ -51,12 +53,14 @@ def _ending(burst_id: BurstId, followers: Followers) -> BurstStatus:
 
 
 def _follower(place: BurstPlace, host: str, members: Members | None) -> FollowerStatus:
-    if members and members.leader:
-        return FollowerStatus(host, Phase.RUNNING)
     follower = place.follower(host)
+    explained = explain_log("\n".join(follower.log_end()))
+    if members and members.leader:
+        return FollowerStatus(host, Phase.RUNNING, explained)
     birth = follower.birth()
     if birth is None and members is None:
         return FollowerStatus(host, Phase.PENDING, "is not started yet")
     ended = how_it_ended(birth.pid) if birth else "is gone"
     words = follower.last_words() or "it said nothing"
-    return FollowerStatus(host, Phase.FAILED, f"{ended}: {words}")
+    told = [ended, explained, words] if explained else [ended, words]
+    return FollowerStatus(host, Phase.FAILED, ": ".join(told))

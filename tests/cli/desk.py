@@ -27,6 +27,7 @@ from burst_local import LocalProvider, LocalSettings
 from click.testing import CliRunner
 
 from burst.cli import group
+from burst.config import convert
 from burst.errors import BurstError, NotFound
 from burst.lead import Lead
 
@@ -147,8 +148,7 @@ class Desk:
 
     def write(self, **tables: Mapping[str, Any]) -> None:
         """Write the settings: the usual ones, and these."""
-        local = {"type": "local", "dir": str(self.home), **self.options}
-        usual = {**TABLES, "providers": {"local": local}}
+        usual = {**TABLES, "providers": {"local": {"type": "local", **self.options}}}
         for name, table in tables.items():
             usual[name] = table if name == "providers" else usual.get(name, {}) | table
         self.config.write_text(tomli_w.dumps(usual))
@@ -160,16 +160,24 @@ class Desk:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the local provider: what it may offer."""
-        return {"cores": 4, "gpus": 1, "max_nodes": 8, "grace": "2s"}
+        """Of the local provider."""
+        sold = {"cores": 4, "gpus": 1, "max_nodes": 8}
+        return {"dir": str(self.home), "grace": "2s", **sold}
 
     def run(self, *words: str) -> Said:
         """Run a command with these settings, about this lead."""
-        return burst(*words, "-c", str(self.config), "--uri", self.uri)
+        uri = () if "--uri" in words else ("--uri", self.uri)
+        return burst(*words, "-c", str(self.config), *uri)
 
     def status(self) -> Any:
         """Return what `burst status -a` knows."""
         return self.run("status", "-a", "--json").json
+
+    def is_known(self) -> bool:
+        """Tell whether the daemon has read the lead, and what providers offer."""
+        found = self.status()
+        offered = all(provider["offers"] for provider in found["providers"])
+        return offered and not found["lead"]["trouble"]
 
     def row(self, burst_id: str) -> Any:
         """Return a burst's row of the status."""
@@ -188,16 +196,18 @@ class Desk:
         daemon = DaemonProcess(self, *options)
         try:
             daemon.says(" serves ")
+            wait_until(self.is_known, "the first turn")
             yield daemon
         finally:
-            daemon.process.kill()
-            daemon.process.wait()
+            if daemon.process.poll() is None:
+                daemon.end()
 
     def provider(self) -> LocalProvider:
         """Return the provider as a daemon has it."""
         with closing(self.instance.lead()) as lead:
             owner = lead.identity().owner
-        return LocalProvider("local", LocalSettings(dir=str(self.home)), owner)
+        settings = convert(LocalSettings, self.options, "desk")
+        return LocalProvider("local", settings, owner)
 
     def reap_all(self, provider: LocalProvider) -> None:
         """Leave no follower."""

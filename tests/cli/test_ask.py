@@ -112,7 +112,7 @@ def test_hosts_may_be_named(shared: Shared) -> None:
     [
         (("-N0",), "0 is no number of nodes; ask for 1 or more"),
         (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
-        (("-N1", "--provider", "nope"), "wishes"),
+        (("-N1", "--provider", "nope"), "no provider nope; the settings have local"),
         (("-N1", "--slot", "nope-[0-3]"), "1 nodes: "),
     ],
 )
@@ -226,13 +226,17 @@ def test_a_provider_that_was_disabled_is_enabled_again(shared: Shared) -> None:
     home = desk.home
     home.mkdir(mode=0o700, exist_ok=True)
     home.chmod(0o777)
-    assert "others may write there" in desk.run("request", "-N1").error
+    error = desk.run("request", "-N1").error
+    burst_id = error.partition(" ")[0]
+    assert "others may write there" in error
+    assert error.endswith("its deletion goes on: burst status")
     status = desk.run("status").stdout
     home.chmod(0o700)
     assert "provider local is disabled: " in status
     assert "; burst enable local" in status
     assert desk.run("enable", "local").lines == ["local is tried again from now on"]
     assert "disabled" not in desk.run("status").stdout
+    desk.wait_for_state(burst_id, "inactive")
     error = desk.run("enable", "local").error
     assert error == "nothing is held against provider local"
     error = desk.run("enable", "nope").error

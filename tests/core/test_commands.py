@@ -13,7 +13,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
 from burst.provider import BurstStatus, FollowerStatus, Phase
-from tests.build import T0, settings, view, world
+from tests.build import T0, job, settings, view, whole, world
 from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
 from tests.core.test_reconcile import hold, on_books
 
@@ -127,6 +127,24 @@ def test_held_jobs_are_let_go_for_good():
         commands.let_go(books, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
         commands.let_go(books, [JobId(9)], NOW)
+
+
+def test_a_job_that_was_let_go_is_its_users():
+    books = Books(holds={ONE: hold(HoldState.OBEYED, 7)})
+    freed = view(job(1, whole(1), urgency=20))
+
+    for lead in (freed, view(), None):
+        with pytest.raises(LeadError, match="is not held by burst"):
+            commands.let_go(books, [ONE], NOW, lead)
+
+
+def test_a_job_whose_release_was_lost_can_be_let_go_once_more():
+    books = Books(holds={ONE: hold(HoldState.OBEYED, 7)})
+    lost = view(job(1, whole(1), urgency=0))
+
+    made = commands.let_go(books, [ONE], NOW, lost)
+
+    assert made.actions == (ReleaseJobs({ONE: 7}),)
 
 
 def test_letting_nothing_go_asks_nothing_of_the_lead():

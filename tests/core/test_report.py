@@ -3,11 +3,11 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle, report
-from burst.core.world import ProviderView
+from burst.core.world import Books, ProviderView
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.provider import BurstStatus, Phase
-from tests.build import T0, view, world
+from tests.build import T0, job, view, whole, world
 from tests.core.test_lifecycle import LEASE
 
 FAILED = Event(T0 + 30, "exception", {"type": "failed", "note": "exited with status 3"})
@@ -52,12 +52,28 @@ def test_a_burst_that_was_asked_for_begins_when_it_was_made():
     assert row(lifecycle.begin(lease, {}, T0 + 20))["t_submit"] == T0 + 20
 
 
+OVERDUE = Event(T0 + 35, "overdue", {"note": "reap: it hangs"})
+RETRIED = Event(T0 + 36, "retry", {"call": "reap", "note": "no route", "attempt": 1})
+GONE = Event(T0 + 39, "reaped", {})
+
+
 @pytest.mark.parametrize(
     ("events", "note"),
     [
         (DRAINED, "2 processes have not ended yet"),
         ((FAILED,), "exited with status 3"),
+        ((FAILED, RETRIED), "exited with status 3"),
+        ((FAILED, OVERDUE, RETRIED), "reap: it hangs"),
+        ((FAILED, OVERDUE, RETRIED, GONE), "exited with status 3"),
+        ((*DRAINED, RETRIED, GONE), "idle"),
     ],
 )
-def test_while_a_burst_is_reaped_its_failure_is_told_rather_than_its_end(events, note):
+def test_a_note_says_why_a_burst_ended_or_why_that_takes_too_long(events, note):
     assert row(made(*events))["note"] == note
+
+
+def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
+    found = report.explain(Books(), world(view(job(1, whole(4)))), {}, JobId(1))
+
+    assert found
+    assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")

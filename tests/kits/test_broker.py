@@ -144,7 +144,7 @@ def test_a_follower_gets_the_leads_entries_and_the_leads_endpoint(
             ],
         },
         "resource": {"noverify": True},
-        "tbon": {"connect_timeout": "5s"},
+        "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
 
 

@@ -172,7 +172,10 @@ def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
 
     assert s.burst.result is Result.FAILED
     assert s.lead.jobs[job].urgency == 0
-    assert "had no capacity; set aside until" in s.lead.memos[job]["why"]
+    assert (
+        "had no capacity or did not come up; set aside until"
+        in s.lead.memos[job]["why"]
+    )
     s.fake_settings = s.fake_settings.__class__(
         max_nodes=8, shape=s.fake_settings.shape
     )

@@ -33,6 +33,10 @@ PICTURE_DEADLINE_S = 30.0
 ENDED_KEPT_S = 60.0
 """How long an ended job is still shown."""
 
+SOON_S = 0.1
+"""After this long a change of a job that is not ready yet is told."""
+
+_NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
 _TOPIC = "job-manager.events-journal"
 _PING = "job-manager.ping"
 _REQUEST = {"full": False, "allow": dict.fromkeys(EVENTS, 1)}
@@ -73,9 +77,14 @@ class Journal:
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, Job] = {}
+        self._views: dict[JobId, JobView] = {}
+        """What `picture` showed last, without the jobs that changed since."""
+        self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
         self._synced = False
+        self._waking = False
+        """Whether a wake-up for jobs that are not ready is on its way."""
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
 
@@ -115,8 +124,10 @@ class Journal:
                 picture.set_exception(Unreadable("the journal of jobs is read anew"))
             else:
                 self._forget()
-                views = (job.view() for job in self._jobs.values())
-                picture.set_result({view.id: view for view in views})
+                for job in self._changed:
+                    self._views[job] = self._jobs[job].view()
+                self._changed.clear()
+                picture.set_result(dict(self._views))
 
         self._loop.on_response[tag] = answer
 
@@ -133,11 +144,28 @@ class Journal:
             return
         for event in entry.events:
             job.apply(event, entry.R)
+        self._changed.add(job.id)
         if job.state is JobState.INACTIVE:
             self._ended.setdefault(job.id, self._clock())
             self._forget()
         if self._synced:
+            self._tell(job)
+
+    def _tell(self, job: Job) -> None:
+        """Wake for a change: at once where there may be something to do.
+
+        A job is heard of four times before the scheduler has it. A turn taken for the
+        first of them would only be in the way of the one for the last.
+        """
+        if job.state not in _NOT_READY:
             self._wake()
+        elif not self._waking:
+            self._waking = True
+            self._loop.after(SOON_S, self._wake_late)
+
+    def _wake_late(self) -> None:
+        self._waking = False
+        self._wake()
 
     def _admit(self, entry: _Entry) -> Job | None:
         if not entry.jobspec:
@@ -156,6 +184,8 @@ class Journal:
     def _broken(self, error: BurstError) -> bool:
         """Begin anew with the jobs that ended; the backlog brings the active ones."""
         self._jobs = {job: self._jobs[job] for job in self._ended}
+        self._views.clear()
+        self._changed = {job.id for job in self._jobs.values()}
         self._synced = False
         if isinstance(error, Denied) and not self._first.done():
             self._first.set_exception(error)
@@ -167,4 +197,6 @@ class Journal:
         before = self._clock() - ENDED_KEPT_S
         while self._ended and next(iter(self._ended.values())) <= before:
             job, _ = self._ended.popitem(last=False)
-            del self._jobs[job]
+            view = self._jobs.pop(job).id
+            self._changed.discard(view)
+            self._views.pop(view, None)

@@ -150,7 +150,11 @@ def test_with_another_certificate_they_run_but_do_not_join(
     provider.provision(msgspec.structs.replace(spec, lead=stranger))
     socket = bench.home.burst(spec.burst_id).follower("burst-0-0").path / "local"
     wait_until(socket.exists, "the broker's socket")
-    assert bench.status(provider).phase is Phase.RUNNING
+    wait_until(lambda: bench.status(provider).why != "", "the reason")
+    status = bench.status(provider)
+    assert status.phase is Phase.RUNNING
+    words = "burst-0-0 the lead does not accept its certificate: "
+    assert status.why.startswith(words)
     assert lead.online() == {"lead-0"}
     bench.reap_all(provider, spec.burst_id)
 

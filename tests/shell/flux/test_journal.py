@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from burst.errors import Denied, LeadGone, Unreadable
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.shell.flux.journal import Journal
+from burst.shell.flux.journal import SOON_S, Journal
 from burst.shell.flux.loop import Loop
 from tests.shell.flux.fake_handle import FakeHandle, Fault
 
@@ -132,6 +133,19 @@ def test_live_events_change_the_picture_and_wake(
     view = synced.picture()[JobId(5)]
     assert view.urgency == 0
     assert view.state is JobState.PRIORITY
+
+
+def test_a_job_that_is_not_ready_is_told_too_a_little_later(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    entry = submitted(5)
+    begun = {**entry, "events": entry["events"][:1]}
+    first = time.monotonic()
+    fake.push(TOPIC, begun)
+    fake.push(TOPIC, {"id": 5, "events": entry["events"][1:2]})
+    woken.wait()
+    assert time.monotonic() - first >= SOON_S
+    assert synced.picture()[JobId(5)].state is JobState.DEPEND
 
 
 def test_events_of_other_jobs_are_passed_over(

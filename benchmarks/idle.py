@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""What the daemon costs while nothing happens: its share of a core, and its memory.
+
+A real Flux lead with two nodes of its own, one burst of two followers that is up and
+idle, and 1,000 pending jobs that are nobody's but Flux's. The daemon has the settings
+it has by default. Beside it, in the same time, the least that a daemon in Flux's own
+Python could be: a process that imports flux and has a handle with a timer.
+
+    python benchmarks/idle.py [--json] [--seconds 60]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.process import cpu_seconds, memory_mb
+from benchmarks.table import Goal, Measure, Skipped, main_of
+from tests.cli.desk import open_desk
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
+from tests.flux_instance import flux_instance as started
+
+PENDING = 1000
+SETTLE_S = 10.0
+"""From the last change to the beginning: what follows from changes is over by then."""
+_LEAST = """\
+import flux
+handle = flux.Flux()
+def turn(handle, watcher, revents, arg):
+    watcher.start()
+handle.timer_watcher_create(2.0, turn, 2.0).start()
+handle.reactor_run()
+"""
+
+
+def measure(seconds: int) -> list[Measure]:
+    """Run it all."""
+    if not FLUX:
+        raise Skipped(MISSING)
+    with started() as instance, open_desk(instance) as desk:
+        desk.write(daemon={"cadence": "10s", "observe": "2s"})
+        instance.start_follower("lead-1")
+        fill(instance)
+        with desk.daemon() as daemon, least(instance) as other:
+            desk.run("request", "-N2").lines  # noqa: B018
+            time.sleep(SETTLE_S)
+            ours, theirs = watch([daemon.process.pid, other], seconds)
+            (burst,) = desk.status()["bursts"]
+            assert burst["state"] == "online", burst
+    return [
+        Measure("CPU of the daemon", ours["cpu"], "%", Goal("<=", 0.5)),
+        Measure("CPU of the least process", theirs["cpu"], "%"),
+        Measure("memory of the daemon, Pss", ours["pss"], "MB", Goal("<=", 60)),
+        Measure("memory of the daemon, Uss", ours["uss"], "MB"),
+        Measure("memory of the daemon, Rss", ours["rss"], "MB"),
+        Measure("memory of the least process, Pss", theirs["pss"], "MB"),
+        Measure("daemon against the least, Pss", ours["pss"] / theirs["pss"], "x"),
+        Measure("daemon against the least, Rss", ours["rss"] / theirs["rss"], "x"),
+    ]
+
+
+def watch(pids: list[int], seconds: int) -> list[dict[str, float]]:
+    """Return what each process uses in the next time: percent of a core, and MB."""
+    began, before = time.perf_counter(), [cpu_seconds(pid) for pid in pids]
+    time.sleep(seconds)
+    took, after = time.perf_counter() - began, [cpu_seconds(pid) for pid in pids]
+    return [
+        {**memory_mb(pid), "cpu": (end - start) / took * 100}
+        for pid, start, end in zip(pids, before, after, strict=True)
+    ]
+
+
+def fill(instance: FluxInstance) -> None:
+    """Submit jobs that wait for nodes that are down."""
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    spec = job.JobspecV1.from_command(["sleep", "600"], num_tasks=9, num_nodes=9)
+    spec.cwd = "/"
+    spec.environment = {}
+    text = spec.dumps()
+    futures = [job.submit_async(handle, text) for _ in range(PENDING)]
+    for future in futures:
+        future.get_id()
+
+
+@contextmanager
+def least(instance: FluxInstance) -> Iterator[int]:
+    """Yield the id of a process that does nothing, in Flux's own Python."""
+    environment = {**os.environ, "FLUX_URI": instance.uri}
+    command = [FLUX, "python", "-c", _LEAST]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure, seconds=(60, "how long to watch"))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""What a process uses, as proc(5) shows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
+    """Return the time that all threads of a process have run, in seconds."""
+    stat = (proc / str(pid) / "stat").read_text()
+    # The name, in parentheses, may hold spaces and parentheses itself.
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def memory_mb(pid: int, proc: Path = Path("/proc")) -> dict[str, float]:
+    """Return `rss`, `pss` and `uss` of a process in MB (10^6 bytes).
+
+    Of a page that n processes share, Pss counts the n-th part, and Uss nothing.
+    """
+    text = (proc / str(pid) / "smaps_rollup").read_text()
+    rows = (line.split() for line in text.splitlines()[1:])
+    kib = {row[0].rstrip(":"): int(row[1]) for row in rows}
+    private = kib["Private_Clean"] + kib["Private_Dirty"]
+    sizes = {"rss": kib["Rss"], "pss": kib["Pss"], "uss": private}
+    return {name: size * 1024 / 1e6 for name, size in sizes.items()}

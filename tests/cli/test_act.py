@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""`burst plan`, `release` and `gc` where no daemon serves the lead."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from burst.provider import BurstSpec
+from tests.cli.desk import Desk, open_desk, wait_until
+from tests.contract.instance import BURST_SHAPE
+from tests.embedded_instance import EmbeddedInstance, embedded_instance
+
+Quiet = tuple[EmbeddedInstance, Desk]
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Quiet]:
+    """One instance without a daemon, for tests that leave it as they found it."""
+    with embedded_instance() as instance, open_desk(instance) as desk:
+        yield instance, desk
+
+
+@pytest.fixture
+def held(quiet: Quiet) -> Iterator[JobId]:
+    """A job that a daemon held before it ended."""
+    instance, desk = quiet
+    job = instance.submit(nodes=9, urgency=20)
+    with desk.daemon() as daemon:
+        wait_until(
+            lambda: format_f58(job) in desk.status()["held"], "the job to be held"
+        )
+        daemon.end()
+    yield job
+    if instance.info(job).state is not JobState.INACTIVE:
+        instance.cancel(job)
+
+
+def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
+    instance, desk = quiet
+    desk.write(providers={"local": {"type": "local", "price": 0.5, **desk.options}})
+    job = instance.submit(nodes=3)
+    large = instance.submit(nodes=5)
+    try:
+        lines = desk.run("plan").lines
+        found = desk.run("plan", "--json").json
+        form = "{id} {needs}: {verdict}"
+        formed = desk.run("plan", "-o", form).lines
+    finally:
+        desk.write()
+        instance.cancel(job)
+        instance.cancel(large)
+    titles, *rows = (line.split() for line in lines[:3])
+    assert titles == ["BURST", "PROVIDER", "NODES", "RANKS", "PER", "HOUR", "JOBS"]
+    names = [format_f58(job), format_f58(large)]
+    assert [row[1:] for row in rows[:1]] == [
+        ["local/local", "3", "2-4", "1.5", names[0]]
+    ]
+    assert {row["verdict"] for row in found["jobs"]} <= {"proposed", "turned-down"}
+    assert f"{names[0]} 3 whole nodes, 3 slots of 1 core: proposed" in formed
+    with closing(instance.lead()) as lead:
+        assert not [key for key in lead.store().load() if key.startswith("burst/")]
+
+
+def test_a_plan_tells_of_each_offer_that_was_turned_down(quiet: Quiet) -> None:
+    instance, desk = quiet
+    job = instance.submit(nodes=3, provider="gke")
+    try:
+        lines = desk.run("plan").lines
+    finally:
+        instance.cancel(job)
+    assert lines[0] == "nothing to burst"
+    assert f"{format_f58(job)}: local/local: the job asks for provider gke" in lines
+
+
+def test_a_plan_rests_on_what_providers_say(quiet: Quiet) -> None:
+    _, desk = quiet
+    desk.home.mkdir(exist_ok=True)
+    desk.home.chmod(0o777)
+    try:
+        error = desk.run("plan").error
+    finally:
+        shutil.rmtree(desk.home)
+    assert error.startswith("provider local: observe: ")
+    assert "others may write there" in error
+
+
+def test_jobs_that_a_daemon_left_held_are_released_without_one(
+    quiet: Quiet, held: JobId
+) -> None:
+    instance, desk = quiet
+    name = format_f58(held)
+    assert instance.info(held).urgency == 0
+    assert desk.run("release", name).lines == [f"released: {name}"]
+    assert instance.info(held).urgency == 20
+    told = f"{name} is not held by burst; flux job urgency changes what its user set"
+    assert desk.run("release", name).error == told
+    assert desk.run("release", "--all").lines == ["released: nothing is held"]
+
+
+def test_a_job_that_ended_meanwhile_is_told_of_and_the_others_are_released(
+    quiet: Quiet, held: JobId
+) -> None:
+    instance, desk = quiet
+    instance.cancel(held)
+    said = desk.run("release", "--all")
+    assert said.lines == ["released: nothing is held"]
+    assert f"{format_f58(held)}: not released: " in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [("?", "not a job id: '?'"), ("f1", "ƒ1 is not held by burst")],
+)
+def test_what_is_no_held_job_is_refused(job: str, told: str, quiet: Quiet) -> None:
+    assert told in quiet[1].run("release", job).error
+
+
+def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
+    instance, desk = quiet
+    assert desk.run("gc").lines == ["no orphans"]
+    with closing(instance.lead()) as lead:
+        identity = lead.identity()
+    orphan = BurstId("burst-1-0rphan")
+    spec = BurstSpec(
+        burst_id=orphan,
+        owner=identity.owner,
+        offer="local",
+        hosts=("burst-1-0",),
+        ranks=(6,),
+        shape=BURST_SHAPE,
+        lead=identity,
+    )
+    desk.provider().provision(spec)
+    title, row = desk.run("gc").lines
+    assert title.split() == ["ORPHAN", "PROVIDER", "HOSTS", "WHY"]
+    assert row.split()[:3] == [orphan, "local", "burst-1-0"]
+    assert desk.provider().observe()
+    said = desk.run("gc", "--yes")
+    assert f"{orphan} is being deleted" in said.stderr
+    assert said.stderr.endswith(f"{orphan} is deleted\n")
+    assert desk.run("gc", "--json").json == {"orphans": [], "deleting": False}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("explain", "f1"),
+        ("request", "-N1"),
+        ("down", "burst-0-aaaaaa"),
+        ("enable", "local"),
+        ("reload",),
+    ],
+)
+def test_what_needs_a_daemon_says_how_to_start_one(
+    words: tuple[str, ...], quiet: Quiet
+) -> None:
+    error = quiet[1].run(*words).error
+    assert error == "no daemon serves this lead; start one with `burst daemon -c FILE`"
+
+
+@pytest.mark.parametrize("command", ["status", "plan", "gc", "release"])
+def test_a_lead_that_is_not_there_is_named(command: str, quiet: Quiet) -> None:
+    _, desk = quiet
+    words = ("--all",) if command == "release" else ()
+    said = desk.run(command, *words, "--uri", f"embedded://{desk.directory}/none")
+    assert f"{desk.directory}/none" in said.error

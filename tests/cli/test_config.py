@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""`burst config`: the settings as they are in effect, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import burst
+from tests.embedded_instance import short_directory
+
+TEXT = """\
+[daemon]
+cadence = "1s"
+observe = "500ms"
+[plan]
+share = false
+[providers.site]
+type = "local"
+max_nodes = 3
+"""
+FORM = "{key} = {value} ({from})"
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's directory with no settings in it, nor anywhere else they are found."""
+    with short_directory() as home:
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.delenv("BURST_CONFIG", raising=False)
+        yield home
+
+
+@pytest.fixture
+def config(home: Path) -> Path:
+    path = home / "my.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_each_key_is_shown_as_the_file_would_have_it_and_where_it_is_from(
+    config: Path,
+) -> None:
+    lines = burst("config", "-c", str(config)).lines
+    table = {line.split()[0]: line.split()[1:] for line in lines}
+    assert table["KEY"] == ["VALUE", "FROM"]
+    assert table["daemon.cadence"] == ['"1s"', str(config)]
+    assert table["daemon.observe"] == ['"500ms"', str(config)]
+    assert table["plan.share"] == ["false", str(config)]
+    assert table["plan.spread"] == ["true", "default"]
+    assert table["lead.slots"] == ["[]", "default"]
+    assert table["lead.uri"] == ['""', "default"]
+    assert table["limits.max_nodes"] == ["0", "default"]
+    assert table["providers.site.enabled"] == ["true", "default"]
+    assert table["providers.site.max_nodes"] == ["3", str(config)]
+
+
+def test_without_any_file_all_is_default(home: Path) -> None:
+    rows = burst("config", "--json").json
+    assert {row["from"] for row in rows} == {"default"}
+    assert {"key": "deadlines.idle", "value": "5m", "from": "default"} in rows
+
+
+def test_what_the_command_line_says_counts_and_is_shown_to(config: Path) -> None:
+    said = burst("config", "-c", str(config), "--uri", "embedded:///x", "-o", FORM)
+    assert "lead.uri = embedded:///x (--uri)" in said.lines
+
+
+def test_a_file_is_found_by_the_environment_then_in_the_users_directory(
+    home: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = home / ".config/burst/burst.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[daemon]\ncadence = "7s"\n')
+    assert f"daemon.cadence = 7s ({own})" in burst("config", "-o", FORM).lines
+    monkeypatch.setenv("BURST_CONFIG", str(config))
+    assert f"daemon.cadence = 1s ({config})" in burst("config", "-o", FORM).lines
+
+
+def test_a_file_that_the_environment_names_but_is_not_there_is_said_to_be_missing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURST_CONFIG", str(home / "typo.toml"))
+    assert f"{home}/typo.toml: cannot be read: No such file" in burst("config").error
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[daemon", "not TOML: Expected ']'"),
+        ('[daemon]\ncadense="1s"', "daemon.cadense: no such key; did you mean cadence"),
+        ("[daemon]\ncadence=1", 'daemon.cadence: expected a duration such as "10m"'),
+        ('[daemon]\ncadence="9h"', "daemon.cadence: 9h is out of range; at least"),
+        ('[daemon]\non_stop="stay"', "daemon.on_stop: unknown value 'stay'"),
+        ("[lead]\nport=-1", "lead.port: -1 is out of range; at least 0"),
+        ("[providers.a]", 'providers.a.type: is missing; such as type = "local"'),
+        ("providers=3", "providers: expected tables [providers.NAME]"),
+        ("[providers]\na=3", "providers.a: expected a table; write [providers.a]"),
+        ("[nope]", "nope: no such key; known keys are daemon, deadlines, intake"),
+        ("daemon=3", "daemon: expected a table [daemon]"),
+    ],
+)
+def test_bad_settings_are_told_by_file_key_and_what_would_be_right(
+    text: str, told: str, config: Path
+) -> None:
+    config.write_text(text)
+    error = burst("config", "-c", str(config)).error
+    assert error.startswith(f"{config}: ")
+    assert told in error
+
+
+def test_a_file_that_cannot_be_read_is_told_and_what_to_do(home: Path) -> None:
+    error = burst("config", "-c", str(home / "none.toml")).error
+    assert error.startswith(f"{home}/none.toml: cannot be read: No such file")
+    assert "name another file with -c" in error
+
+
+def test_bytes_that_are_no_text_are_not_toml(config: Path) -> None:
+    config.write_bytes(b"\xff\xfe\x00")
+    assert "not TOML" in burst("config", "-c", str(config)).error

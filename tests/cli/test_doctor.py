@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`burst doctor`: its exit status, what it finds, and what it says to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.desk import DaemonProcess, Desk, Said
+from tests.embedded_instance import EmbeddedInstance
+
+Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+
+
+def wrong(said: Said) -> str:
+    """Return what is wrong, each with what to do, from a report for people."""
+    assert said.status == 1, said
+    lines = said.stdout.splitlines()
+    found = [n for n, line in enumerate(lines) if line.startswith("wrong ")]
+    for n in found:
+        assert lines[n + 1].strip().startswith("-> "), lines[n]
+    return "\n".join(" ".join((lines[n] + lines[n + 1]).split()) for n in found)
+
+
+def test_where_all_is_well_the_exit_status_is_0(shared: Shared) -> None:
+    _, desk, daemon = shared
+    said = desk.run("doctor")
+    assert said.status == 0, said
+    assert "\nwrong " not in said.stdout
+    assert said.lines[-1].startswith("0 wrong, ")
+    for told in (
+        f"{desk.config} is read; providers: local",
+        "offers local: up to 8 nodes of 4 cores, 1 GPU",
+        f"pid {daemon.process.pid}",
+    ):
+        assert told in said.stdout
+
+
+def test_for_programs_it_is_one_object(shared: Shared) -> None:
+    _, desk, _ = shared
+    found = desk.run("doctor", "--json").json
+    assert found["ok"] is True
+    assert {row["level"] for row in found["findings"]} <= {"ok", "note"}
+    assert found["findings"][0] == {
+        "level": "ok",
+        "about": "settings",
+        "what": f"{desk.config} is read; providers: local",
+        "todo": "",
+    }
+
+
+def test_lines_may_have_a_form(shared: Shared) -> None:
+    _, desk, _ = shared
+    lines = desk.run("doctor", "-o", "{level}:{about}").lines
+    assert lines[0] == "ok:settings"
+    assert "no field 'nope'" in desk.run("doctor", "-o", "{nope}").error
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        (
+            {"limits": {"max_node": 3}},
+            "limits.max_node: no such key -> did you mean max_",
+        ),
+        ({"providers": {}}, "no provider is set up, so nobody brings nodes -> add a"),
+        ({"lead": {"slots": ["x-[0-1]"]}}, "x-[0-1] is not in the lead's hosts -> "),
+        (
+            {"providers": {"a": {"type": "nosuch"}}},
+            "no provider 'nosuch' is installed -> installed are local",
+        ),
+        (
+            {"providers": {"a": {"type": "local", "cores": 1}}},
+            "rank slot",
+        ),
+        ({"lead": {"address": "127.0.0.1", "port": 1}}, "endpoint"),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_to_do(
+    tables: dict[str, Any], told: str, shared: Shared
+) -> None:
+    _, desk, _ = shared
+    desk.write(**tables)
+    try:
+        said = desk.run("doctor")
+        found = desk.run("doctor", "--json")
+    finally:
+        desk.write()
+    assert told in wrong(said)
+    assert found.status == 1
+    assert '"ok": false' in found.stdout
+
+
+def test_a_file_that_is_not_there_is_wrong(shared: Shared) -> None:
+    _, desk, _ = shared
+    config = desk.config.rename(desk.config.with_suffix(".away"))
+    try:
+        assert f"{desk.config}: cannot be read: " in wrong(desk.run("doctor"))
+    finally:
+        config.rename(desk.config)
+
+
+def test_one_provider_may_be_asked_and_must_be_known(shared: Shared) -> None:
+    _, desk, _ = shared
+    assert desk.run("doctor", "--provider", "local").status == 0
+    error = desk.run("doctor", "--provider", "nope").error
+    assert error == "there is no provider 'nope' in the settings; there are local"
+
+
+def test_without_a_lead_the_rest_is_looked_at_all_the_same(shared: Shared) -> None:
+    _, desk, _ = shared
+    said = desk.run("doctor", "--uri", f"embedded://{desk.directory}/none")
+    assert f"{desk.directory}/none" in wrong(said)
+    assert "offers local: up to 8 nodes" in said.stdout
+    assert "not looked at without it: rank slots, endpoint, certificate" in said.stdout
+
+
+def test_a_lead_without_a_daemon_is_told_of(desk: Desk) -> None:
+    said = desk.run("doctor")
+    assert f"burst daemon -c {desk.config}" in said.stdout

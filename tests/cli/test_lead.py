@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init` and `burst keygen`: what a lead needs, before there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burst.kits import certificate
+from burst.shell.machine import short_name
+from tests.cli.desk import BURST, burst
+from tests.embedded_instance import short_directory
+
+OWN = ("--hosts", "lead-[0-1]", "--cores", "2", "--gpus", "0")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as directory:
+        yield directory
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_lead_is_made_from_nothing_and_told_how_to_start(place: Path) -> None:
+    lead = place / "lead"
+    said = burst("lead", "init", str(lead), *OWN, "--slot", "burst-0-[0-3]:8:1")
+    paths = [lead / name for name in ("broker.toml", "R", "burst.cert", "burst.toml")]
+    for path, line in zip(paths, said.lines, strict=False):
+        assert line.startswith(f"wrote {path} ")
+    assert "ranks in order: lead-[0-1],burst-0-[0-3]" in said.lines[0]
+    assert certificate.read(lead / "burst.cert").fingerprint in said.lines[2]
+    hosts = tomllib.loads(paths[0].read_text())["bootstrap"]["hosts"]
+    assert [entry["host"] for entry in hosts] == ["lead-0", "lead-1", "burst-0-[0-3]"]
+    assert json.loads(paths[1].read_text())["execution"]["nodelist"] == [
+        "lead-[0-1],burst-0-[0-3]"
+    ]
+    for line in (
+        "# on lead-1",
+        f"export FLUX_URI=embedded://{lead}/run/control",
+        f"burst daemon -c {lead}/burst.toml",
+    ):
+        assert line in said.stdout
+
+
+def test_only_its_owner_can_read_the_certificate_and_enter_its_directories(
+    place: Path,
+) -> None:
+    lead = place / "lead"
+    before = os.umask(0)
+    try:
+        burst("lead", "init", str(lead), *OWN)
+        burst("keygen", str(place / "burst.cert"))
+    finally:
+        os.umask(before)
+    assert mode_of(lead / "burst.cert") == mode_of(place / "burst.cert") == 0o600
+    assert mode_of(lead) == mode_of(lead / "run") == mode_of(lead / "state") == 0o700
+
+
+def test_the_commands_that_it_says_start_a_lead_that_a_daemon_can_serve(
+    place: Path,
+) -> None:
+    lead = place / "lead"
+    own = ("--hosts", "lead-0", "--cores", "1", "--gpus", "0", "--port", "0")
+    error = burst("lead", "init", str(lead), *own).error
+    assert error == "port 0 is out of range; use 1 to 65535"
+    said = burst("lead", "init", str(lead), "--hosts", "lead-0")
+    (command,) = (
+        shlex.split(line) for line in said.lines if "burst embedded lead" in line
+    )
+    assert command[0] == Path(BURST).name
+    shown = subprocess.run(
+        [BURST, *command[1:3], "--help"], capture_output=True, text=True, check=True
+    )
+    for option in (word for word in command if word.startswith("--")):
+        assert option in shown.stdout
+
+
+def test_by_default_the_own_host_is_this_one(place: Path) -> None:
+    said = burst("lead", "init", str(place / "lead"))
+    assert said.lines[0].endswith(
+        f"(ranks in order: {short_name()},burst-0-[0-3],burst-1-[0-3])"
+    )
+    config = (place / "lead/broker.toml").read_text()
+    assert "tcp://127.0.0.1:" in config
+
+
+def test_with_several_own_hosts_followers_reach_the_first_by_its_name(
+    place: Path,
+) -> None:
+    burst("lead", "init", str(place / "lead"), *OWN)
+    first, *_ = tomllib.loads((place / "lead/broker.toml").read_text())["bootstrap"][
+        "hosts"
+    ]
+    assert "lead-0" in first["connect"]
+
+
+def test_what_is_there_is_kept_unless_told_to_replace_it(place: Path) -> None:
+    lead = place / "lead"
+    burst("lead", "init", str(lead), *OWN)
+    before = certificate.read(lead / "burst.cert").fingerprint
+    (lead / "burst.toml").write_text("# mine\n")
+    error = burst("lead", "init", str(lead), *OWN).error
+    assert error.startswith(f"{lead}/burst.toml: exists already; name another dir")
+    said = burst("lead", "init", str(lead), *OWN, "--slot", "burst-7-[0-1]", "--force")
+    assert [line.split()[0] for line in said.lines[:4]] == [
+        "wrote",
+        "wrote",
+        "kept",
+        "kept",
+    ]
+    assert certificate.read(lead / "burst.cert").fingerprint == before
+    assert (lead / "burst.toml").read_text() == "# mine\n"
+    assert "burst-7-[0-1]" in (lead / "broker.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--slot", "burst-0-[0-3]:x"), "not a rank slot: 'burst-0-[0-3]:x'; write"),
+        (("--slot", "a:4:1:1"), "not a rank slot: 'a:4:1:1'; write HOSTLIST[:CORES"),
+        (("--slot", "nope["), "not a hostlist: 'nope['"),
+        (("--hosts", "nope["), "not a hostlist: 'nope['"),
+        (("--hosts", ""), "hosts"),
+        (("--slot", "a-[0-1]", "--slot", "a-1"), "a-1 is declared twice; a host has"),
+        (("--cores", "0"), "no node has 0 cores; give at least one core"),
+        (("--gpus", "-1"), "-1 GPU"),
+        (("--port", "99999"), "port 99999 is out of range; use 1 to 65535"),
+        (("--gateways",), "none can be a gateway; leave --gateways out, or say"),
+    ],
+)
+def test_a_lead_that_cannot_be_is_refused_and_nothing_is_written(
+    words: tuple[str, ...], told: str, place: Path
+) -> None:
+    assert told in burst("lead", "init", str(place / "lead"), *words).error
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["file/lead", "file"])
+def test_a_directory_that_cannot_be_made_is_told(where: str, place: Path) -> None:
+    (place / "file").touch()
+    error = burst("lead", "init", str(place / where), *OWN).error
+    assert error.startswith(f"{place / where}: cannot be written: ")
+    assert error.endswith("; name a directory that you may write")
+
+
+def test_a_certificate_is_made_and_never_replaced_unasked(place: Path) -> None:
+    path = place / "burst.cert"
+    (line,) = burst("keygen", str(path), "--name", "site").lines
+    first = certificate.read(path)
+    told = f"certificate of site, fingerprint {first.fingerprint}"
+    assert line == f"{path}: {told}"
+    error = burst("keygen", str(path)).error
+    assert error.startswith(f"{path}: exists already; who has joined with it could not")
+    assert certificate.read(path) == first
+    burst("keygen", str(path), "--force")
+    assert certificate.read(path) != first
+    assert mode_of(path) == 0o600
+    assert list(place.iterdir()) == [path]
+
+
+def test_no_secret_is_printed(place: Path) -> None:
+    path = place / "burst.cert"
+    said = burst("keygen", str(path)).stdout
+    said += burst("lead", "init", str(place / "lead"), *OWN).stdout
+    for made in (path, place / "lead/burst.cert"):
+        assert certificate.read(made).secret.decode() not in said
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "told"),
+    [
+        ("none/burst.cert", (), "cannot be written: No such file or directory; name a"),
+        ("file/burst.cert", (), "cannot be written: Not a directory; name a file in"),
+        (".", ("--force",), "cannot be written: "),
+        ("x.cert", ("--name", "a'b"), "not a name for a certificate: "),
+    ],
+)
+def test_a_certificate_that_cannot_be_made_is_told(
+    path: str, words: tuple[str, ...], told: str, place: Path
+) -> None:
+    (place / "file").touch()
+    assert told in burst("keygen", str(place / path), *words).error
+    assert [each.name for each in place.iterdir()] == ["file"]

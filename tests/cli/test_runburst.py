@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""`run-burst`: one burst by hand, with a daemon beside the lead and without."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from burst.cli.runburst import command
+from burst.model.jobid import format_f58
+from burst.model.lead import JobState
+from tests.cli.desk import BURST, DaemonProcess, Desk, Said, open_desk, wait_until
+from tests.embedded_instance import EmbeddedInstance, embedded_instance
+
+RUN_BURST = str(Path(BURST).with_name("run-burst"))
+Quiet = tuple[EmbeddedInstance, Desk]
+Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Quiet]:
+    """One instance without a daemon, for tests that leave it as they found it."""
+    with embedded_instance() as instance, open_desk(instance) as desk:
+        yield instance, desk
+
+
+def begin(desk: Desk, *words: str) -> subprocess.Popen[str]:
+    uri = () if "--uri" in words else ("--uri", desk.uri)
+    return subprocess.Popen(
+        [RUN_BURST, *words, "-c", str(desk.config), *uri],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> Said:
+    with process:
+        try:
+            stdout, stderr = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    return Said(process.returncode, stdout, stderr)
+
+
+def run_burst(desk: Desk, *words: str) -> Said:
+    """Run `run-burst` as a process, as a person does."""
+    return end(begin(desk, *words))
+
+
+def error_of(said: Said) -> str:
+    assert said.status == 1, said
+    *_, line = said.stderr.splitlines()
+    return line.removeprefix("run-burst: ERROR: ")
+
+
+@contextmanager
+def taken_down(desk: Desk, name: str) -> Iterator[None]:
+    """Take what is in that slot down afterwards, however the block ends."""
+    try:
+        yield
+    finally:
+        run_burst(desk, "--down", "--name", name)
+
+
+def left(desk: Desk) -> list[str]:
+    return [status.burst_id for status in desk.provider().observe()]
+
+
+def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(quiet: Quiet) -> None:
+    instance, desk = quiet
+    up, stays = run_burst(desk).lines
+    assert up.startswith("burst-0-[0-3] joined as ranks 2-5: burst-0-")
+    assert stays == "it stays until: run-burst --down --name burst-0"
+    (burst_id,) = left(desk)
+    assert up.endswith(burst_id)
+    assert error_of(run_burst(desk)) == (
+        f"burst-0-[0-3] is leased by {burst_id}; run-burst --down"
+    )
+    assert run_burst(desk, "--down").lines == [f"{burst_id} is gone: canceled"]
+    assert left(desk) == []
+    told = "there is no burst in burst-0-[0-3]; burst status -a"
+    assert error_of(run_burst(desk, "--down")) == told
+    with closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        assert lead.observe().drained == {}
+
+
+def test_it_is_made_for_the_job_that_waits(quiet: Quiet) -> None:
+    instance, desk = quiet
+    job = instance.submit(nodes=2)
+    with taken_down(desk, "burst-1"):
+        up, _ = run_burst(desk, "--name", "burst-1").lines
+        assert up.startswith("burst-1-[0-1] joined as ranks 6-7: ")
+        wait_until(
+            lambda: instance.info(job).state is JobState.INACTIVE, format_f58(job)
+        )
+    assert instance.info(job).result == "completed"
+
+
+def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
+    _, desk = quiet
+    with taken_down(desk, "burst-1"):
+        up, _ = run_burst(desk, "--name", "burst-1", "-N1", "--lead-size", "10").lines
+        assert up.startswith("burst-1-0 joined as rank")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--name", "nope"), "the lead has no hosts nope-0, nope-1, ...: it has lead-"),
+        (("--name", "nope", "--down"), "the lead has no hosts nope-0, nope-1, ...: it"),
+        (
+            ("--lead-size", "4"),
+            "--lead-size 4: the lead has 10 ranks; it is the lead's",
+        ),
+        (
+            ("--provider", "nope"),
+            "providers.nope.type: no provider 'nope' is installed",
+        ),
+        (("-N9",), "9 nodes: "),
+        (("-N-1",), "-1 is no number of nodes; ask for 1 or more"),
+        (("--uri", "embedded:///none/control"), "/none/control"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_left(
+    words: tuple[str, ...], told: str, quiet: Quiet
+) -> None:
+    _, desk = quiet
+    assert told in error_of(run_burst(desk, *words))
+    assert left(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--lead-port", "99999"), "99999 is not in the range 1<=x<=65535"),
+        (("--lead-port", "http"), "'http' is not a valid integer range"),
+        (("-N", "two"), "'two' is not a valid integer"),
+    ],
+)
+def test_words_that_make_no_sense_are_a_usage_error(
+    words: tuple[str, ...], told: str
+) -> None:
+    said = CliRunner().invoke(command, words)
+    assert said.exit_code == 2
+    assert told in said.stderr
+
+
+@pytest.fixture
+def stuck(quiet: Quiet) -> Iterator[Desk]:
+    """Followers reach nothing at the lead's port, so that a burst never joins."""
+    _, desk = quiet
+    desk.write(lead={"address": "127.0.0.1", "port": 1})
+    yield desk
+    desk.write()
+
+
+def test_an_interruption_takes_down_what_was_begun(stuck: Desk) -> None:
+    process = begin(stuck)
+    try:
+        wait_until(lambda: bool(left(stuck)), "a burst")
+        process.send_signal(signal.SIGINT)
+    finally:
+        said = end(process)
+    assert said.status == 1
+    assert "Traceback" not in said.stderr
+    assert left(stuck) == []
+
+
+def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: Desk) -> None:
+    stuck.write(lead={"address": "127.0.0.1", "port": 1}, deadlines={"join": "0.5s"})
+    error = error_of(run_burst(stuck, "-N1"))
+    assert "ended: 0 of 1 nodes joined within 500ms; missing burst-0-0" in error
+    assert left(stuck) == []
+
+
+def test_where_a_daemon_serves_the_lead_it_does_the_work(shared: Shared) -> None:
+    _, desk, _ = shared
+    asked, up = run_burst(desk, "--name", "burst-1", "-N2").lines
+    burst_id = asked.rpartition(" ")[2]
+    assert asked == f"2 nodes of local/local as {burst_id}"
+    assert up.startswith("burst-1-[0-1] joined as ranks 6-7 after ")
+    assert desk.row(burst_id)["state"] == "online"
+    told = "there is no burst in burst-0-[0-3]; burst status -a"
+    assert error_of(run_burst(desk, "--down")) == told
+    (gone,) = run_burst(desk, "--down", "--name", "burst-1").lines
+    assert gone.startswith(f"{burst_id} is gone after ")
+
+
+def test_an_interruption_beside_a_daemon_stops_the_watching_only(desk: Desk) -> None:
+    desk.write(lead={"address": "127.0.0.1", "port": 1})
+    with desk.daemon():
+        process = begin(desk, "-N1")
+        try:
+            wait_until(lambda: bool(left(desk)), "a burst")
+            process.send_signal(signal.SIGINT)
+        finally:
+            said = end(process)
+        assert said.status == 1
+        assert "goes on without being watched; burst status" in said.stderr
+        assert desk.status()["bursts"][0]["state"] in {"provision", "join"}

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""A site: a real Flux lead, a desk beside it, and users who type flux commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from burst_local.processes import Process, scan
+
+from burst.core.lifecycle import replay
+from burst.model.burst import Burst, decode_record
+from tests.cli.desk import Desk, open_desk, wait_until
+from tests.flux import gated
+from tests.flux_instance import FLUX, FluxInstance, flux_instance
+
+# As users type it. Where all brokers share a machine, this tells them apart.
+HOSTNAME = ("flux", "getattr", "hostname")
+COMMAND_DEADLINE_S = 60.0
+
+# Starts the broker once the gate `join` is open.
+_FLUX_AT_GATE = """#!/bin/sh
+while [ -e {gates}/join ]; do sleep 0.02; done
+exec {flux} "$@"
+"""
+
+
+class Site:
+    """What a test does at one site, and what it finds there."""
+
+    def __init__(self, instance: FluxInstance, desk: Desk) -> None:
+        self.instance = instance
+        self.desk = desk
+        self._gates = desk.directory / "gates"
+        self._gates.mkdir()
+        self._program = desk.directory / "flux"
+        self._program.write_text(_FLUX_AT_GATE.format(gates=self._gates, flux=FLUX))
+        self._program.chmod(0o700)
+        gated.install(desk.directory / "site")
+        with closing(instance.lead()) as lead:
+            self._owner = lead.identity().owner
+        self.write()
+
+    def write(self, **tables: Mapping[str, Any]) -> None:
+        """Write the settings: a gated provider, and these."""
+        local = {
+            **self.desk.options,
+            "type": gated.TYPE,
+            "dir": str(self.desk.home),
+            "flux": str(self._program),
+            "gates": str(self._gates),
+        }
+        self.desk.write(**{"providers": {"local": local}, **tables})
+
+    def replace_program(self, script: str) -> None:
+        """Have followers run these lines of shell instead of a broker."""
+        self._program.write_text(f"#!/bin/sh\n{script}\n")
+
+    @property
+    def packages(self) -> str:
+        """What a daemon needs on PYTHONPATH to find the provider."""
+        return str(self.desk.directory / "site")
+
+    def close_gate(self, name: str) -> None:
+        """Have whoever comes to that gate wait there."""
+        (self._gates / name).touch()
+
+    def open_gate(self, name: str) -> None:
+        """Let everybody pass."""
+        (self._gates / name).unlink()
+
+    def wait_at_gate(self, name: str) -> None:
+        """Return once somebody waits there."""
+        at_gate = self._gates / f"{name}.waits"
+        wait_until(at_gate.exists, f"the daemon to stand at {name}")
+
+    def flux(self, *words: str, **environment: str) -> str:
+        """Run a flux command as a user does and return what it printed."""
+        done = self.try_flux(*words, **environment)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def try_flux(
+        self, *words: str, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a flux command; it may fail."""
+        beside = str(Path(sys.executable).parent)
+        path = f"{beside}:{os.environ['PATH']}"
+        return subprocess.run(
+            [FLUX, *words],
+            cwd=self.instance.directory,
+            env={**os.environ, "PATH": path, "FLUX_URI": self.desk.uri, **environment},
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_DEADLINE_S,
+            check=False,
+        )
+
+    def submit(self, *words: str) -> str:
+        """Submit a burstable job and return its id."""
+        return self.flux("submit", "--setattr=burstable", *words).strip()
+
+    def jobs(self, form: str, job: str) -> str:
+        """Return a line of flux jobs on one job."""
+        return self.flux("jobs", "-a", "-n", "-o", form, job).strip()
+
+    def output(self, job: str) -> list[str]:
+        """Return the words of a job's output."""
+        # To attach for writing would need the job's nodes, which may be gone.
+        return self.flux("job", "attach", "--read-only", job).split()
+
+    def job(self, job: str) -> str:
+        """Return a job's state, or how it ended."""
+        return self.jobs("{status}", job)
+
+    def wait_for_job(self, job: str, status: str) -> None:
+        """Wait until a job has a status, such as RUN or COMPLETED."""
+        wait_until(
+            lambda: self.job(job) == status,
+            lambda: f"{job} to be {status}: {self.explain(job)}",
+        )
+
+    def explain(self, job: str) -> str:
+        """Return what `burst explain` says, even if it says why it cannot."""
+        said = self.desk.run("explain", job)
+        return said.stdout + said.stderr
+
+    def bursts(self) -> list[Any]:
+        """Return the rows of all bursts, oldest first."""
+        found: list[Any] = self.desk.status()["bursts"]
+        return found
+
+    def wait_for_burst(self, state: str) -> str:
+        """Wait until the one burst that is not over has a state; return its id."""
+
+        def rows() -> list[Any]:
+            return [row for row in self.bursts() if row["state"] == state]
+
+        wait_until(lambda: len(rows()) == 1, lambda: f"{state}: {self.bursts()}")
+        burst_id: str = rows()[0]["id"]
+        return burst_id
+
+    def wait_for_end(self, burst_id: str) -> Any:
+        """Wait until a burst is over and its ranks are free; return its row."""
+        self.desk.wait_for_state(burst_id, "inactive")
+        wait_until(lambda: not self.drained(), lambda: f"undrain: {self.drained()}")
+        return self.desk.row(burst_id)
+
+    def followers(self) -> dict[str, Process]:
+        """Return the followers' processes that live, by host."""
+        return {
+            process.environ["BURST_HOST"]: process
+            for process in self._ours()
+            if process.pid == process.session
+        }
+
+    def kill_follower(self, host: str) -> None:
+        """End a follower as a machine that fails does."""
+        os.kill(self.followers()[host].pid, signal.SIGKILL)
+
+    def drained(self) -> dict[str, str]:
+        """Return the reasons of drained ranks, by idset."""
+        drained = self.instance.rpc("resource.status", {})["drain"]
+        return {ranks: entry["reason"] for ranks, entry in drained.items()}
+
+    def online(self) -> str:
+        """Return the ranks that are online, an idset."""
+        online: str = self.instance.rpc("resource.status", {})["online"]
+        return online
+
+    def records(self) -> list[Burst]:
+        """Return the bursts that the KVS has, as their records say."""
+        with closing(self.instance.lead()) as lead:
+            kept = lead.store().load()
+        texts = [text for key, text in kept.items() if key.startswith("burst/")]
+        return [replay(*decode_record(text)) for text in texts]
+
+    def check_that_nothing_is_left(self) -> None:
+        """Fail if there is a process, a file, a lease, a drain or a hold of ours."""
+        assert not list(self._ours())
+        assert not self.desk.home.exists() or not list(self.desk.home.iterdir())
+        assert [burst for burst in self.records() if burst.live or burst.drained] == []
+        assert not self.drained()
+        status = self.desk.status()
+        assert {slot["state"] for slot in status["slots"]} == {"free"}
+        assert (status["held"], status["orphans"]) == ([], [])
+
+    def _ours(self) -> Iterator[Process]:
+        for process in scan().values():
+            if process.environ.get("BURST_OWNER") == self._owner:
+                yield process
+
+
+@contextmanager
+def open_site(extra: Mapping[str, Any] | None = None) -> Iterator[Site]:
+    """Yield a site whose lead has two nodes of its own, both up."""
+    with flux_instance(extra) as instance, open_desk(instance) as desk:
+        instance.start_follower("lead-1")
+        site = Site(instance, desk)
+        wait_until(lambda: site.online() == "0-1", "the lead's own nodes")
+        try:
+            yield site
+        finally:
+            # Those of a lead that is gone would not leave when they are asked to.
+            for process in site.followers().values():
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)

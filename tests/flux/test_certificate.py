@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Followers that the lead turns down: what ends the burst, and what people are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from burst.kits import certificate
+from tests.cli.desk import wait_until
+from tests.flux.site import HOSTNAME, Site
+from tests.flux_instance import FLUX, MISSING
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+NOT_ACCEPTED = "the lead does not accept its certificate"
+
+
+def change_certificate(site: Site) -> Path:
+    """Put another certificate where the lead's was; return where the lead's is now."""
+    path = site.instance.directory / "cert"
+    kept = path.with_suffix(".lead")
+    path.rename(kept)
+    certificate.write(certificate.create("another"), path)
+    return kept
+
+
+def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
+    site: Site,
+) -> None:
+    site.write(deadlines={"join": "4s", "idle": "0.3s"})
+    with site.desk.daemon():
+        kept = change_certificate(site)
+        job = site.submit("-N4", *HOSTNAME)
+        burst_id = site.wait_for_burst("join")
+        wait_until(
+            lambda: NOT_ACCEPTED in site.desk.row(burst_id)["note"],
+            lambda: f"the reason, while there is time: {site.desk.row(burst_id)}",
+        )
+        row = site.wait_for_end(burst_id)
+        assert row["result"] == "timeout"
+        assert row["note"].startswith(
+            "0 of 4 nodes joined within 4s; missing burst-0-0, burst-0-1, burst-0-2,"
+            f" burst-0-3: burst-0-0 {NOT_ACCEPTED}: "
+        )
+        assert "put that one back, or restart the lead with this one" in row["note"]
+        story = site.explain(job)
+        assert NOT_ACCEPTED in story
+        assert "did not come up; set aside until" in story
+        assert site.jobs("{user.burst.state} {urgency}", job) == "waiting 0"
+        assert not site.followers()
+
+        kept.replace(kept.with_suffix(""))
+        site.desk.run("enable", "local")
+        site.wait_for_job(job, "COMPLETED")
+        site.wait_for_end(site.bursts()[-1]["id"])
+        site.check_that_nothing_is_left()
+
+
+def test_the_job_is_placed_with_another_provider_where_there_is_one(
+    site: Site,
+) -> None:
+    local = {"type": "local", "dir": str(site.desk.home), **site.desk.options}
+    site.desk.write(
+        providers={"cheap": local, "dear": local | {"price": 1.0}},
+        deadlines={"join": "6s", "idle": "0.3s"},
+    )
+    with site.desk.daemon():
+        kept = change_certificate(site)
+        job = site.submit("-N4", *HOSTNAME)
+        first = site.wait_for_burst("join")
+        wait_until(
+            lambda: NOT_ACCEPTED in site.desk.row(first)["note"], "the first's reason"
+        )
+        kept.replace(kept.with_suffix(""))
+        site.wait_for_job(job, "COMPLETED")
+        second = site.bursts()[-1]["id"]
+        site.wait_for_end(first)
+        site.wait_for_end(second)
+        found = [(row["provider"], row["result"]) for row in site.bursts()]
+        assert found == [("cheap", "timeout"), ("dear", "completed")]
+        site.check_that_nothing_is_left()
+
+
+def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(
+    site: Site,
+) -> None:
+    config = site.instance.directory / "broker.toml"
+    text = config.read_text()
+    swapped = text.replace("burst-0-[0-3]", "burst-0-[1,0,2-3]")
+    assert swapped != text
+    config.write_text(swapped)
+    site.flux("config", "reload")
+    with site.desk.daemon():
+        job = site.submit("-N4", *HOSTNAME)
+        wait_until(lambda: bool(site.bursts()), "the attempt")
+        row = site.wait_for_end(site.bursts()[0]["id"])
+        assert row["result"] == "failed"
+        assert row["note"].startswith("bootstrap.hosts: not the hosts of the lead in")
+        assert row["note"].endswith("restart the lead")
+        assert f"is disabled: {row['note']}" in site.explain(job)
+        assert not list(site.desk.home.glob("*"))
+
+
+def test_followers_of_another_flux_are_named_with_both_versions(site: Site) -> None:
+    # Word for word what a broker of 0.87 writes when this lead turns it away.
+    site.replace_program(
+        "echo '<3>overlay.err[2]: overlay.hello: client (0.87.0) version mismatched"
+        " with server (0.88.0)' >&2; exit 1"
+    )
+    with site.desk.daemon():
+        job = site.submit("-N4", *HOSTNAME)
+        wait_until(lambda: bool(site.bursts()), "the attempt")
+        row = site.wait_for_end(site.bursts()[0]["id"])
+        assert row["result"] == "failed"
+        assert row["note"].startswith(
+            "burst-0-0 exited with status 1: it runs Flux 0.87.0 and the lead 0.88.0;"
+            " both need the same MAJOR.MINOR: overlay.err[2]: overlay.hello: client"
+        )
+        assert row["note"] in site.explain(job)
+        assert site.desk.status()["held"] == [job]
+        assert not site.followers()

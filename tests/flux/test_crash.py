@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 of the daemon in each state of a burst, of followers, and of the lead."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+
+from tests.cli.desk import wait_until
+from tests.flux.site import HOSTNAME, Site
+from tests.flux_instance import FLUX, MISSING
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+SOON = {"idle": "0.3s"}
+# A job that runs until its file is made.
+UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Where in a burst's life a daemon is killed."""
+
+    gate: str
+    state: str
+    """Of the burst, by its record."""
+    followers: int
+    """How many processes there are then."""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        Point("before-provision", "provision", 0),
+        Point("after-provision", "provision", 2),
+        Point("join", "join", 2),
+        Point("before-reap", "reap", 2),
+        Point("after-reap", "reap", 0),
+    ],
+    ids=lambda point: f"{point.state}-{point.gate}",
+)
+def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> None:
+    site.write(deadlines=SOON)
+    # A follower that joins takes its burst on, whatever the provider's call waits for.
+    gates = {point.gate, "join"} if point.state == "provision" else {point.gate}
+    for gate in gates:
+        site.close_gate(gate)
+    with site.desk.daemon() as first:
+        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
+        if point.gate == "join":
+            site.wait_for_burst("join")
+        else:
+            site.wait_at_gate(point.gate)
+        first.end(signal.SIGKILL)
+    (record,) = site.records()
+    assert record.state.value == point.state
+    assert len(site.followers()) == point.followers
+    for gate in gates:
+        site.open_gate(gate)
+    with site.desk.daemon():
+        row = site.wait_for_end(record.id)
+        assert row["result"] == "completed"
+        assert site.job(job) == "COMPLETED"
+        assert [burst["id"] for burst in site.bursts()] == [record.id], "one burst"
+        output = site.output(job)
+        assert sorted(output) == ["burst-0-0", "burst-0-1"]
+        site.check_that_nothing_is_left()
+
+
+@pytest.mark.parametrize("state", ["online", "drain"])
+def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
+    state: str, site: Site
+) -> None:
+    site.write(deadlines=SOON)
+    with site.desk.daemon() as first:
+        job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
+        site.wait_for_job(job, "RUN")
+        burst_id = site.wait_for_burst("online")
+        if state == "drain":
+            site.desk.run("down", burst_id, "--no-wait")
+            site.desk.wait_for_state(burst_id, "drain")
+        first.end(signal.SIGKILL)
+    (record,) = site.records()
+    assert (record.id, record.state.value) == (burst_id, state)
+    with site.desk.daemon():
+        site.desk.wait_for_state(burst_id, state)
+        assert len(site.followers()) == 2
+        assert site.job(job) == "RUN"
+        (site.instance.directory / "go").touch()
+        site.wait_for_job(job, "COMPLETED")
+        row = site.wait_for_end(burst_id)
+        assert row["result"] == {"online": "completed", "drain": "canceled"}[state]
+        site.check_that_nothing_is_left()
+
+
+def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(
+    site: Site,
+) -> None:
+    site.write(deadlines=SOON, limits={"set_aside": "0.1s"})
+    site.close_gate("join")
+    with site.desk.daemon():
+        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
+        failed = site.wait_for_burst("join")
+        site.kill_follower("burst-0-1")
+        row = site.wait_for_end(failed)
+        assert row["result"] == "failed"
+        assert row["note"].startswith("burst-0-1 was killed by signal 9")
+        site.open_gate("join")
+        site.wait_for_job(job, "COMPLETED")
+        second = site.bursts()[-1]["id"]
+        assert second != failed
+        site.wait_for_end(second)
+        site.check_that_nothing_is_left()
+
+
+def test_a_burst_of_which_an_idle_follower_dies_is_taken_down_whole(site: Site) -> None:
+    with site.desk.daemon():
+        burst_id = site.desk.run("request", "-N3").lines[0].rpartition(" ")[2]
+        site.kill_follower("burst-0-1")
+        row = site.wait_for_end(burst_id)
+        assert row["result"] == "failed"
+        assert row["note"].startswith("burst-0-1 was killed by signal 9")
+        site.check_that_nothing_is_left()
+
+
+def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> None:
+    with site.desk.daemon():
+        job = site.submit("-N3", "--requires=burst", *UNTIL_TOLD)
+        site.wait_for_job(job, "RUN")
+        burst_id = site.wait_for_burst("online")
+        site.kill_follower("burst-0-1")
+        site.wait_for_job(job, "FAILED")
+        exception = site.jobs("{exception.type} {exception.note}", job)
+        assert exception == "exec node failure on burst-0-1 (rank 3)"
+        assert site.wait_for_end(burst_id)["result"] == "failed"
+        site.check_that_nothing_is_left()
+
+
+def test_a_rank_that_a_person_drained_stays_drained_when_its_burst_ends(
+    site: Site,
+) -> None:
+    with site.desk.daemon():
+        burst_id = site.desk.run("request", "-N3").lines[0].rpartition(" ")[2]
+        site.flux("resource", "drain", "burst-0-1", "bad", "fan")
+        site.kill_follower("burst-0-2")
+        site.desk.wait_for_state(burst_id, "inactive")
+        wait_until(lambda: site.drained() == {"3": "bad fan"}, "our drains to go")
+        assert not site.followers()
+        (slot,) = [s for s in site.desk.status()["slots"] if s["name"] == "burst-0"]
+        assert slot["state"] == "drained"
+
+
+def test_a_daemon_whose_lead_is_killed_looks_for_it_and_then_says_so(
+    site: Site,
+) -> None:
+    site.write(lead={"reconnect": "1s"})
+    with site.desk.daemon() as daemon:
+        site.desk.run("request", "-N2")
+        site.instance.kill()
+        assert daemon.wait() == 1
+    last = daemon.log.splitlines()[-1]
+    assert "burst: ERROR: the lead did not come back within 1s: " in last
+    assert last.endswith("lead.reconnect sets how long it waits")
+    assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("daemon_is_killed", [True, False])
+def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
+    daemon_is_killed: bool, site: Site
+) -> None:
+    site.write(deadlines=SOON | {"rejoin": "1s"})
+    with ExitStack() as stack:
+        daemon = stack.enter_context(site.desk.daemon())
+        job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
+        site.wait_for_job(job, "RUN")
+        burst_id = site.wait_for_burst("online")
+        before = site.followers()
+        assert len(before) == 2
+        site.instance.kill()
+        if daemon_is_killed:
+            daemon.end(signal.SIGKILL)
+        else:
+            daemon.says("looking for the lead again")
+        site.instance.start()
+        if daemon_is_killed:
+            stack.enter_context(site.desk.daemon())
+        else:
+            daemon.says(" serves ", times=2)
+        site.wait_for_end(burst_id)
+        site.check_that_nothing_is_left()
+        assert site.job(job) == "FAILED"
+        assert site.jobs("{exception.type}", job) == "exec", "of Flux's own making"

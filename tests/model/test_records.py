@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The records of bursts and holds as they are kept: text and back, and bad text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from burst.errors import RecordUnreadable
+from burst.model.burst import RECORD_VERSION, decode_record, encode_record
+from burst.model.hold import Hold, HoldState, decode_hold, encode_hold
+from tests.core.test_lifecycle import WHOLE_WAY, run
+
+
+def test_a_burst_is_kept_as_its_lease_and_its_events() -> None:
+    burst = run(*WHOLE_WAY)
+    text = encode_record(burst)
+    assert set(json.loads(text)) == {"version", "lease", "events"}
+    assert decode_record(text) == (burst.lease, burst.events)
+
+
+def test_a_record_of_another_version_is_left_to_that_version() -> None:
+    record = json.loads(encode_record(run()))
+    record["version"] = RECORD_VERSION + 1
+    told = r"record of version 2, this program knows 1; run the version that wrote it"
+    with pytest.raises(RecordUnreadable, match=told):
+        decode_record(json.dumps(record))
+
+
+@pytest.mark.parametrize("state", HoldState)
+def test_a_hold_comes_back(state: HoldState) -> None:
+    hold = Hold(urgency=7, state=state, since=1.5)
+    assert decode_hold(encode_hold(hold)) == hold
+    assert hold.then(HoldState.OBEYED, 2.5) == Hold(
+        urgency=7, state=HoldState.OBEYED, since=2.5
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"urgency":1,"since":0,"state":"odd"}', '{"version":1}']
+)
+def test_what_is_no_record_is_refused(text: str) -> None:
+    with pytest.raises(RecordUnreadable, match="not a hold record: "):
+        decode_hold(text)
+    with pytest.raises(RecordUnreadable, match="not a burst record: "):
+        decode_record(text)
