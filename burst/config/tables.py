@@ -10,6 +10,8 @@ import msgspec
 
 from burst.config.convert import Seconds, Table
 
+Mode = Literal["hold", "queue", "scheduler"]
+
 
 class LeadSettings(Table, frozen=True):
     """`[lead]`: how to find the lead, and how followers reach it."""
@@ -53,7 +55,7 @@ class DaemonSettings(Table, frozen=True):
 class IntakeSettings(Table, frozen=True):
     """`[intake]`: which jobs may burst, and how they are kept from blocking others."""
 
-    mode: Literal["hold", "queue", "scheduler"] = "hold"
+    mode: Mode = "hold"
     """hold: a burstable job that cannot start is held (urgency 0) as soon as it is
     seen. The scheduler may be faster now and then. queue: burstable jobs come into a
     stopped queue, and are moved to another when their nodes are online. scheduler:
