@@ -83,7 +83,7 @@ class Bench:
             attributes["burst"]["urgency"], urgency = 16, 0
         if self._mode == "queue":
             attributes["queue"] = "burst"
-        if self._mode == "scheduler" and shape.get("num_nodes") is None:
+        if self._mode in {"hold-burst", "scheduler"} and "num_nodes" not in shape:
             attributes["constraints"] = {"properties": ["burst"]}
         return self._submit(count, urgency, attributes, shape)
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import click
 
+from burst.config import IntakeSettings, Mode
 from burst.kits import certificate
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.shell.leadinit import Provider, Ready, init_lead
 from burst.shell.leadplan import LeadPlan, parse_slot
 from burst.shell.machine import own_shape, short_name
+from burst.shell.setupplan import Choice, check_flux
 
 _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 
@@ -69,11 +71,23 @@ def lead() -> None:
     help="Who brings the nodes, for burst.toml.",
 )
 @click.option(
+    "--mode",
+    type=click.Choice(["hold", "queue", "scheduler"]),
+    help="How jobs come in; brings what Flux loads for that, and starts the daemon with"
+    " the lead. Default: hold, with nothing for Flux to load.",
+)
+@click.option(
     "--force",
     is_flag=True,
     help="Write broker.toml and R anew; keep the certificate and burst.toml.",
 )
-def init(directory: Path, provider: Provider, force: bool, **options: Any) -> None:
+def init(
+    directory: Path,
+    provider: Provider,
+    force: bool,
+    mode: Mode | None,
+    **options: Any,
+) -> None:
     """Write to DIR what a lead needs to be able to burst, and say how to start it.
 
     Those are broker.toml with every rank that may ever join, R, a certificate, and
@@ -81,7 +95,13 @@ def init(directory: Path, provider: Provider, force: bool, **options: Any) -> No
     write the files anew and restart it.
     """
     plan = _plan(provider, options)
-    for line in _how_to_go_on(init_lead(directory, plan, provider, replace=force)):
+    choice = None
+    if mode:
+        intake = IntakeSettings(mode=mode)
+        check_flux(intake)
+        choice = Choice(intake=intake, local_queue="batch")
+    ready = init_lead(directory, plan, provider, replace=force, choice=choice)
+    for line in _how_to_go_on(ready, has_daemon=choice is not None):
         click.echo(line)
 
 
@@ -116,7 +136,7 @@ def _expand(hosts: str) -> tuple[str, ...]:
         return (hosts,)
 
 
-def _how_to_go_on(ready: Ready) -> Iterator[str]:
+def _how_to_go_on(ready: Ready, *, has_daemon: bool) -> Iterator[str]:
     files = ready.files
     own = parse_hostlist(ready.own)
     notes = {
@@ -141,5 +161,5 @@ def _how_to_go_on(ready: Ready) -> Iterator[str]:
             yield f"    {shlex.join(command)}{where}"
         yield f"    export FLUX_URI={shlex.quote(uri)}"
     yield "\nThen:\n"
-    for verb in ("doctor", "daemon"):
+    for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"

@@ -62,7 +62,7 @@ def system_places() -> Places:
     confdir = _ask_confdir()
     return Places(
         plugins=confdir / "cli" / "plugins",
-        modprobe=confdir / "modprobe" / "modprobe.d",
+        modprobe=confdir / "modprobe",
         own=confdir / "burst",
         formats=Path("/etc/xdg/flux"),
         config=confdir / "system" / "conf.d",
@@ -84,7 +84,7 @@ def directory_places(directory: Path) -> Places:
     directory = directory.absolute()
     return Places(
         plugins=directory / "cli" / "plugins",
-        modprobe=directory / "modprobe" / "modprobe.d",
+        modprobe=directory / "modprobe",
         own=directory,
         formats=directory / "xdg" / "flux",
         config=directory / "conf.d",
@@ -118,7 +118,8 @@ def make_files(places: Places, choice: Choice) -> dict[Path, str]:
     if choice.intake.mode == "scheduler":
         script = places.own / f"{SCHEDULER}.py"
         made[script] = read_shipped(script.name)
-        made[places.modprobe / "burst.toml"] = _as_file(
+        made[places.modprobe / "rc1.d" / "burst.py"] = read_shipped("rc1-burst.py")
+        made[places.modprobe / "modprobe.d" / "burst.toml"] = _as_file(
             _module(script, choice.intake.attribute, choice.policy)
         )
     return made
@@ -138,7 +139,7 @@ def lead_tables(places: Places, choice: Choice) -> dict[str, Any]:
             defaults = {"system": {"queue": choice.local_queue}}
             tables["policy"] = {"jobspec": {"defaults": defaults}}
     if intake.mode == "scheduler":
-        tables["modules"] = {"alternatives": {"sched": SCHEDULER}}
+        tables["burst"] = {"scheduler": True}
     # Ours before `constraints`, which adds those of the queue to what it finds.
     plugins = ["defaults", str(places.own / "frob-burst.py"), "constraints"]
     tables["ingest"] = {"frobnicator": {"plugins": plugins, "burst": own}}
@@ -160,7 +161,7 @@ def _module(script: Path, attribute: str, policy: Policy) -> dict[str, Any]:
                 "after": ["job-manager", "resource"],
                 "requires": ["job-manager", "resource"],
                 "ranks": "0",
-                # Below the shipped ones: the configuration chooses it by name.
+                # Below the shipped ones: rc1-burst.py chooses it where it is wanted.
                 "priority": 30,
                 "args": [f"policy={policy}", f"attribute={attribute}", f"lent={LENT}"],
             }

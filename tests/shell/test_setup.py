@@ -73,7 +73,7 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
     steps = install(places.own, make_files(places, choice("hold")))
     assert not (site / "flux" / "sched-burst.py").exists()
     gone = {step.path.name for step in steps if step.change is Change.REMOVE}
-    assert gone == {"sched-burst.py", "burst.toml"}
+    assert gone == {"sched-burst.py", "burst.toml", "burst.py"}
     assert {step.path.name for step in steps if step.change is Change.UPDATE} == {
         "burst.toml"
     }
@@ -168,14 +168,14 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
     assert "policy" not in lead_tables(places, choice("queue"))
     scheduler = lead_tables(places, choice("scheduler"))
-    assert scheduler["modules"] == {"alternatives": {"sched": "sched-burst"}}
+    assert scheduler["burst"] == {"scheduler": True}
 
 
 def test_the_module_gets_the_policy_and_the_attribute() -> None:
     places = directory_places(Path("/x"))
     picked = choice("scheduler", policy="backfill", attribute="cloud")
     made = make_files(places, picked)
-    text = made[places.modprobe / "burst.toml"]
+    text = made[places.modprobe / "modprobe.d" / "burst.toml"]
     (module,) = tomllib.loads(text)["modules"]
     assert module["module"] == "/x/sched-burst.py"
     assert module["args"] == ["policy=backfill", "attribute=cloud", "lent=burst"]
