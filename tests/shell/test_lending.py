@@ -2,7 +2,8 @@
 """What an engine does for a scheduler that starts jobs by itself, and for queues."""
 
 from burst.model.lead import Leases
-from tests.build import whole
+from tests.build import identity, whole
+from tests.fakes import FakeLead
 from tests.sim import Sim
 
 
@@ -58,3 +59,13 @@ def test_a_job_of_the_queue_is_moved_when_its_nodes_are_online():
     s.tick(2)
     assert s.lead.jobs[job].queue == "burst-ready"
     assert s.lead.jobs[job].urgency == 16
+
+
+def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
+    lead = FakeLead(known=identity("lead-[0-7],burst-0-[0-99]"))
+    lead.online = set(range(8))
+    s = Sim(lead, nodes=100, intake={"mode": "scheduler"})
+    lent = '{"properties":["burst"]}'
+    job = lead.submit(whole(100, constraint=lent))
+    s.until(lambda: job in lead.running())
+    assert lead.jobs[job].ranks == frozenset(range(8, 108))
