@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from burst.cli.common import Place, place_options
 from burst.config import IntakeSettings, Mode
 from burst.kits import certificate
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.shell.leadinit import Provider, Ready, init_lead
 from burst.shell.leadplan import LeadPlan, parse_slot
+from burst.shell.leadslots import add_slots, compare
 from burst.shell.machine import own_shape, short_name
 from burst.shell.setupplan import Choice, check_flux
 
@@ -103,6 +106,43 @@ def init(
     ready = init_lead(directory, plan, provider, replace=force, choice=choice)
     for line in _how_to_go_on(ready, has_daemon=choice is not None):
         click.echo(line)
+
+
+@lead.command("add-slot")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only say what would be added.")
+def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
+    """Declare further rank slots in the files of the lead in DIR.
+
+    Their nodes are as this machine unless cores and GPUs are given. They come after
+    all other ranks, which keep their numbers. The lead takes them when it is restarted:
+    `burst lead check DIR` says what that would do. Where burst.toml lists its slots
+    under [lead], list them there too.
+    """
+    wanted = [parse_slot(text, own_shape()) for text in slots]
+    for added in add_slots(directory, wanted, dry_run=dry_run):
+        verb = "would add" if dry_run else "added"
+        click.echo(f"{verb} {added.hosts} as ranks {added.ranks}, each {added.shape}")
+    if not dry_run:
+        click.echo(f"restart it once `burst lead check {directory}` says that is safe")
+
+
+@lead.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@place_options
+def check(directory: Path, place: Place) -> None:
+    """Say what a restart from the files in DIR would change of the running lead.
+
+    The exit status is 1 where that is not safe now: jobs run, or ranks would change.
+    """
+    with place.lead() as running:
+        running.listen(lambda: None)
+        said, safe = compare(directory, running.identity(), running.observe())
+    for line in said:
+        click.echo(line)
+    if not safe:
+        sys.exit(1)
 
 
 def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:

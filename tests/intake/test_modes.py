@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.desk import DaemonProcess, Desk, open_desk
+from tests.cli.desk import DaemonProcess, Desk, burst, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import FROBNICATOR, SCHEDULER, Typist, plugin_path, wait_until
 
@@ -83,14 +83,17 @@ def leave_nothing(desk: Desk) -> None:
         return idle and not status["held"] and not status["pending"]
 
     wait_until(is_over, "no job to be counted on")
-    for burst in desk.status()["bursts"]:
-        if burst["state"] != "inactive":
-            desk.run("down", burst["id"])
+    for row in desk.status()["bursts"]:
+        if row["state"] != "inactive":
+            desk.run("down", row["id"])
     wait_until(
         lambda: all(b["state"] == "inactive" for b in desk.status()["bursts"]),
         "all bursts to be gone",
     )
-    assert all(slot["state"] == "free" for slot in desk.status()["slots"])
+    wait_until(
+        lambda: all(slot["state"] == "free" for slot in desk.status()["slots"]),
+        "all rank slots to be free",
+    )
 
 
 @MODES
@@ -98,11 +101,11 @@ def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
     typist: Typist, desk: Desk, serve: Serve, mode: str
 ) -> None:
     with serve(mode):
-        burst = typist.submit("--burst=local", "-N4", *HOSTNAME)
+        lent = typist.submit("--burst=local", "-N4", *HOSTNAME)
         local = [typist.submit("-n1", "true") for _ in range(3)]
         typist.ended(*local)
-        typist.ended(burst)
-        assert typist.hosts(burst) == "burst-0-[0-3]"
+        typist.ended(lent)
+        assert typist.hosts(lent) == "burst-0-[0-3]"
         refused = typist.type("submit", "--burst=nosuch", "-N4", "true")
         assert "no such provider; there are: local" in refused.error
         leave_nothing(desk)
@@ -177,10 +180,10 @@ def test_a_reloaded_scheduler_is_told_again(
     typist: Typist, desk: Desk, serve: Serve
 ) -> None:
     with serve("scheduler"):
-        burst = typist.submit("--burst", "-N2", *HOSTNAME)
+        first = typist.submit("--burst", "-N2", *HOSTNAME)
         typist.do("module", "remove", "sched-burst")
         typist.do("module", "load", SCHEDULER)
-        typist.ended(burst)
+        typist.ended(first)
         second = typist.submit("--burst", "-N2", *HOSTNAME)
         typist.ended(second)
         leave_nothing(desk)
@@ -245,3 +248,26 @@ def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
     assert says in daemon.log
     assert "burst setup" in daemon.log
     assert 'set [intake] mode = "hold"' in daemon.log or "[intake]" in daemon.log
+
+
+@pytest.mark.parametrize("extra", [TABLES["hold"]])
+def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
+    instance: FluxInstance, typist: Typist, desk: Desk, serve: Serve
+) -> None:
+    """Seed's wish: to ask for more than the instance could ever have had."""
+    many = {"type": "local", "dir": str(desk.home), "cores": 4, "max_nodes": 9}
+    with serve("hold", providers={"local": many}, plan={"spread": False}) as daemon:
+        job = typist.submit("--burst", "-N9", *HOSTNAME)
+        why = "no rank slots of the lead hold more than 4"
+        wait_until(lambda: why in desk.run("explain", job).stdout, why)
+        add = ("lead", "add-slot", str(instance.directory), "burst-2-[0-8]:4")
+        assert "as ranks 10-18, each 4 cores" in burst(*add).stdout
+        asked = ("lead", "check", str(instance.directory), "--uri", instance.uri)
+        assert "a restart adds burst-2-[0-8] as ranks 10-18" in burst(*asked).stdout
+        instance.stop()
+        instance.start()
+        daemon.says(" serves ", 2)
+        assert "no restart is needed" in burst(*asked).stdout
+        typist.ended(job)
+        assert typist.hosts(job) == "burst-2-[0-8]"
+        leave_nothing(desk)
