@@ -100,8 +100,7 @@ class Intake:
         made: dict[int, Verdict] = {}
         tempered: dict[JobId, Verdict] = {}
         for job, verdict in verdicts.items():
-            if job is None:
-                continue
+            assert job is not None  # only a request ahead of jobs is for none
             if id(verdict) not in made:
                 made[id(verdict)] = verdict
                 if verdict.reason in HOPELESS and self._is_own(job):
