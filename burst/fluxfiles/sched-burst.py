@@ -24,11 +24,9 @@ alone; lent ranks that nobody leases are for any burstable job.
 This file runs in a broker, by Flux's Python, where no other package of ours is.
 """
 
-import copy
 import errno
 import heapq
 import importlib.util
-import json
 import os
 import sys
 
@@ -42,61 +40,23 @@ except ImportError as error:
     ) from error
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
-from flux.resource import InfeasibleRequest
 
 # sched-fifo lets the job manager show it eight jobs. Here all are shown, as those that
 # wait for lent nodes would fill the eight; estimates are made for the first eight.
 _FORECAST = 8
 
 
-def _is_burstable(jobspec, attribute):
-    system = (jobspec.get("attributes") or {}).get("system") or {}
-    return bool(system.get(attribute))
+def _load(path):
+    """Return the module in a file whose name is no module's."""
+    name = os.path.basename(path).removesuffix(".py").replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-def _restricted(request, *expressions):
-    """Return the request with further constraints, which are looked at first."""
-    if request.constraint:
-        expressions = (*expressions, request.constraint)
-    narrowed = copy.copy(request)
-    narrowed.constraint = {"and": list(expressions)}
-    return narrowed
-
-
-def _first(heap, count):
-    """Return the first so many of a heap, in order, without sorting all of it."""
-    found, open_ = [], [(heap[0], 0)] if heap else []
-    while open_ and len(found) < count:
-        job, at = heapq.heappop(open_)
-        found.append(job)
-        for child in (2 * at + 1, 2 * at + 2):
-            if child < len(heap):
-                heapq.heappush(open_, (heap[child], child))
-    return found
-
-
-class BurstJob:
-    """A pending job that may burst."""
-
-    __slots__ = ("job", "key", "lent", "own")
-
-    def __init__(self, job, lent):
-        request = job.resource_request
-        self.job = job
-        self.lent = _restricted(request, {"properties": [lent]})
-        self.own = _restricted(request, {"properties": [f"^{lent}"]})
-        # Jobs with an equal key fit or do not fit alike. Of a range of nodes or slots
-        # all of it counts, so its text is taken.
-        self.key = (
-            str(request.jobspec["resources"]),
-            json.dumps(request.constraint, sort_keys=True),
-        )
-        # As the shipped scheduler is to see it, wherever it is in its queue.
-        job.resource_request = self.own
-
-    @property
-    def order(self):
-        return -self.job.priority, self.job.jobid
+jobs = _load(os.path.join(os.path.dirname(__file__), "sched-burst-jobs.py"))
 
 
 class Lending:
@@ -115,7 +75,7 @@ class Lending:
             if name in ("attribute", "lent") and value:
                 setattr(self, f"_{name}", value)
                 self._pending_args.remove(arg)
-        self._bursts = {}  # jobid to BurstJob, all that are pending
+        self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
         self._leases = {}  # jobid to IDset, as the daemon told
         self._leased = IDset()
         self._stale = True  # the three below, and who stands in the queue
@@ -127,8 +87,8 @@ class Lending:
     @request_handler("lend")
     def _handle_lend(self, msg):
         try:
-            jobs = msg.payload.get("jobs", {})
-            leases = {int(job): IDset(ranks) for job, ranks in jobs.items()}
+            told = msg.payload.get("jobs", {})
+            leases = {int(job): IDset(ranks) for job, ranks in told.items()}
             leased = IDset(msg.payload.get("ranks", ""))
         except (AttributeError, TypeError, ValueError, OSError) as error:
             self.handle.respond_error(msg, errno.EINVAL, f"lend: {error!r}")
@@ -140,7 +100,7 @@ class Lending:
     # What Flux's Scheduler lets a subclass override.
 
     def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
-        if not _is_burstable(jobspec, self._attribute):
+        if not jobs.is_burstable(jobspec, self._attribute):
             super().alloc(request, jobid, priority, userid, t_submit, jobspec)
             return
         queue, self._queue = self._queue, []
@@ -149,11 +109,10 @@ class Lending:
         finally:
             new, self._queue = self._queue, queue
         for job in new:  # none, where the jobspec was denied
-            burst = BurstJob(job, self._lent)
+            burst = jobs.BurstJob(job, self._lent)
             try:
-                self.resources.check_feasibility(burst.lent)
-            except InfeasibleRequest:
-                pass  # that is for the daemon to judge
+                # Whether it fits at all is for the daemon to judge.
+                jobs.fits(self.resources, burst.lent)
             except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
                 request.deny(f"cannot evaluate its constraints: {error}")
                 return
@@ -168,18 +127,18 @@ class Lending:
         else:
             burst.job.request.cancel()
 
-    def prioritize(self, jobs):
-        for jobid, priority in jobs:
+    def prioritize(self, priorities):
+        for jobid, priority in priorities:
             if jobid in self._bursts:
                 self._bursts[jobid].job.priority = priority
-        super().prioritize(jobs)
+        super().prioritize(priorities)
 
     def resource_update(self):
         self._stale = True
         super().resource_update()
 
     def feasibility_check(self, msg, jobspec):
-        if not _is_burstable(jobspec, self._attribute):
+        if not jobs.is_burstable(jobspec, self._attribute):
             super().feasibility_check(msg, jobspec)
             return
         try:
@@ -210,7 +169,7 @@ class Lending:
         if plan is None:
             return
         # The shipped one takes its jobs from the queue when it begins.
-        queue, self._queue = self._queue, _first(self._queue, _FORECAST)
+        queue, self._queue = self._queue, jobs.first(self._queue, _FORECAST)
         try:
             next(plan, None)
         finally:
@@ -253,12 +212,7 @@ class Lending:
         if burst.job.jobid in self._leases:
             return False
         if burst.key not in self._fits:
-            try:
-                self._own_up.check_feasibility(burst.own)
-            except InfeasibleRequest:
-                self._fits[burst.key] = False
-            else:
-                self._fits[burst.key] = True
+            self._fits[burst.key] = jobs.fits(self._own_up, burst.own)
         return self._fits[burst.key]
 
     def _start_lent(self):
@@ -267,7 +221,8 @@ class Lending:
             return
         anyones = self._lent_up.difference(self._leased)
         failed = set()
-        for burst in sorted(self._bursts.values(), key=lambda burst: burst.order):
+        in_order = sorted(self._bursts.values(), key=jobs.BurstJob.order)
+        for burst in in_order:
             ranks = self._leases.get(burst.job.jobid, anyones)
             what = burst.key, str(ranks)
             if not ranks.intersect(self._lent_up) or what in failed:
@@ -279,12 +234,11 @@ class Lending:
 
     def _try_lent(self, burst, ranks):
         job = burst.job
-        job.resource_request = _restricted(burst.lent, {"ranks": str(ranks)})
+        job.resource_request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
         try:
-            self.resources.check_feasibility(job.resource_request)
-            started = self._try_alloc(job)
-        except InfeasibleRequest:
-            return False
+            # Infeasible on these ranks, it would be denied.
+            request = job.resource_request
+            started = jobs.fits(self.resources, request) and self._try_alloc(job)
         finally:
             job.resource_request = burst.own
         if started and job in self._queue:
@@ -299,11 +253,7 @@ def _shipped(policy):
     for place in (*filter(None, places), conf_builtin_get("module_path")):
         path = os.path.join(place, f"sched-{policy}.py")
         if os.path.exists(path):
-            spec = importlib.util.spec_from_file_location(f"sched_{policy}", path)
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
-            return module
+            return _load(path)
     raise ValueError(f"policy={policy}: there is no sched-{policy}.py of Flux's")
 
 

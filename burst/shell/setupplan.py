@@ -117,7 +117,8 @@ def make_files(places: Places, choice: Choice) -> dict[Path, str]:
     }
     if choice.intake.mode == "scheduler":
         script = places.own / f"{SCHEDULER}.py"
-        made[script] = read_shipped(script.name)
+        for path in (script, script.with_name(f"{SCHEDULER}-jobs.py")):
+            made[path] = read_shipped(path.name)
         made[places.modprobe / "rc1.d" / "burst.py"] = read_shipped("rc1-burst.py")
         made[places.modprobe / "modprobe.d" / "burst.toml"] = _as_file(
             _module(script, choice.intake.attribute, choice.policy)

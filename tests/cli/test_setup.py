@@ -42,6 +42,7 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
         "frob-burst.py",
         "modprobe/modprobe.d/burst.toml",
         "modprobe/rc1.d/burst.py",
+        "sched-burst-jobs.py",
         "sched-burst.py",
         "xdg/flux/flux-jobs.burst.toml",
     }

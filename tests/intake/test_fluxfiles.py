@@ -30,11 +30,12 @@ def test_each_imports_flux_and_the_standard_library_only(path: Path) -> None:
     assert imported(path) - {"flux"} <= set(sys.stdlib_module_names)
 
 
-def test_there_are_four_and_a_format() -> None:
+def test_there_are_five_and_a_format() -> None:
     assert [path.name for path in SCRIPTS] == [
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",
+        "sched-burst-jobs.py",
         "sched-burst.py",
     ]
     formats = tomllib.loads((FILES / "flux-jobs.burst.toml").read_text())
@@ -43,7 +44,7 @@ def test_there_are_four_and_a_format() -> None:
 
 def test_a_flux_without_the_scheduler_classes_is_told_what_to_do() -> None:
     text = (FILES / "sched-burst.py").read_text()
-    too_old: dict[str, object] = {}
+    too_old: dict[str, object] = {"__file__": str(FILES / "sched-burst.py")}
     with pytest.raises(ImportError, match=r"needs flux-core 0\.84 or later"):
         exec(compile(without_flux(text), "sched-burst.py", "exec"), too_old)
 

@@ -73,7 +73,12 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
     steps = install(places.own, make_files(places, choice("hold")))
     assert not (site / "flux" / "sched-burst.py").exists()
     gone = {step.path.name for step in steps if step.change is Change.REMOVE}
-    assert gone == {"sched-burst.py", "burst.toml", "burst.py"}
+    assert gone == {
+        "sched-burst.py",
+        "sched-burst-jobs.py",
+        "burst.toml",
+        "burst.py",
+    }
     assert {step.path.name for step in steps if step.change is Change.UPDATE} == {
         "burst.toml"
     }
