@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test e2e lint bench clean help
 help:
 	@echo "make demo   the main job, end to end, on this machine"
 	@echo "make test   all tests that this machine can run, linters and coverage"
+	@echo "make e2e    bursts into pods on real nodes and in kind; as root, on Debian, with Go"
 	@echo "make lint   ruff, mypy, import-linter only"
 	@echo "make bench  every benchmark, each a ratio of one run"
 
@@ -31,6 +32,9 @@ lint: $(READY)
 
 test: lint
 	$(BIN)/python -m tests
+
+e2e: $(READY)
+	$(BIN)/python -m tests.e2e
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -25,13 +25,13 @@ from burst.errors import (
 )
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
+from burst.model.lead import LeadIdentity
+from burst.shell.address import check_address
 from burst.shell.bell import Bell
-from burst.shell.clock import Clock
 from burst.shell.connect import connect
+from burst.shell.patience import Patience
 from burst.shell.runtime import Runtime
 
-# Between two attempts to reach a lead that went away, in seconds.
-_KNOCK_EVERY = 1.0
 # After the store refused a write, in seconds: a full disk does not empty faster.
 _STORE_PAUSE = 5.0
 
@@ -58,6 +58,7 @@ class Daemon:
         self._connect = connector
         # Plain flags and a bell: signal handlers may touch nothing that has a lock.
         self._bell = Bell()
+        self._patience = Patience(self._bell, lambda: self._stopping)
         self._stopping = False
         self._impatient = False
         self._reload_asked = False
@@ -101,23 +102,35 @@ class Daemon:
         return self._settings.intake.attribute
 
     def _begin_first(self) -> Runtime | None:
-        """Begin. A broker that is there but still starting is waited for."""
-        try:
-            return self._begin()
-        except LeadGone:
-            raise
-        except Unreadable as error:
-            log.say("%s", error, level=logging.WARNING)
-            return self._begin_again()
+        """Begin. A broker that is there but still starting is waited for.
 
-    def _begin(self) -> Runtime:
-        """Connect, and become the daemon of the lead."""
+        One that is not there is if there is a deadline for it. Raises LeadError.
+        """
+        limit = self._settings.deadlines.lead
+        try:
+            return self._patience.until(limit, self._begin, _may_come)
+        except LeadError as error:
+            if limit and _may_come(error):
+                raise LeadError(
+                    f"the lead was not there within {format_fsd(limit)}: {error}",
+                    "deadlines.lead sets how long the daemon waits for it to start",
+                ) from error
+            if not isinstance(error, Unreadable) or isinstance(error, LeadGone):
+                raise
+            log.say("%s", error, level=logging.WARNING)
+        return self._begin_again()
+
+    def _begin(self) -> Runtime | None:
+        """Connect, and become the daemon of the lead; None if told to stop."""
         lead = self._connect(self._settings.lead.uri, self._attribute)
         runtime = None
         try:
+            identity = lead.identity()
+            if not self._await_address(identity):
+                lead.close()
+                return None
             runtime = self._make_runtime(lead)
             runtime.begin()
-            identity = lead.identity()
         except BaseException:
             if runtime:
                 runtime.close()
@@ -217,23 +230,43 @@ class Daemon:
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
-        clock = Clock()
-        ends = clock() + limit
-        while not self._stopping:
-            try:
-                return self._begin()
-            except ServiceTaken:
+        begin = self._begin
+        try:
+            return self._patience.until(limit, begin, _may_come, told=False)
+        except LeadError as error:
+            if not _may_come(error):
                 raise
-            except LeadError as error:
-                if clock() > ends:
-                    raise LeadError(
-                        f"the lead did not come back within {format_fsd(limit)}:"
-                        f" {error}",
-                        "start the daemon with the lead; lead.reconnect sets how long"
-                        " it waits",
-                    ) from error
-            self._bell.wait(_KNOCK_EVERY)
-        return None
+            raise LeadError(
+                f"the lead did not come back within {format_fsd(limit)}: {error}",
+                "start the daemon with the lead; lead.reconnect sets how long it waits",
+            ) from error
+
+    def _await_address(self, identity: LeadIdentity) -> bool:
+        """Return True once followers could reach the lead at the address that is set.
+
+        Nothing is spent on followers before. False if told to stop meanwhile. Raises
+        ConfigError past the deadline.
+        """
+        if not self._settings.lead.address:
+            return True
+        limit = self._settings.deadlines.address
+        settings = self._settings
+        try:
+            return bool(
+                self._patience.until(limit, lambda: check_address(identity, settings))
+            )
+        except BurstError as error:
+            raise ConfigError(
+                f"followers could not reach the lead within {format_fsd(limit)}:"
+                f" {error}",
+                "`burst doctor` looks again; deadlines.address sets how long the"
+                " daemon waits",
+            ) from error
+
+
+def _may_come(error: BurstError) -> bool:
+    """Tell whether a lead that could not be begun with may be there later."""
+    return isinstance(error, LeadError) and not isinstance(error, ServiceTaken)
 
 
 def take_all_down(

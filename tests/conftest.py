@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from typing import Any
@@ -10,18 +11,33 @@ from typing import Any
 import pytest
 
 COUNTS: Counter[str] = Counter()
-# What marked tests need, and what to say where that is not there.
-NEEDS = {"flux": "a real Flux (flux on PATH)"}
-_MARKED: dict[str, Counter[str]] = {mark: Counter() for mark in NEEDS}
+# Marks whose tests need more than Python, and what was counted of each.
+_MARKED: dict[str, Counter[str]] = {
+    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind")
+}
+
+_LONGEST = "tests/shell/test_crashes.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine cannot run."""
-    if shutil.which("flux"):
-        return
+    """Skip what this machine cannot run; begin with what takes longest."""
+    items.sort(key=lambda item: _LONGEST not in item.nodeid)
     for item in items:
-        if item.get_closest_marker("flux"):
-            item.add_marker(pytest.mark.skip(reason="no flux on PATH"))
+        # Of pytest-xdist: a file's tests share instances, and these one control plane.
+        shared = item.get_closest_marker("kubernetes")
+        group = "kubernetes" if shared else item.path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(group))
+    missing = {}
+    if not shutil.which("flux"):
+        missing["flux"] = "want of a real Flux (flux on PATH)"
+    if "KUBELAB" not in os.environ:
+        missing["e2e"] = "want of real nodes (make e2e)"
+    if "KINDLAB_IMAGE" not in os.environ:
+        missing["kind"] = "want of a docker for kind (make e2e)"
+    for item in items:
+        for mark, reason in missing.items():
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -29,10 +45,30 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     """Count what ran and what was skipped of each kind."""
     report = (yield).get_result()
     if report.when == "call" or report.skipped:
-        outcome = "skipped" if report.skipped else "ran"
+        # A test that was expected to fail counts as skipped too, without a reason.
+        why = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, "")
+        outcome = why[2] if report.skipped else "ran"
         for mark, counts in _MARKED.items():
             if item.get_closest_marker(mark):
-                counts[outcome] += 1
+                counts[outcome.removeprefix("Skipped: ")] += 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what a worker of pytest-xdist counted to where the summary is printed."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["counts"] = dict(COUNTS)
+        output["marked"] = {mark: dict(counts) for mark, counts in _MARKED.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a worker counted; one that crashed counted nothing."""
+    output = getattr(node, "workeroutput", {})
+    COUNTS.update(output.get("counts", {}))
+    for mark, counts in output.get("marked", {}).items():
+        _MARKED[mark].update(counts)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -40,10 +76,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for what, count in COUNTS.items():
         terminalreporter.write_line(f"{what}: {count}")
     for mark, counts in _MARKED.items():
-        if counts["ran"]:
-            terminalreporter.write_line(f"tests marked {mark}: {counts['ran']} ran")
-        if counts["skipped"]:
-            terminalreporter.write_line(
-                f"tests marked {mark}: {counts['skipped']} SKIPPED"
-                f" for want of {NEEDS[mark]}"
-            )
+        for outcome, count in counts.items():
+            told = "ran" if outcome == "ran" else f"SKIPPED for {outcome}"
+            terminalreporter.write_line(f"tests marked {mark}: {count} {told}")

@@ -39,7 +39,7 @@ def test_a_file_is_read_with_units(tmp_path):
         (
             {"lead": {"zzz": 1}},
             "x: lead.zzz: no such key; known keys are address, port, reconnect,"
-            " slots, uri",
+            " service, slots, uri",
         ),
         (
             {"limits": {"max_nodes": "3"}},

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
 
 from burst import log
 from burst.cli.common import Place, place_options, run_command
+from burst.cli.gkeflags import GkeFlags, gke_options
 from burst.cli.progress import line_of, watch_burst
-from burst.config import Settings
+from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.ranks import parse_hostlist
@@ -23,7 +27,11 @@ from burst.shell.onepass import OnePass, settings_for, slot_of
 @click.option(
     "--name", default="burst-0", show_default=True, help="Of the rank slot to use."
 )
-@click.option("--provider", default="local", show_default=True, help="Who makes it.")
+@click.option(
+    "--provider",
+    default="",
+    help="Who makes it. Default: gke if a flag below names Google Cloud, else local.",
+)
 @click.option(
     "-N",
     "--nodes",
@@ -40,44 +48,57 @@ from burst.shell.onepass import OnePass, settings_for, slot_of
 @click.option(
     "--lead-size",
     default=0,
-    help="Size that you believe the lead to have; ranks would not line up otherwise.",
+    help="Size that you believe the lead to have, with its burst hosts or without;"
+    " ranks would not line up otherwise.",
 )
 @click.option("--down", is_flag=True, help="Take it down instead.")
+@gke_options
 @place_options
-def command(place: Place, **wanted: Any) -> None:
+def command(place: Place, flags: GkeFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints what joined. It stays up until
     run-burst --down takes it down. Where a daemon serves the lead, that one does it.
     """
-    _Pass(place, **wanted).run()
+    _Pass(place, flags, **wanted).run()
 
 
 class _Pass:
     """What was asked for, and the way to it with a daemon or without."""
 
-    def __init__(self, place: Place, **wanted: Any) -> None:
+    def __init__(self, place: Place, flags: GkeFlags, **wanted: Any) -> None:
         self._place = place
+        self._flags = flags
         self._wanted = wanted
+        self._provider = wanted["provider"] or (
+            "gke" if flags.names_google else "local"
+        )
 
     def run(self) -> None:
         settings = self._settings()
+        for line in self._flags.tell():
+            click.echo(line, err=True)
         with self._place.lead() as lead:
             identity = lead.identity()
-            size = self._wanted["lead_size"]
-            if size and size != len(identity.hosts):
-                raise ConfigError(
-                    f"--lead-size {size}: the lead has {len(identity.hosts)} ranks",
-                    "it is the lead's largest size, absent nodes included; leave it out"
-                    " to take the lead's word",
-                )
             slot = slot_of(identity, self._wanted["name"])
+            _check_size(self._wanted["lead_size"], identity.hosts, slot)
+            settings = self._with_flags(settings, slot)
             try:
                 lead.call("ping", {})
             except NoDaemon:
                 self._without_daemon(lead, settings, slot)
             else:
                 self._by_daemon(lead, slot)
+
+    def _with_flags(self, settings: Settings, slot: str) -> Settings:
+        """Return the settings with what the flags say of the provider."""
+        if not self._flags.given:
+            return settings
+        base = settings.providers.get(self._provider)
+        base = base or ProviderTable(type=self._provider)
+        table = self._flags.table(base, len(parse_hostlist(slot)))
+        providers = {**settings.providers, self._provider: table}
+        return msgspec.structs.replace(settings, providers=providers)
 
     def _settings(self) -> Settings:
         settings = self._place.settings()
@@ -91,6 +112,13 @@ class _Pass:
         def look() -> dict[str, Any]:
             return lead.call("status", {})
 
+        if self._flags.given:
+            raise ConfigError(
+                f"a daemon serves this lead by its own settings, not by"
+                f" {', '.join(self._flags.given)}",
+                f"put that into [providers.{self._provider}] of its file and say burst"
+                " reload, or stop the daemon",
+            )
         if self._wanted["down"]:
             live = [row for row in look()["bursts"] if row["state"] != "inactive"]
             rows = [row for row in live if _within(row, slot)]
@@ -101,22 +129,19 @@ class _Pass:
                 watch_burst(look, row["id"], until="inactive")
             return
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
-        asked = {"nodes": nodes, "provider": self._wanted["provider"], "slot": slot}
+        asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
         made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
         for burst in made["bursts"]:
             watch_burst(look, burst)
 
     def _without_daemon(self, lead: Lead, settings: Settings, slot: str) -> None:
-        provider = self._wanted["provider"]
+        provider = self._provider
         log.start("text", level="warning")
         console = Console(stderr=True)
         with console.status("reading the lead and the offers") as spinner:
-            one = OnePass(
-                lead,
-                settings_for(settings, provider, slot),
-                lambda row: spinner.update(line_of(row)),
-            )
+            show = _Teller(console, spinner)
+            one = OnePass(lead, settings_for(settings, provider, slot), show)
             try:
                 if self._wanted["down"]:
                     rows = one.down(slot)
@@ -136,8 +161,40 @@ class _Pass:
                 click.echo(f"{row['id']} is gone: {row['result']}")
                 continue
             click.echo(f"{row['hosts']} joined as ranks {row['ranks']}: {row['id']}")
-            name = self._wanted["name"]
-            click.echo(f"it stays until: run-burst --down --name {name}")
+            again = ["run-burst --down --name", self._wanted["name"]]
+            if self._wanted["provider"]:
+                again += ["--provider", self._provider]
+            click.echo(f"it stays until: {' '.join([*again, *self._flags.given])}")
+
+
+class _Teller:
+    """Shows how far a burst is, and leaves a line of each step behind."""
+
+    def __init__(self, console: Console, spinner: Status) -> None:
+        self._console = console
+        self._spinner = spinner
+        self._last = ""
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        line = line_of(row)
+        if line != self._last:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._spinner.update(escape(line))
+        self._last = line
+
+
+def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:
+    """Raise ConfigError unless the lead has that size, with its burst hosts or without.
+
+    The first experiment's flag was the size without them.
+    """
+    first = hosts.index(parse_hostlist(slot)[0])
+    if size and size not in (len(hosts), first):
+        raise ConfigError(
+            f"--lead-size {size}: the lead has {len(hosts)} ranks",
+            f"it is the lead's largest size, {first} without the hosts of bursts; leave"
+            " it out to take the lead's word",
+        )
 
 
 def _within(row: dict[str, Any], slot: str) -> bool:

@@ -20,16 +20,25 @@ class LeadSettings(Table, frozen=True):
     """Of the lead's local socket; default FLUX_URI of the environment."""
     address: str = ""
     """Host name or address at which followers reach the lead; default: the connect
-    address of rank 0 in the lead's own bootstrap hosts. Behind a NodePort it is the
-    node's address, which the lead cannot know."""
+    address of rank 0 in the lead's own bootstrap hosts. In a pod it can be learnt of
+    the cluster: "node" is the external address of the node that the lead's pod is on,
+    or else the internal one, and "service" that of the Service's load balancer."""
     port: int = 0
-    """Port at that address; default: the port of the same entry."""
+    """Port at that address; default: the port of the same entry, or of the Service."""
+    service: str = "burst-lead"
+    """For address "node" and "service": the Service that leads to the lead's port, in
+    the namespace of the daemon's pod."""
     slots: tuple[str, ...] = ()
     """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
     burst-N- in the lead's hosts."""
     reconnect: Seconds = Seconds(300)
     """How long to try to find a lead that went away before the daemon gives up and
     leaves it to whoever restarts both. Longer than a broker's restart."""
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether the address is to be learnt of the cluster that the lead is in."""
+        return self.address in {"node", "service"}
 
 
 class DaemonSettings(Table, frozen=True):
@@ -126,6 +135,12 @@ class LimitSettings(Table, frozen=True):
 class DeadlineSettings(Table, frozen=True):
     """`[deadlines]`: every waiting state ends."""
 
+    lead: Seconds = Seconds(0)
+    """From the daemon's start to the lead's. By default the lead has to be there: a
+    person wants to hear at once that it is not. In a pod both start together."""
+    address: Seconds = Seconds(120)
+    """From the daemon's start until the lead is reached at `[lead] address`, if that
+    is set. A NodePort opens in a second, a load balancer in a minute."""
     provision: Seconds = Seconds(900)
     """From the first call to all followers started. GKE takes five minutes for a
     cluster, and a stock-out shows after many more."""

@@ -31,8 +31,14 @@ def connect(uri: str, attribute: str) -> Lead:
 def as_followers_see_it(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
     """Return the identity with the address and port that the settings give.
 
-    Raises ConfigError where an address is set but no port is known.
+    Where they say that the cluster knows them, it is asked. Raises ConfigError where
+    an address is set but no port is known, and what `outside.ask_cluster` raises.
     """
+    if settings.is_learnt:
+        # Its client is an extra, and takes a second to import.
+        from burst.shell.outside import ask_cluster  # noqa: PLC0415
+
+        settings = ask_cluster(settings)
     if not settings.address and not settings.port:
         return identity
     known = urlsplit(identity.endpoint)

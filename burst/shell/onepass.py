@@ -116,6 +116,14 @@ class OnePass:
         found = self._in(slot)
         if not found:
             raise BurstError(f"there is no burst in {slot}", "burst status -a")
+        known = self._runtime.engine.snapshot.world.providers
+        for burst in found:
+            if burst.lease.provider not in known:
+                raise BurstError(
+                    f"{burst.id} was made by provider {burst.lease.provider}, of which"
+                    " these settings say nothing",
+                    "give --provider, or the flags with which it was made",
+                )
         for burst in found:
             self._ask_down(burst.id)
         return [self._until(burst, State.INACTIVE) for burst in found]

@@ -13,24 +13,19 @@ Short names, since a unix socket's path has no room for long ones.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from burst.errors import Refused
+from burst.kits.directory import PrivateDirectory, load, store
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst_local.processes import Birth
 
-_T = TypeVar("_T")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
 _TAIL_BYTES = 2048
 # A broker that cannot join says why first, and then how its shutdown went.
 _TAIL_LINES = 8
@@ -40,11 +35,6 @@ _PRIORITY = re.compile(r"^<[0-7]>")
 
 def _plain(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def is_name(text: str) -> bool:
-    """Tell whether the text is safe as the name of a directory of ours."""
-    return bool(_NAME.match(text))
 
 
 class FollowerPlace(msgspec.Struct, frozen=True):
@@ -64,11 +54,11 @@ class FollowerPlace(msgspec.Struct, frozen=True):
 
     def birth(self) -> Birth | None:
         """Return which process it is; None if none was recorded."""
-        return _load(self.path / "born", Birth)
+        return load(self.path / "born", Birth)
 
     def record(self, birth: Birth) -> None:
         """Write down which process it is."""
-        _store(self.path / "born", msgspec.json.encode(birth))
+        store(self.path / "born", msgspec.json.encode(birth))
 
     def unrecord(self) -> None:
         """Forget which process it was, before there is another."""
@@ -121,71 +111,31 @@ class BurstPlace(msgspec.Struct, frozen=True):
     def make(self, spec: BurstSpec, config: str) -> None:
         """Make the directories, with what all followers need."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        _store(self.path / "spec.json", msgspec.json.encode(spec))
-        _store(self.config, config.encode())
+        store(self.path / "spec.json", msgspec.json.encode(spec))
+        store(self.config, config.encode())
         for host in spec.hosts:
             self.follower(host).path.mkdir(mode=0o700, exist_ok=True)
 
     def spec(self) -> BurstSpec | None:
         """Return what was asked for; None if that was not written, or is damaged."""
-        return _load(self.path / "spec.json", BurstSpec)
+        return load(self.path / "spec.json", BurstSpec)
 
     def ending_since(self) -> float | None:
         """Return when the first reap was, on the clock of the provider."""
-        return _load(self.path / "ending", float)
+        return load(self.path / "ending", float)
 
     def begin_ending(self, now: float) -> None:
         """Write down that it is being reaped."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        _store(self.path / "ending", msgspec.json.encode(now))
+        store(self.path / "ending", msgspec.json.encode(now))
 
     def remove(self) -> None:
         """Remove all of it. Only where no process of the burst is left."""
         shutil.rmtree(self.path)
 
 
-class Home:
+class Home(PrivateDirectory):
     """The directory of one owner's provider, and the bursts in it."""
-
-    def __init__(self, base: Path, owner: str, name: str) -> None:
-        for word in (owner, name):
-            if not is_name(word):
-                raise Refused(f"{word!r} cannot be part of a directory's name")
-        self._base = base
-        # A dot is in neither, so no two pairs share a directory.
-        self.path = base / f"{owner}.{name}"
-
-    def open(self) -> None:
-        """Make the directory, for us only. Raises Refused."""
-        try:
-            self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise Refused(
-                f"{self.path}: cannot be made: {error.strerror}",
-                "set dir to a directory that you may write",
-            ) from error
-        self.check()
-
-    def check(self) -> None:
-        """Raise Refused if the directory is there and others could have written it.
-
-        What is on disk decides which processes get a signal.
-        """
-        us = os.geteuid()
-        try:
-            base = self._base.stat()
-            shared = base.st_mode & 0o022 and not base.st_mode & stat.S_ISVTX
-            _refuse(self._base, shared or base.st_uid not in (0, us))
-            own = self.path.lstat()
-            _refuse(self.path, own.st_mode & 0o077 or own.st_uid != us)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise Refused(
-                f"{self.path}: cannot be used: {error.strerror}",
-                "set dir to a directory that you may write",
-            ) from error
 
     def burst(self, burst_id: str) -> BurstPlace:
         """Return the place of a burst, which `is_name` has to know."""
@@ -193,40 +143,4 @@ class Home:
 
     def bursts(self) -> list[BurstPlace]:
         """Return the places of all bursts of which anything is on disk."""
-        try:
-            names = sorted(os.listdir(self.path))
-        except FileNotFoundError:
-            return []
-        return [self.burst(name) for name in names if is_name(name)]
-
-    def close(self) -> None:
-        """Remove the directory if no burst is in it."""
-        try:
-            self.path.rmdir()
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
-                raise
-
-
-def _refuse(path: Path, wrong: int) -> None:
-    if wrong:
-        raise Refused(
-            f"{path}: others may write there, or could before",
-            "remove it, or set dir to a directory of your own",
-        )
-
-
-def _load(path: Path, kind: type[_T]) -> _T | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all, readable by us only."""
-    part = path.with_name(f".{path.name}")
-    part.unlink(missing_ok=True)
-    with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
-        f.write(content)
-    part.replace(path)
+        return [self.burst(name) for name in self.names()]

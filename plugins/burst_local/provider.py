@@ -23,6 +23,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
+from burst.kits.directory import default_base, is_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -31,7 +32,7 @@ from burst.provider import BurstSpec, BurstStatus, Offer
 from burst_local import launch
 from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
-from burst_local.places import BurstPlace, Home, is_name
+from burst_local.places import BurstPlace, Home
 from burst_local.processes import Birth, birth_of, scan, send
 from burst_local.status import describe
 
@@ -82,7 +83,7 @@ class LocalProvider:
     ) -> None:
         self._settings = settings
         self._tags = {"BURST_OWNER": owner, "BURST_PROVIDER": name}
-        base = Path(settings.dir or f"/tmp/burst-{os.geteuid()}")  # noqa: S108
+        base = Path(settings.dir) if settings.dir else default_base()
         self._home = Home(base.absolute(), owner, name)
         self._command = command or launch.follower_command(settings.flux)
         # Of the machine, so that a daemon after this one can go on by it.

@@ -68,7 +68,7 @@ def test_lines_may_have_a_form(shared: Shared) -> None:
         ({"lead": {"slots": ["x-[0-1]"]}}, "x-[0-1] is not in the lead's hosts -> "),
         (
             {"providers": {"a": {"type": "nosuch"}}},
-            "no provider 'nosuch' is installed -> installed are local",
+            "no provider 'nosuch' is installed -> installed are ",
         ),
         (
             {"providers": {"a": {"type": "local", "cores": 1}}},

@@ -187,9 +187,13 @@ class Site:
         assert not self.desk.home.exists() or not list(self.desk.home.iterdir())
         assert [burst for burst in self.records() if burst.live or burst.drained] == []
         assert not self.drained()
+        # What a listing showed last may be a turn old.
+        wait_until(self._is_free, lambda: f"nothing to be left: {self.desk.status()}")
+
+    def _is_free(self) -> bool:
         status = self.desk.status()
-        assert {slot["state"] for slot in status["slots"]} == {"free"}
-        assert (status["held"], status["orphans"]) == ([], [])
+        slots = {slot["state"] for slot in status["slots"]}
+        return (slots, status["held"], status["orphans"]) == ({"free"}, [], [])
 
     def _ours(self) -> Iterator[Process]:
         for process in scan().values():

@@ -149,7 +149,10 @@ class FluxLead:
 
 @contextlib.contextmanager
 def flux_lead(
-    *slots: RankSlot, certificate: Path | None = None, gateways: bool = False
+    *slots: RankSlot,
+    address: str = "127.0.0.1",
+    certificate: Path | None = None,
+    gateways: bool = False,
 ) -> Iterator[FluxLead]:
     """Run a lead of one node with these rank slots, `burst-0-[0-3]` by default."""
     with short_directory() as directory:
@@ -157,7 +160,7 @@ def flux_lead(
             hosts="lead-0",
             shape=Shape(2),
             slots=slots or (RankSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
-            address="127.0.0.1",
+            address=address,
             port=free_port(),
             gateways=gateways,
         )

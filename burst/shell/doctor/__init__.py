@@ -21,7 +21,7 @@ from burst.errors import ConfigError
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
-from burst.shell.connect import EMBEDDED, connect
+from burst.shell.connect import EMBEDDED, as_followers_see_it, connect
 from burst.shell.doctor import collect
 from burst.shell.doctor.attempt import attempt
 from burst.shell.doctor.facts import (
@@ -123,7 +123,9 @@ def _beside(
     way = collect.read_endpoint(identity, settings)
     yield from _about("certificate", judge_certificate(way))
     yield from _about("endpoint", judge_endpoint(way, settings))
-    providers = collect.ask_providers(settings, identity, question.provider)
+    seen = attempt(lambda: as_followers_see_it(identity, settings.lead))
+    lent = identity if isinstance(seen, Trouble) else seen
+    providers = collect.ask_providers(settings, lent, question.provider)
     state = collect.read_state(lead, identity, slots, providers)
     books = Books() if isinstance(state.books, Trouble) else state.books
     yield from _supply(providers, slots, books)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,7 +34,7 @@ from burst.shell.doctor.facts import (
     Trouble,
 )
 from burst.shell.doctor.reach import reach
-from burst.shell.flux.find import import_core
+from burst.shell.flux.find import find_program, import_core
 from burst.shell.flux.handle import library_version
 from burst.shell.ledger import Ledger
 from burst.shell.setupplan import system_places, user_places
@@ -56,7 +55,7 @@ Maker = Callable[[Settings, str], Mapping[str, Provider]]
 
 def read_flux() -> FluxFacts:
     """Ask the `flux` on PATH, and import its bindings."""
-    program = shutil.which("flux") or ""
+    program = find_program()
     bindings = attempt(lambda: str(Path(str(import_core().__file__)).parent))
     found = not isinstance(bindings, Trouble)
     return FluxFacts(

@@ -14,6 +14,10 @@ from burst.model.ranks import format_hostlist, format_idset
 from burst.shell.doctor.facts import EndpointFacts, Reach, Trouble
 
 _WHERE = "set address and port under [lead] to where followers reach it"
+_OPEN = (
+    "see that the Service's selector is that of the lead's pod, and that a firewall and"
+    " NetworkPolicies let its port in"
+)
 
 
 def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
@@ -99,12 +103,13 @@ def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
         return wrong(f"{where}: {reached.what}", reached.todo or _WHERE)
     if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER}:
         return _answered(facts)
+    todo = _OPEN if lead.is_learnt else _WHERE
     if reached is Reach.REFUSED:
-        return wrong(f"{where}: nothing listens there ({facts.detail})", _WHERE)
+        return wrong(f"{where}: nothing listens there ({facts.detail})", todo)
     text = f"{where}: cannot be reached from here ({facts.detail})"
-    if lead.address:
+    if lead.address and not lead.is_learnt:
         return note(text, "that is fine if followers can, from where they are")
-    return wrong(text, _WHERE)
+    return wrong(text, todo)
 
 
 def _answered(facts: EndpointFacts) -> Finding:

@@ -22,6 +22,10 @@ from burst.model.version import major_minor
 OLDEST = (0, 84)
 """The first Flux that this was made for, and is tried with: MAJOR.MINOR."""
 
+VIEW = "/mnt/flux/view/bin"
+"""Where the Flux Operator puts a Flux that several containers of a pod share. A Flux
+that is shared at another place has to be on PATH."""
+
 _CORE = "_flux._core"
 _ASK = "import os, _flux; print(os.path.dirname(os.path.abspath(_flux.__file__)))"
 _ASK_DEADLINE_S = 20.0
@@ -49,6 +53,11 @@ def import_core() -> ModuleType:
     )
 
 
+def find_program(view: str = VIEW) -> str:
+    """Return the path of `flux`: that on PATH, or the pod's; empty if there is none."""
+    return shutil.which("flux") or shutil.which("flux", path=view) or ""
+
+
 def check_version(broker: str, library: str) -> None:
     """Raise LeadError if this broker and the library found do not go together."""
     if _numbers(broker) < OLDEST:
@@ -71,8 +80,8 @@ def _numbers(version: str) -> tuple[int, int]:
 
 
 def _ask_flux(tried: list[str]) -> Path | None:
-    flux = shutil.which("flux")
-    if flux is None:
+    flux = find_program()
+    if not flux:
         tried.append("no flux on PATH")
         return None
     try:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""A Kubernetes cluster for plug-in authors: few verbs, errors that are decisions.
+
+    cluster = Cluster(choose_access())                  # as kubectl would
+    cluster = Cluster(Kubeconfig("/path", "context"))   # kind, or any other
+    cluster = Cluster(Endpoint(url, authority, token))  # a cloud that tells both
+
+`burst.kits.minicluster` is made of it. Needs the extra `kube`.
+"""
+
+from __future__ import annotations
+
+from burst.kits.kube.cluster import FIELD_MANAGER, Cluster
+from burst.kits.kube.connect import (
+    Access,
+    Endpoint,
+    InCluster,
+    Kubeconfig,
+    choose_access,
+)
+from burst.kits.kube.kinds import Kind, Manifest
+from burst.kits.kube.manifests import install
+
+__all__ = [
+    "FIELD_MANAGER",
+    "Access",
+    "Cluster",
+    "Endpoint",
+    "InCluster",
+    "Kind",
+    "Kubeconfig",
+    "Manifest",
+    "choose_access",
+    "install",
+]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""A Kubernetes cluster, by the few verbs that a burst needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from burst.errors import Refused, Transient
+from burst.kits.kube.connect import Access, Answer, Connection, Request
+from burst.kits.kube.faults import Attempt, explain, is_absent
+from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
+
+FIELD_MANAGER = "burst"
+Propagation = Literal["Foreground", "Background"]
+
+_APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
+_JSON = {"Content-Type": "application/json"}
+_METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
+_PAGE = 500
+_MOST_PAGES = 100
+
+
+class Cluster:
+    """One cluster, through one connection, for one thread.
+
+    Every call has a time-out and is sent once: who calls repeats it. All raise
+    Transient, Refused, and where a quota says so InsufficientCapacity.
+    """
+
+    def __init__(self, access: Access, *, timeout: float = 10.0) -> None:
+        self._connection = Connection(access)
+        self._timeout = timeout
+
+    @property
+    def access(self) -> Access:
+        """By what it is reached."""
+        return self._connection.access
+
+    def close(self) -> None:
+        """Close the connections, and read credentials anew with the next call."""
+        self._connection.close()
+
+    def apply(self, manifest: Manifest) -> Manifest:
+        """Create the object, or make it so, by server-side apply as `burst`.
+
+        The manifest has its namespace if its kind lives in one. Fields that its kind
+        does not have are refused.
+        """
+        kind = self.kind_of(manifest)
+        meta = manifest["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        attempt = Attempt(self.access, "patch", kind, namespace, name)
+        query = {
+            "fieldManager": FIELD_MANAGER,
+            "force": "true",
+            "fieldValidation": "Strict",
+        }
+        path = kind.path(namespace, name)
+        answer = self._ask(attempt, path, query=query, body=manifest, headers=_APPLY)
+        return _decode(answer)
+
+    def get(
+        self, kind: Kind, namespace: str, name: str, *, metadata_only: bool = False
+    ) -> Manifest | None:
+        """Return the object; None if there is none of that name.
+
+        With `metadata_only` its content is not even sent, which is how one looks for
+        a Secret.
+        """
+        attempt = Attempt(self.access, "get", kind, namespace, name)
+        accept = _METADATA.format("PartialObjectMetadata")
+        headers = {"Accept": accept} if metadata_only else {}
+        answer = self._send("GET", kind.path(namespace, name), headers=headers)
+        if is_absent(answer) or (answer.status == 404 and kind.plural == "namespaces"):
+            return None
+        found = _decode(_checked(answer, attempt))
+        return {**found, "apiVersion": kind.api, "kind": kind.name}
+
+    def find(
+        self,
+        kind: Kind,
+        namespace: str,
+        labels: Mapping[str, str] | None = None,
+        *,
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> list[Manifest]:
+        """Return all objects with these labels, as they are now and all of them.
+
+        `fields` is a field selector; `metadata_only` as with `get`.
+        """
+        attempt = Attempt(self.access, "list", kind, namespace)
+        query = {"limit": str(_PAGE), "fieldSelector": fields}
+        query["labelSelector"] = ",".join(f"{k}={v}" for k, v in (labels or {}).items())
+        query = {key: value for key, value in query.items() if value}
+        accept = _METADATA.format("PartialObjectMetadataList")
+        headers = {"Accept": accept} if metadata_only else {}
+        found: list[Manifest] = []
+        for _ in range(_MOST_PAGES):
+            answer = self._ask(
+                attempt, kind.path(namespace), query=query, headers=headers
+            )
+            page = _decode(answer)
+            found += [
+                {**item, "apiVersion": kind.api, "kind": kind.name}
+                for item in page.get("items") or []
+            ]
+            more = page.get("metadata", {}).get("continue")
+            if not more:
+                return found
+            query["continue"] = more
+        raise Transient(f"cannot {attempt}: it does not come to an end")
+
+    def delete(
+        self, manifest: Manifest, propagation: Propagation = "Foreground"
+    ) -> None:
+        """Ask for the end of this very object, by its uid; fine if it is gone."""
+        kind = KINDS[manifest["kind"]]
+        meta = manifest["metadata"]
+        namespace, name = meta["namespace"], meta["name"]
+        attempt = Attempt(self.access, "delete", kind, namespace, name)
+        body = {
+            "propagationPolicy": propagation,
+            "preconditions": {"uid": meta["uid"]},
+        }
+        path = kind.path(namespace, name)
+        answer = self._send("DELETE", path, body=body, headers=_JSON)
+        if not is_absent(answer):
+            _checked(answer, attempt)
+
+    def may(self, verb: str, kind: Kind, namespace: str, part: str = "") -> bool:
+        """Tell whether these credentials may do that (SelfSubjectAccessReview)."""
+        attributes = {
+            "verb": verb,
+            "group": kind.group,
+            "resource": kind.plural,
+            "subresource": part,
+            "namespace": namespace,
+        }
+        review = "SelfSubjectAccessReview"
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": review,
+            "spec": {"resourceAttributes": attributes},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        attempt = Attempt(self.access, f"create {review}")
+        answer = self._ask(attempt, path, method="POST", body=body, headers=_JSON)
+        return bool(_decode(answer).get("status", {}).get("allowed"))
+
+    def serves(self, kind: Kind) -> bool:
+        """Tell whether the cluster knows this kind in this version."""
+        return any(known["name"] == kind.plural for known in self._kinds(kind.api))
+
+    def kind_of(self, manifest: Manifest) -> Kind:
+        """Return an object's kind. Raises Refused if the cluster has none such."""
+        api, name = str(manifest["apiVersion"]), str(manifest["kind"])
+        if name in KINDS and KINDS[name].api == api:
+            return KINDS[name]
+        for known in self._kinds(api):
+            if known["kind"] == name and "/" not in known["name"]:
+                return Kind(api, name, known["name"], namespaced=known["namespaced"])
+        raise Refused(
+            f"the cluster does not know {name} of {api}",
+            "is it older than what it is to run, or is a CRD missing?",
+        )
+
+    def tail(
+        self, namespace: str, pod: str, *, lines: int = 8, previous: bool = False
+    ) -> str:
+        """Return the end of a pod's log, or of its container's before it restarted.
+
+        Empty where there is none (any more).
+        """
+        attempt = Attempt(self.access, "get", POD, namespace, pod, "log")
+        query = {"tailLines": str(lines), "limitBytes": "4096"}
+        query["previous"] = str(previous).lower()
+        answer = self._send("GET", POD.path(namespace, pod, "log"), query=query)
+        # 400: the container has not started, or its log was removed.
+        if is_absent(answer) or answer.status == 400:
+            return ""
+        return _checked(answer, attempt).body.decode(errors="replace")
+
+    def events(self, namespace: str, kind: Kind, name: str = "") -> list[Manifest]:
+        """Return the warnings about an object, or about all of a kind."""
+        fields = f"type=Warning,involvedObject.kind={kind.name}"
+        if name:
+            fields += f",involvedObject.name={name}"
+        return self.find(EVENT, namespace, fields=fields)
+
+    def version(self) -> str:
+        """Return the API server's version, such as `v1.34.4`."""
+        answer = self._ask(Attempt(self.access, "get /version"), "/version")
+        return str(_decode(answer).get("gitVersion", "unknown"))
+
+    def _kinds(self, api: str) -> list[Manifest]:
+        """Return what the cluster says of the kinds of an API version; none if none."""
+        answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
+        if answer.status == 404:
+            return []
+        checked = _checked(answer, Attempt(self.access, f"discover {api}"))
+        return list(_decode(checked)["resources"])
+
+    def _ask(
+        self,
+        attempt: Attempt,
+        path: str,
+        *,
+        method: str = "",
+        **more: Any,
+    ) -> Answer:
+        """Send, and raise what the answer means if it is no success."""
+        verb = method or {"patch": "PATCH"}.get(attempt.verb, "GET")
+        return _checked(self._send(verb, path, **more), attempt)
+
+    def _send(self, method: str, path: str, **more: Any) -> Answer:
+        request = Request(method=method, path=path, timeout=self._timeout, **more)
+        return self._connection.send(request)
+
+
+def _checked(answer: Answer, attempt: Attempt) -> Answer:
+    if not 200 <= answer.status < 300:
+        raise explain(answer, attempt)
+    return answer
+
+
+def _decode(answer: Answer) -> Manifest:
+    try:
+        return msgspec.json.decode(answer.body, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise Transient("the API server's answer is not an object of JSON") from error

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""The only file that imports the Kubernetes client: credentials, TLS, one request.
+
+The client's part is what is laborious and changes: kubeconfig with its exec plugins,
+service accounts whose token is rotated, proxies. Of its models and its calls nothing is
+used, since they change with each of its major versions and plain JSON does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+import yaml
+from kubernetes import client, config
+from kubernetes.client import rest
+
+from burst.errors import Refused, Transient
+
+_UNAUTHORIZED = 401
+_LONGEST_WORDS = 300
+# What the client raises for files that are not as they should be, the last three where
+# it did not expect that.
+_UNUSABLE = (
+    *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
+    *(AttributeError, KeyError, TypeError),
+)
+
+
+class Kubeconfig(msgspec.Struct, frozen=True):
+    """A kubeconfig file, and one of its contexts; empty for what kubectl would use."""
+
+    path: str = ""
+    context: str = ""
+
+    def __str__(self) -> str:
+        where = self.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        return f"{where}, context {self.context}" if self.context else where
+
+
+class InCluster(msgspec.Struct, frozen=True):
+    """The service account of the pod that this runs in."""
+
+    def __str__(self) -> str:
+        return "the pod's service account"
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """An API server by address, as a cloud's own API tells it."""
+
+    url: str
+    """`https://ADDRESS`."""
+    authority: str
+    """The certificate authority's certificate, as PEM text."""
+    token: Callable[[], str]
+    """Returns a token that is valid now. Called for each request, so it keeps one for
+    as long as it is good. May raise Transient or Refused."""
+
+    def __str__(self) -> str:
+        return self.url
+
+
+Access = Kubeconfig | InCluster | Endpoint
+
+
+def choose_access(path: str = "", context: str = "") -> Access:
+    """Return what a setting means that may be empty: what is there, as kubectl has it.
+
+    That is KUBECONFIG, `~/.kube/config` if it exists, or the pod's service account.
+    """
+    named = path or context or os.environ.get("KUBECONFIG")
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    if named or not in_pod or Path("~/.kube/config").expanduser().exists():
+        return Kubeconfig(path, context)
+    return InCluster()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to the API server. Its body may hold a secret."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    body: Any = None
+    headers: Mapping[str, str] = {}
+    timeout: float
+    """Seconds for connecting and again for each silence of the server."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the API server said, good or bad."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Connection:
+    """Sends requests, with credentials that are read anew when they are turned down.
+
+    Nothing is read or connected before the first request, so a provider can be made
+    while its cluster does not exist. For one thread.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._opened: tuple[Any, urllib3.PoolManager] | None = None
+
+    def send(self, request: Request) -> Answer:
+        """Send once and return the answer, whatever its status.
+
+        Raises Transient if there is none, Refused if there are no credentials.
+        """
+        answer = self._send(request)
+        if answer.status == _UNAUTHORIZED:
+            # The file may have new ones, an exec plugin a new token.
+            self.close()
+            answer = self._send(request)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections. The next request opens new ones."""
+        if self._opened:
+            self._opened[1].clear()
+            self._opened = None
+
+    def _send(self, request: Request) -> Answer:
+        if self._opened is None:
+            settings = _load(self.access)
+            self._opened = settings, rest.RESTClientObject(settings).pool_manager
+        settings, pool = self._opened
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        encoded = None if request.body is None else msgspec.json.encode(request.body)
+        try:
+            answer = pool.request(
+                request.method,
+                f"{settings.host}{request.path}{query}",
+                body=encoded,
+                headers={**request.headers, **_authorization(settings)},
+                timeout=urllib3.Timeout(request.timeout),
+                retries=False,
+                redirect=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise _unreachable(self.access, settings.host, error) from None
+        return Answer(answer.status, dict(answer.headers), answer.data)
+
+
+def _load(access: Access) -> Any:
+    """Return the client's settings with credentials in them."""
+    settings = client.Configuration()
+    with _hear_errors() as heard:
+        try:
+            _fill(settings, access)
+        except _UNUSABLE as error:
+            raise Refused(
+                f"{access}: cannot be used: {_shorten(error)}",
+                "name a kubeconfig that works with kubectl",
+            ) from None
+    tokenless = not (settings.api_key or settings.cert_file)
+    if tokenless and settings.host.startswith("https:"):
+        # The client logs that an exec plugin failed, and goes on as nobody.
+        why = f": {_shorten(heard[-1])}" if heard else ""
+        raise Refused(
+            f"{access}: gives no credentials{why}",
+            "see that `kubectl get pods` works as this user, with this file and in"
+            " this environment",
+        )
+    return settings
+
+
+def _fill(settings: Any, access: Access) -> None:
+    if isinstance(access, InCluster):
+        config.load_incluster_config(client_configuration=settings)
+    elif isinstance(access, Kubeconfig):
+        config.load_kube_config(
+            config_file=access.path or None,
+            context=access.context or None,
+            client_configuration=settings,
+            persist_config=False,
+        )
+    else:
+
+        def refresh(settings: Any) -> None:
+            settings.api_key["BearerToken"] = f"Bearer {access.token()}"
+
+        settings.host = access.url.rstrip("/")
+        settings.ca_cert_data = access.authority
+        settings.refresh_api_key_hook = refresh
+        refresh(settings)
+
+
+def _authorization(settings: Any) -> dict[str, str]:
+    found = settings.auth_settings().get("BearerToken")
+    return {"Authorization": found["value"].strip()} if found else {}
+
+
+def _unreachable(access: Access, host: str, error: Exception) -> Transient | Refused:
+    reason = getattr(error, "reason", None) or error
+    if isinstance(reason, urllib3.exceptions.SSLError):
+        return Refused(
+            f"{host} is not the API server that {access} names: {_shorten(reason)}",
+            "take the cluster's present kubeconfig; it names its certificate authority",
+        )
+    late = isinstance(reason, urllib3.exceptions.TimeoutError)
+    absent = isinstance(reason, urllib3.exceptions.NewConnectionError)
+    words = "does not answer in time" if late and not absent else "is not there"
+    # Before the first colon stands which object of the library says so.
+    text = str(reason).partition(": ")[2] or str(reason)
+    return Transient(
+        f"the API server at {host} {words}: {_shorten(text)}",
+        "is the cluster up, and is it reached from this host?",
+    )
+
+
+@contextlib.contextmanager
+def _hear_errors() -> Iterator[list[str]]:
+    """Collect what is logged at the root, and keep it from setting up logging."""
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    ear = Ear(logging.ERROR)
+    logging.getLogger().addHandler(ear)
+    try:
+        yield heard
+    finally:
+        logging.getLogger().removeHandler(ear)
+
+
+def _shorten(words: object) -> str:
+    text = " ".join(str(words).split())
+    return text if len(text) <= _LONGEST_WORDS else f"{text[:_LONGEST_WORDS]}…"

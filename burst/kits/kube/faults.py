@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""What an answer of the API server that is no success means for a burst.
+
+Sources: the Kubernetes API conventions ("Response Status Kind"), and what the servers
+of 1.34 say; texts are only looked at where the reason is the same for two meanings.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.kube.connect import Access, Answer
+from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
+
+_LONGEST_WORDS = 400
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What was asked of the API server, in the words of RBAC."""
+
+    access: Access
+    verb: str
+    kind: Kind | None = None
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+    """A subresource, such as `log`."""
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return self.verb
+        part = f"/{self.part}" if self.part else ""
+        name = f" {self.name}" if self.name else ""
+        return f"{self.verb} {self.kind.resource}{part}{name}" + (
+            f" in namespace {self.namespace}" if self.namespace else ""
+        )
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    name: str = ""
+    kind: str = ""
+    retry_after_seconds: float | None = None
+    causes: list[dict[str, str]] | None = None
+
+
+class _Status(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+def is_absent(answer: Answer) -> bool:
+    """Tell whether the named object is not there, rather than its whole kind."""
+    said = _read(answer)
+    details = said.details or _Details()
+    return answer.status == 404 and bool(details.name) and details.kind != "namespaces"
+
+
+def explain(answer: Answer, attempt: Attempt) -> ProviderError:
+    """Return the error that the answer is."""
+    said = _read(answer)
+    if answer.status == 401:
+        return Refused(
+            f"the API server does not accept the credentials of {attempt.access}",
+            "they may have expired: make new ones, and see that kubectl works with"
+            " them",
+        )
+    if answer.status == 403:
+        return _forbidden(said, attempt)
+    if answer.status == 404:
+        return _missing(said, attempt)
+    if answer.status in (409, 410, 429) or answer.status >= 500:
+        return Transient(
+            f"cannot {attempt} now: {_words(said, answer, attempt)}",
+            retry_after=_retry_after(said, answer),
+        )
+    return Refused(
+        f"the API server does not take it: {attempt}: {_words(said, answer, attempt)}",
+        "is a setting of this provider not what the cluster accepts?",
+    )
+
+
+def _forbidden(said: _Status, attempt: Attempt) -> ProviderError:
+    if "exceeded quota" in said.message:
+        return InsufficientCapacity(
+            f"cannot {attempt}: {_shorten(said.message)}",
+            "raise the namespace's ResourceQuota, or burst less at a time",
+        )
+    causes = (said.details and said.details.causes) or []
+    terminating = any(c.get("reason") == "NamespaceTerminating" for c in causes)
+    if terminating or "is being terminated" in said.message:
+        return Refused(
+            f"namespace {attempt.namespace} is being deleted",
+            "make it again when it is gone, or set another namespace",
+        )
+    if attempt.kind and "cannot" in said.message:
+        part = f"/{attempt.part}" if attempt.part else ""
+        return Refused(
+            f"may not {attempt} with {attempt.access}",
+            f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
+            f' API group "{attempt.kind.group}" and bind it; manifests/role has all',
+        )
+    return Refused(
+        f"the API server forbids it: {attempt}: {_shorten(said.message)}",
+        "ask who runs the cluster which policy that is",
+    )
+
+
+def _missing(said: _Status, attempt: Attempt) -> ProviderError:
+    details = said.details or _Details()
+    if details.kind == "namespaces":
+        return Refused(
+            f"there is no namespace {attempt.namespace}",
+            f"kubectl create namespace {attempt.namespace}",
+        )
+    if attempt.kind == MINICLUSTER:
+        return Refused(
+            f"the cluster does not know {MINICLUSTER.resource} of"
+            f" {MINICLUSTER.api}: its CRD is not there",
+            'install the Flux Operator, or set form = "job", which needs none',
+        )
+    if details.name:
+        return Transient(f"cannot {attempt}: it is not there (any more)")
+    return Refused(
+        f"the API server does not know it: {attempt}",
+        "is it Kubernetes 1.27 or later, and the address that of its API server?",
+    )
+
+
+def _words(said: _Status, answer: Answer, attempt: Attempt) -> str:
+    # A complaint may quote the value that it is about.
+    if attempt.kind == SECRET or not said.message:
+        return f"status {answer.status} {said.reason}".strip()
+    return _shorten(said.message)
+
+
+def _retry_after(said: _Status, answer: Answer) -> float | None:
+    if said.details and said.details.retry_after_seconds:
+        return said.details.retry_after_seconds
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdigit() else None
+
+
+def _read(answer: Answer) -> _Status:
+    try:
+        return msgspec.json.decode(answer.body, type=_Status)
+    except msgspec.MsgspecError:  # a proxy, or a path that the server does not know
+        return _Status()
+
+
+def _shorten(words: str) -> str:
+    text = " ".join(words.split())
+    return text if len(text) <= _LONGEST_WORDS else f"{text[:_LONGEST_WORDS]}…"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Kinds of Kubernetes objects, and where the API server has them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+Manifest = dict[str, Any]
+"""An object as the API server has it, JSON made of plain values."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of objects."""
+
+    api: str
+    """`v1`, or `GROUP/VERSION`."""
+    name: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core's."""
+        return self.api.rpartition("/")[0]
+
+    @property
+    def resource(self) -> str:
+        """`jobs.batch`, as `kubectl auth can-i` and the server's messages name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str, name: str = "", part: str = "") -> str:
+        """Return the path of one object, of a part such as `log`, or of all.
+
+        Without a namespace it is that of objects that live in none, such as nodes.
+        """
+        root = "apis" if self.group else "api"
+        words = [root, *self.api.split("/")]
+        words += ["namespaces", quote(namespace, safe="")] if namespace else []
+        words += [self.plural, *([quote(name, safe="")] if name else [])]
+        return "/" + "/".join([*words, *([part] if part else [])])
+
+
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+SECRET = Kind("v1", "Secret", "secrets")
+SERVICE = Kind("v1", "Service", "services")
+POD = Kind("v1", "Pod", "pods")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
+EVENT = Kind("v1", "Event", "events")
+JOB = Kind("batch/v1", "Job", "jobs")
+MINICLUSTER = Kind("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters")
+
+KINDS = {
+    kind.name: kind
+    for kind in (CONFIG_MAP, SECRET, SERVICE, POD, EVENT, JOB, MINICLUSTER)
+}
+
+
+def name_of(manifest: Manifest) -> str:
+    """Return the object's name."""
+    return str(manifest["metadata"]["name"])
+
+
+def labels_of(manifest: Manifest) -> dict[str, str]:
+    """Return the object's labels, none if it has none."""
+    return dict(manifest["metadata"].get("labels") or {})
+
+
+def annotations_of(manifest: Manifest) -> dict[str, str]:
+    """Return the object's annotations, none if it has none."""
+    return dict(manifest["metadata"].get("annotations") or {})
+
+
+def is_ending(manifest: Manifest) -> bool:
+    """Tell whether its deletion was asked for."""
+    return "deletionTimestamp" in manifest["metadata"]

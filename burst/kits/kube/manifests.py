@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Brings a file of manifests into a cluster, such as that of the Flux Operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from burst.errors import Refused, Transient
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import Manifest, name_of
+
+# What has to be so before others can count on an object of that kind.
+_READY = {"CustomResourceDefinition": "Established", "Deployment": "Available"}
+
+
+def install(cluster: Cluster, path: Path) -> None:
+    """Make what of the file is not there. What is there is left as it is.
+
+    Returns once all of it is in use: CRDs established, Deployments available. Until
+    then it raises Transient, to be called again; and Refused.
+    """
+    manifests = read_manifests(path)
+    there = [_find(cluster, manifest) for manifest in manifests]
+    missing = [m for m, found in zip(manifests, there, strict=True) if found is None]
+    for manifest in missing:
+        cluster.apply(manifest)
+    late = [
+        f"{manifest['kind']} {name_of(manifest)}"
+        for manifest, found in zip(manifests, there, strict=True)
+        if not _is_ready(manifest["kind"], found)
+    ]
+    if late:
+        raise Transient(f"{path}: not ready yet: {', '.join(late)}", "wait for it")
+
+
+def read_manifests(path: Path) -> list[Manifest]:
+    """Return the objects that a file of YAML holds. Raises Refused."""
+    try:
+        documents = list(yaml.safe_load_all(path.read_text()))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise Refused(
+            f"{path}: cannot be read as YAML: {error}", "name another file"
+        ) from None
+    manifests = [document for document in documents if document is not None]
+    for manifest in manifests:
+        whole = isinstance(manifest, dict) and {"apiVersion", "kind"} <= manifest.keys()
+        if not whole or "name" not in (manifest.get("metadata") or {}):
+            raise Refused(
+                f"{path}: holds what is no object of Kubernetes",
+                "name a file that `kubectl apply -f` takes",
+            )
+    if not manifests:
+        raise Refused(f"{path}: holds no object", "name another file")
+    return manifests
+
+
+def _find(cluster: Cluster, manifest: Manifest) -> Manifest | None:
+    kind = cluster.kind_of(manifest)
+    meta = manifest["metadata"]
+    if kind.namespaced:
+        meta.setdefault("namespace", "default")  # as kubectl has it
+    return cluster.get(kind, meta.get("namespace", ""), meta["name"])
+
+
+def _is_ready(kind: str, found: Manifest | None) -> bool:
+    if kind not in _READY:
+        return True
+    conditions = ((found or {}).get("status") or {}).get("conditions") or []
+    return any(
+        condition.get("type") == _READY[kind] and condition.get("status") == "True"
+        for condition in conditions
+    )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What objects of a burst are called, and the labels by which they are found again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from burst.errors import Refused
+from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
+from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.provider import BurstSpec
+
+OWNER = "burst.flux-framework.org/owner"
+PROVIDER = "burst.flux-framework.org/provider"
+ID = "burst.flux-framework.org/id"
+SPEC = "burst.flux-framework.org/spec"
+HOSTS = "burst.flux-framework.org/hosts"
+LEASE_END = "burst.flux-framework.org/lease-end"
+ALONE_SINCE = "burst.flux-framework.org/alone-since"
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+# RFC 1035, which Services and the hosts of pods need; other objects need less.
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
+_LONGEST = 63
+
+
+class Tags(msgspec.Struct, frozen=True):
+    """Whose objects these are: of an instance, by one of its providers."""
+
+    owner: str
+    provider: str
+
+    def labels(self, burst_id: str = "") -> dict[str, str]:
+        """Return the labels of all our objects, or of those of one burst."""
+        labels = {OWNER: self.owner, PROVIDER: self.provider}
+        return {**labels, ID: burst_id} if burst_id else labels
+
+    def own(self, manifest: Manifest) -> bool:
+        """Tell whether an object bears our labels."""
+        return self.labels().items() <= labels_of(manifest).items()
+
+
+def is_name(text: str) -> bool:
+    """Tell whether objects of ours could have this name."""
+    return len(text) <= _LONGEST and bool(_NAME.match(text))
+
+
+def check_names(spec: BurstSpec, tags: Tags) -> None:
+    """Raise Refused if objects, pods or labels could not be called so."""
+    name = spec.burst_id
+    # Pod I has the host name NAME-I, which is one DNS label.
+    room = _LONGEST - len(f"-{len(spec.hosts) - 1}")
+    if len(name) > room:
+        raise Refused(
+            f"{name}: {len(name)} characters, and with {len(spec.hosts)} pods"
+            f" Kubernetes has room for {room}",
+            "give the rank slot's hosts a shorter name in the lead's file",
+        )
+    if not is_name(name):
+        raise Refused(
+            f"{name!r} is no name for Kubernetes",
+            "name the rank slot's hosts with lower-case letters, digits and -, a letter"
+            " first",
+        )
+    for value in (tags.owner, tags.provider):
+        if len(value) > _LONGEST or not _VALUE.match(value):
+            raise Refused(
+                f"{value!r} cannot be a label's value",
+                f"letters, digits, -, _ and dots, {_LONGEST} at the most",
+            )
+
+
+def spec_hash(spec: BurstSpec) -> str:
+    """Return what tells apart two specs under one id."""
+    content = (spec.owner, spec.burst_id, spec.offer, spec.hosts, spec.ranks)
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+
+
+def describe_spec(spec: BurstSpec) -> dict[str, str]:
+    """Return what each object says of its burst."""
+    said = {SPEC: spec_hash(spec), HOSTS: format_hostlist(spec.hosts)}
+    return {**said, LEASE_END: f"{spec.lease_end:.0f}"} if spec.lease_end else said
+
+
+def hosts_of(manifest: Manifest) -> tuple[str, ...]:
+    """Return the hosts of the burst that an object is of; none if it does not say."""
+    try:
+        return parse_hostlist(annotations_of(manifest).get(HOSTS, ""))
+    except ValueError:  # somebody edited it; other objects may say
+        return ()

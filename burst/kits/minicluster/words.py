@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""What a pod's status says of the follower in it, in words.
+
+Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import msgspec
+
+from burst.kits.kube.kinds import Manifest, is_ending
+from burst.provider import Failure, Phase
+
+_LONGEST = 300
+# As sd-daemon(3) has it; brokers write it where they log to their own stderr.
+_PRIORITY = re.compile(r"^<[0-7]>")
+# Nothing that the cluster does by itself makes these work.
+_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A pod's word on its follower."""
+
+    phase: Phase
+    why: str = ""
+    since: float = 0.0
+    """Since when it waits for capacity, in seconds since the epoch; 0 if it doesn't."""
+    failure: Failure = Failure.OTHER
+    crashed: bool = False
+    """Whether its broker ended at least once, so that its log explains something."""
+
+
+_ENDED = Word(Phase.FAILED, "its broker has ended", crashed=True)
+
+
+def word_of(pod: Manifest) -> Word:
+    """Return what the pod says."""
+    status = pod.get("status") or {}
+    phase = status.get("phase", "Pending")
+    if is_ending(pod) or phase == "Failed":
+        return _disrupted(status)
+    if phase == "Succeeded":
+        return _ENDED
+    containers = status.get("containerStatuses") or [{}]
+    state = containers[0].get("state") or {}
+    restarts = containers[0].get("restartCount", 0)
+    if restarts or "terminated" in state:
+        return _restarted(containers[0], restarts)
+    if phase == "Running":
+        return Word(Phase.RUNNING)
+    return _pending(pod, state.get("waiting") or {})
+
+
+def seconds_of(time: str) -> float:
+    """Return seconds since the epoch of a time as Kubernetes writes it; 0 for none."""
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
+def last_words(log: str) -> str:
+    """Return the end of a broker's log as one line."""
+    lines = (_PRIORITY.sub("", line).strip() for line in log.splitlines())
+    return shorten(" / ".join(filter(None, lines)))
+
+
+def shorten(words: str) -> str:
+    """Return words as one line that is not too long."""
+    text = " ".join(words.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _condition(status: Manifest, kind: str) -> Manifest:
+    found = (c for c in status.get("conditions") or [] if c.get("type") == kind)
+    return next(found, {})
+
+
+def _disrupted(status: Manifest) -> Word:
+    """Its Job makes another pod in its place, unless the Job itself ends."""
+    target = _condition(status, "DisruptionTarget")
+    reason = target.get("reason") or status.get("reason") or ""
+    message = target.get("message") or status.get("message") or ""
+    what = {
+        "PreemptionByScheduler": "was preempted",
+        "Preempting": "was preempted",
+        "DeletionByTaintManager": "was evicted from a node with a new taint",
+        "EvictionByEvictionAPI": "was evicted",
+        "TerminationByKubelet": "was evicted by its node",
+        "Evicted": "was evicted by its node",
+        "DeletionByPodGC": "was lost with its node",
+        "NodeLost": "was lost with its node",
+    }.get(reason, "is ending" if not reason else f"ended: {reason}")
+    return Word(Phase.PENDING, shorten(f"{what}: {message}" if message else what))
+
+
+def _restarted(container: Manifest, restarts: int) -> Word:
+    """A broker was started, and has ended at least once.
+
+    The kubelet starts it again only if it ended with an error.
+    """
+    state, last = container.get("state") or {}, container.get("lastState") or {}
+    ended = state.get("terminated") or last.get("terminated") or {}
+    code = ended.get("exitCode", "unknown")
+    if code == 0 and "terminated" in state:
+        return _ENDED
+    how = f"exit status {code}"
+    if ended.get("reason") not in (None, "Error", "Completed"):
+        how += f", {ended['reason']}"
+    if "running" in state:
+        times = "once" if restarts == 1 else f"{restarts} times"
+        return Word(Phase.RUNNING, f"was restarted {times}, last after {how}")
+    return Word(Phase.RUNNING, f"ended with {how}, is started again", crashed=True)
+
+
+def _pending(pod: Manifest, waiting: Manifest) -> Word:
+    status = pod.get("status") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        since = seconds_of(scheduled.get("lastTransitionTime", ""))
+        words = f"finds no node: {scheduled.get('message', scheduled.get('reason'))}"
+        return Word(Phase.PENDING, shorten(words), since=since)
+    if reason in _NO_IMAGE:
+        image = pod["spec"]["containers"][0].get("image", "")
+        words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
+        hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
+        return Word(hopeless, words)
+    if not pod["spec"].get("nodeName"):
+        return Word(Phase.PENDING, "waits for a node")
+    if reason and reason != "ContainerCreating":
+        return Word(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
+    return Word(Phase.PENDING, "is being started")

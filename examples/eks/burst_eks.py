@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""A provider for a cluster of Amazon EKS: docs/provider.md walks through it.
+
+Followers are pods, so `burst.kits.minicluster` does all but one thing: finding the API
+server and a token for it, which here the `aws` command is asked for. Node groups, their
+sizes and their autoscaling are the site's.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from burst.errors import Refused, Transient
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.minicluster import MiniClusters, MiniClusterSettings, Tags, offers
+from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus, Offer
+
+_TIMEOUT_S = 20.0
+# A token is renewed so many seconds before it ends: EKS gives it for 15 minutes.
+_EARLY_S = 60.0
+# What a person has to mend; everything else may pass by itself.
+_REFUSALS = {
+    "ResourceNotFoundException": "set cluster and region of the provider",
+    "AccessDenied": "allow eks:DescribeCluster to this identity",
+    "UnrecognizedClient": "the credentials of `aws` are not valid: renew them",
+    "ExpiredToken": "the credentials of `aws` have ended: renew them",
+    "Unable to locate credentials": "give `aws` credentials, best by a role",
+}
+
+
+class EksSettings(MiniClusterSettings, frozen=True, kw_only=True):
+    """`[providers.NAME]` with `type = "eks"`: the usual keys of pods, and where."""
+
+    cluster: str
+    region: str = ""
+    """Default: what `aws` has as its own."""
+    aws: str = "aws"
+    """The program, by name or path; version 2."""
+
+
+class EksProvider:
+    """Followers as pods of one EKS cluster."""
+
+    Settings = EksSettings
+
+    def __init__(self, name: str, settings: EksSettings, owner: str) -> None:
+        self._settings = settings
+        self._tags = Tags(owner, name)
+        self._made: MiniClusters | None = None
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the offers of the settings."""
+        return offers(self._settings)
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Make what is missing of the burst's objects."""
+        self._bursts().provision(spec)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return all bursts of which there is any object."""
+        return self._bursts().observe()
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete the burst's objects; NotFound once there are none."""
+        self._bursts().reap(burst_id)
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at the cluster, the rights in it, the image and the lead's address."""
+        return self._bursts().examine(lead)
+
+    def _bursts(self) -> MiniClusters:
+        """Connect at the first call: an error then is this provider's, not a crash."""
+        if self._made is None:
+            settings = self._settings
+            found = ask_aws(settings, "describe-cluster", "--name", settings.cluster)
+            authority = base64.b64decode(
+                found["cluster"]["certificateAuthority"]["data"]
+            )
+            token = Token(lambda: get_token(settings))
+            endpoint = Endpoint(found["cluster"]["endpoint"], authority.decode(), token)
+            cluster = Cluster(endpoint, timeout=settings.timeout)
+            self._made = MiniClusters(cluster, settings, self._tags)
+        return self._made
+
+
+class Token:
+    """A token that is good now; asks for another before it ends."""
+
+    def __init__(
+        self,
+        renew: Callable[[], tuple[str, float]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._renew = renew
+        self._clock = clock
+        self._token, self._end = "", 0.0
+
+    def __call__(self) -> str:
+        """Return a token that is valid for a minute at least."""
+        if self._clock() > self._end - _EARLY_S:
+            self._token, self._end = self._renew()
+        return self._token
+
+
+def get_token(settings: EksSettings) -> tuple[str, float]:
+    """Return a token and when it ends, in seconds since the epoch."""
+    found = ask_aws(settings, "get-token", "--cluster-name", settings.cluster)
+    end = datetime.datetime.fromisoformat(found["status"]["expirationTimestamp"])
+    return found["status"]["token"], end.timestamp()
+
+
+def ask_aws(settings: EksSettings, verb: str, *arguments: str) -> Any:
+    """Return what `aws eks VERB` prints. Raises Refused, Transient."""
+    region = ["--region", settings.region] if settings.region else []
+    command = [settings.aws, "eks", verb, *arguments, *region, "--output", "json"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise Refused(
+            f"there is no program {settings.aws}", "install the AWS CLI, or set aws"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise Transient(f"aws eks {verb} took more than {_TIMEOUT_S:g} s") from error
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    # Its standard output is not shown: on success that is where the token is.
+    said = done.stderr.strip()
+    for sign, advice in _REFUSALS.items():
+        if sign in said:
+            raise Refused(f"aws eks {verb}: {said}", advice)
+    raise Transient(f"aws eks {verb}: {said}", "it is tried again")

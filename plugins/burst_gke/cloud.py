@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""Google Kubernetes Engine by its own client, which nothing else here imports."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import google.auth
+from google.api_core.exceptions import AlreadyExists, GoogleAPICallError
+from google.api_core.exceptions import NotFound as NoSuchThing
+from google.auth.credentials import Credentials
+from google.auth.exceptions import GoogleAuthError, TransportError
+from google.auth.transport.requests import Request
+from google.cloud.container_v1 import ClusterManagerClient
+from google.cloud.container_v1.types import (
+    Cluster,
+    NodePool,
+    Operation,
+    StatusCondition,
+)
+from google.rpc.code_pb2 import Code
+from google.rpc.error_details_pb2 import RetryInfo
+
+from burst.errors import NotFound, ProviderError, Refused, Transient
+from burst.provider import Failure, Phase
+from burst_gke.failures import LOG_IN, Fault, is_lack
+from burst_gke.ground import Deed, Ground
+
+# Of one call, in seconds; GKE answers in one or not at all.
+_TIMEOUT_S = 20.0
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+_PHASES: dict[Any, Phase] = {
+    Cluster.Status.PROVISIONING: Phase.PENDING,
+    Cluster.Status.RUNNING: Phase.RUNNING,
+    # It is being changed, as by a pool that is made, and usable.
+    Cluster.Status.RECONCILING: Phase.RUNNING,
+    Cluster.Status.STOPPING: Phase.ENDING,
+    Cluster.Status.ERROR: Phase.FAILED,
+    Cluster.Status.DEGRADED: Phase.FAILED,
+}
+_POOL_PHASES: dict[Any, Phase] = {
+    NodePool.Status.PROVISIONING: Phase.PENDING,
+    NodePool.Status.RUNNING: Phase.RUNNING,
+    NodePool.Status.RECONCILING: Phase.RUNNING,
+    NodePool.Status.STOPPING: Phase.ENDING,
+    NodePool.Status.ERROR: Phase.FAILED,
+    NodePool.Status.RUNNING_WITH_ERROR: Phase.FAILED,
+}
+_LACKS = (StatusCondition.Code.GCE_STOCKOUT, StatusCondition.Code.GCE_QUOTA_EXCEEDED)
+
+
+class Exists(Transient):
+    """There is one of that name: look at it before anything else."""
+
+
+class Cloud:
+    """The clusters of one location of one project. Raises errors of ours only.
+
+    Without client and credentials it finds those of the machine it runs on, at the
+    first call.
+    """
+
+    def __init__(
+        self,
+        parent: str,
+        *,
+        client: ClusterManagerClient | None = None,
+        credentials: Credentials | None = None,
+        timeout: float = _TIMEOUT_S,
+    ) -> None:
+        self.parent = parent
+        self._client = client
+        self._credentials = credentials
+        self._timeout = timeout
+
+    def clusters(self) -> list[Ground]:
+        """Return all clusters, whoever made them."""
+        found = self._ask("to list clusters", "list_clusters", {"parent": self.parent})
+        if found.missing_zones:
+            # What is missing would be taken for gone.
+            zones = ", ".join(found.missing_zones)
+            raise Transient(f"Google Cloud could not list the clusters in {zones}")
+        return [_cluster(cluster) for cluster in found.clusters]
+
+    def cluster(self, name: str) -> Ground | None:
+        """Return one cluster, None if there is none of that name.
+
+        Unlike a list, this is never late.
+        """
+        try:
+            request = {"name": self._name(name)}
+            found = self._call(f"to look at cluster {name}", "get_cluster", request)
+        except NotFound:
+            return None
+        return _cluster(found)
+
+    def create(self, order: dict[str, Any]) -> None:
+        """Begin to make a cluster or node pool. Raises Exists where there is one."""
+        if "cluster" in order:
+            name = order["cluster"]["name"]
+            self._ask(f"to make cluster {name}", "create_cluster", order)
+        else:
+            name = order["node_pool"]["name"]
+            self._ask(f"to make node pool {name}", "create_node_pool", order)
+
+    def delete_cluster(self, name: str) -> None:
+        """Begin to delete a cluster. Raises NotFound."""
+        request = {"name": self._name(name)}
+        self._call(f"to delete cluster {name}", "delete_cluster", request)
+
+    def delete_pool(self, cluster: str, name: str) -> None:
+        """Begin to delete a node pool. Raises NotFound."""
+        request = {"name": f"{self._name(cluster)}/nodePools/{name}"}
+        self._call(f"to delete node pool {name}", "delete_node_pool", request)
+
+    def deeds(self, target: str) -> list[Deed]:
+        """Return the operations on what is named, the latest first.
+
+        `target` is such as `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
+        """
+        request = {"parent": self.parent}
+        found = self._ask("to list operations", "list_operations", request)
+        if found.missing_zones:
+            zones = ", ".join(found.missing_zones)
+            raise Transient(f"Google Cloud could not list the operations in {zones}")
+        on = [op for op in found.operations if op.target_link.endswith(f"/{target}")]
+        on.sort(key=lambda op: op.start_time, reverse=True)
+        return [_deed(operation) for operation in on]
+
+    def token(self) -> str:
+        """Return a bearer token that is good now. Raises Refused, Transient."""
+        token = self._login()[0].token
+        assert isinstance(token, str), "credentials that were refreshed have one"
+        return token
+
+    def _name(self, cluster: str) -> str:
+        return f"{self.parent}/clusters/{cluster}"
+
+    def _ask(self, doing: str, method: str, request: dict[str, Any]) -> Any:
+        """Call for what does not name a thing of ours.
+
+        What is not there then is what it rests on, such as a project or a network, and
+        not a burst: NotFound would say that nothing of one is left.
+        """
+        try:
+            return self._call(doing, method, request)
+        except NotFound as error:
+            raise Refused(error.what, "correct the provider's table") from error
+
+    def _login(self) -> tuple[Credentials, ClusterManagerClient]:
+        """Return credentials that are good now, of this machine by default."""
+        try:
+            if self._credentials is None:
+                self._credentials, _ = google.auth.default(scopes=[_SCOPE])
+            if not self._credentials.valid:
+                self._credentials.refresh(Request())  # type: ignore[no-untyped-call]
+            if self._client is None:
+                self._client = ClusterManagerClient(credentials=self._credentials)
+        except GoogleAuthError as error:
+            what = f"no credentials for Google Cloud: {error}"
+            lost = isinstance(error, TransportError)
+            if lost or error.retryable or isinstance(error.__cause__, TransportError):
+                raise Transient(what) from error
+            raise Refused(what, LOG_IN) from error
+        return self._credentials, self._client
+
+    def _call(self, doing: str, method: str, request: dict[str, Any]) -> Any:
+        _, client = self._login()
+        call: Callable[..., Any] = getattr(client, method)
+        try:
+            # No retry: who called decides when, and says so.
+            return call(request=request, retry=None, timeout=self._timeout)
+        except GoogleAPICallError as error:
+            raise _error(error, doing) from error
+
+
+def _error(error: GoogleAPICallError, doing: str) -> ProviderError:
+    code = error.grpc_status_code
+    fault = Fault(
+        code=code.name if code else "UNKNOWN",
+        message=str(error.message or ""),
+        retry_after=_retry_after(error),
+    )
+    if isinstance(error, NoSuchThing):
+        return NotFound(f"Google Cloud declined {doing}: {fault.message}")
+    if isinstance(error, AlreadyExists):
+        return Exists(f"Google Cloud declined {doing}: {fault.message}")
+    return fault.error(doing)
+
+
+def _retry_after(error: GoogleAPICallError) -> float | None:
+    for detail in error.details or ():
+        if isinstance(detail, RetryInfo):
+            return float(detail.retry_delay.ToTimedelta().total_seconds())
+    return None
+
+
+def _cluster(cluster: Cluster) -> Ground:
+    pools = tuple(_pool(pool) for pool in cluster.node_pools)
+    own = _judge(cluster, _PHASES)
+    return Ground(
+        name=cluster.name,
+        labels=dict(cluster.resource_labels),
+        endpoint=cluster.endpoint,
+        ca=base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode(),
+        pools=pools,
+        **own,
+    )
+
+
+def _pool(pool: NodePool) -> Ground:
+    return Ground(
+        name=pool.name,
+        labels=dict(pool.config.resource_labels),
+        **_judge(pool, _POOL_PHASES),
+    )
+
+
+def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any]:
+    """Say how it is, by its status and the conditions that led to it."""
+    phase = phases.get(thing.status, Phase.PENDING)
+    said = "; ".join(c.message for c in thing.conditions if c.message)
+    said = said or thing.status_message
+    lacking = _lacks(thing.conditions) or is_lack(said)
+    if phase is Phase.PENDING and lacking:
+        # GKE goes on trying for half an hour, which somebody has to end.
+        phase = Phase.FAILED
+    if phase is Phase.RUNNING:
+        return {"phase": phase}
+    return {
+        "phase": phase,
+        "why": f"{thing.name} is {thing.status.name}" + (f": {said}" if said else ""),
+        "failure": Failure.CAPACITY if lacking else Failure.OTHER,
+    }
+
+
+def _lacks(conditions: Sequence[StatusCondition]) -> bool:
+    codes = {condition.code for condition in conditions}
+    canonical = {condition.canonical_code for condition in conditions}
+    return bool(codes.intersection(_LACKS)) or Code.RESOURCE_EXHAUSTED in canonical
+
+
+def _deed(operation: Operation) -> Deed:
+    fault = None
+    if operation.error.code:
+        name = Code.Name(operation.error.code)
+        fault = Fault(code=name, message=operation.error.message)
+    elif operation.status_message:
+        # The older way to say that it failed.
+        fault = Fault(code="UNKNOWN", message=operation.status_message)
+    return Deed(
+        kind=operation.operation_type.name.lower(),
+        done=operation.status == Operation.Status.DONE,
+        fault=fault,
+    )

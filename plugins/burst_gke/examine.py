@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What would keep a burst into GKE from working, found before anything is paid for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from burst.errors import ProviderError
+from burst.model.finding import Finding, note, ok, wrong
+from burst.provider import Phase
+from burst_gke.cloud import Cloud
+from burst_gke.ground import Ground
+from burst_gke.names import Mark
+from burst_gke.settings import GkeSettings
+from burst_gke.sites import find_sites
+
+
+def examine_cloud(
+    cloud: Cloud, settings: GkeSettings, mark: Mark
+) -> tuple[list[Finding], Ground | None]:
+    """Look at credentials, project and the cluster that is named.
+
+    The second is that cluster where its API server can be asked more.
+    """
+    try:
+        clusters = cloud.clusters()
+    except ProviderError as error:
+        return [wrong(error.what, error.advice or "try again later")], None
+    found = [ok(f"{cloud.parent} can be listed; {len(clusters)} clusters there")]
+    bursts = find_sites(clusters, mark)
+    if bursts:
+        found.append(note(f"bursts there now: {', '.join(sorted(bursts))}"))
+    found += _leases(settings)
+    if not settings.cluster:
+        found.append(note("each burst gets a cluster: five minutes, and a fee by hour"))
+        return found, None
+    cluster = next((c for c in clusters if c.name == settings.cluster), None)
+    found += _shared(cluster, settings, clusters)
+    usable = cluster is not None and cluster.phase is Phase.RUNNING
+    return found, cluster if usable else None
+
+
+def _leases(settings: GkeSettings) -> Iterator[Finding]:
+    if settings.max_run_duration == math.inf:
+        yield note(
+            "nothing ends nodes that are forgotten, if all of ours is lost",
+            'set max_run_duration, such as "24h": Google then deletes them itself',
+        )
+    if not settings.node_service_account:
+        yield note(
+            "nodes run as Compute Engine's default service account",
+            "set node_service_account to one that may only write logs and pull images",
+        )
+
+
+def _shared(
+    cluster: Ground | None, settings: GkeSettings, clusters: Sequence[Ground]
+) -> Iterator[Finding]:
+    if cluster is None:
+        names = ", ".join(c.name for c in clusters) or "none"
+        yield wrong(
+            f"there is no cluster {settings.cluster}; there are: {names}",
+            'name one of these, or set cluster = "" for one a burst',
+        )
+        return
+    if cluster.phase is Phase.RUNNING:
+        yield ok(f"cluster {cluster.name} runs")
+    else:
+        yield wrong(cluster.why, "mend it, or name another")
+    pools = [pool.name for pool in cluster.pools]
+    if settings.pool and settings.pool not in pools:
+        yield wrong(
+            f"{cluster.name} has no node pool {settings.pool}",
+            f"it has {', '.join(pools) or 'none'}",
+        )

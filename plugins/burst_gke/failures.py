@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""What goes wrong in Google Cloud, as the decision that it is to cause."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+
+# GKE tells to wait in words only; its operations take minutes.
+_BUSY_AGAIN_S = 10.0
+# The windows of its rate limits are a minute.
+_LIMITED_AGAIN_S = 60.0
+
+_LACK = re.compile(
+    r"stockout|does not have enough resources|resource_pool_exhausted"
+    r"|quota(?! project)|resource_availability",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"per (minute|second|100 seconds)|rate.?limit|concurrent|too many|too frequent",
+    re.IGNORECASE,
+)
+_BUSY = re.compile(
+    r"operation|please (wait|try)|in progress|currently|incompatible", re.IGNORECASE
+)
+_PERMISSION = re.compile(r"\b[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+\b")
+_PASSING = {
+    *("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED"),
+    *("INTERNAL", "UNKNOWN", "DATA_LOSS"),
+}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What a call or an operation failed with."""
+
+    code: str
+    """Of google.rpc.Code, such as `PERMISSION_DENIED`."""
+    message: str
+    retry_after: float | None = None
+    """Seconds, where the service says so."""
+
+    def last_word(self, doing: str) -> ProviderError:
+        """Return what to raise where it was not a call but the work that failed.
+
+        To try the same again would be to order it again, so nothing is Transient.
+        """
+        error = self.error(doing)
+        if isinstance(error, Transient):
+            return InsufficientCapacity(error.what, "burst elsewhere, or try later")
+        return error
+
+    def error(self, doing: str) -> ProviderError:
+        """Return what to raise; `doing` says what was tried, as in `to delete x`."""
+        what = f"Google Cloud declined {doing}: {self.message or self.code}"
+        if self.code in _PASSING:
+            return Transient(what, retry_after=self.retry_after)
+        if self.code == "RESOURCE_EXHAUSTED" and _RATE.search(self.message):
+            again = self.retry_after or _LIMITED_AGAIN_S
+            return Transient(what, retry_after=again)
+        if self.code == "FAILED_PRECONDITION" and _BUSY.search(self.message):
+            again = self.retry_after or _BUSY_AGAIN_S
+            return Transient(what, retry_after=again)
+        if self.lack:
+            return InsufficientCapacity(
+                what, "another zone or machine type may have some; or raise the quota"
+            )
+        return Refused(what, self._advice())
+
+    @property
+    def lack(self) -> bool:
+        """Whether there is not enough: in stock, or of what the project may use."""
+        return self.code == "RESOURCE_EXHAUSTED" or is_lack(self.message)
+
+    def _advice(self) -> str:
+        if self.code == "UNAUTHENTICATED":
+            return LOG_IN
+        if self.code == "PERMISSION_DENIED":
+            if "disabled" in self.message or "not been used" in self.message:
+                return "gcloud services enable container.googleapis.com"
+            found = _PERMISSION.search(self.message.replace("container.google", ""))
+            permission = found[0] if found else "what it names"
+            role = "roles/container.admin"
+            if permission.startswith("iam."):
+                role = "roles/iam.serviceAccountUser on the nodes' service account"
+            return f"grant {permission} to this account, as {role} does"
+        return "correct the provider's table"
+
+
+LOG_IN = (
+    "run with Workload Identity or on a VM with a service account, or say"
+    " gcloud auth application-default login"
+)
+
+
+def is_lack(message: str) -> bool:
+    """Tell whether a message is of a stock-out or a quota."""
+    return bool(_LACK.search(message))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Names and labels: by what, in the cloud, a burst is known to be ours.
+
+GKE's rules: a cluster or pool has up to 40 characters of a-z, 0-9 and -, the first a
+letter, the last not a dash; a label's value has up to 63 of a-z, 0-9, _ and -.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.errors import Refused
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec
+
+PREFIX = "burst-"
+OWNER, PROVIDER, ID, SPEC, LEASE = (
+    f"{PREFIX}{key}" for key in ("owner", "provider", "id", "spec", "lease-end")
+)
+_LONGEST_NAME = 40
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
+_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
+_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
+# Ours are labels in Kubernetes too, where the ends are letters or digits.
+_BOTH = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
+
+
+def is_label_key(text: str) -> bool:
+    """Tell whether Google takes it for a label's key."""
+    return bool(_KEY.match(text))
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether Google takes it for a label's value."""
+    return bool(_VALUE.match(text))
+
+
+def name_of(burst_id: BurstId, prefix: str = "") -> str:
+    """Return the name of a burst's cluster or pool: its id, where GKE takes that.
+
+    Else its beginning and a hash of all of it, so that other ids have other names.
+    """
+    text = f"{prefix}-{burst_id}" if prefix else burst_id
+    if len(text) <= _LONGEST_NAME and _NAME.match(text):
+        return text
+    tail = f"-{_hash(text)}"
+    head = _squeeze(text, "-")[: _LONGEST_NAME - len(tail) - 2].strip("-")
+    return (head if _NAME.match(head) else f"b-{head}".rstrip("-")) + tail
+
+
+def label_value(text: str) -> str:
+    """Return the text as a label's value; where it does not fit, with a hash of it."""
+    if _BOTH.match(text):
+        return text
+    tail = f"-{_hash(text)}"
+    return (_squeeze(text, "_")[: 63 - len(tail)] + tail).lstrip("_-")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Whose bursts: those of one provider of one lead."""
+
+    owner: str
+    provider: str
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that all of them bear."""
+        return {
+            OWNER: label_value(self.owner),
+            PROVIDER: label_value(self.provider),
+        }
+
+    def labels_of(self, spec: BurstSpec, spec_hash: str) -> dict[str, str]:
+        """Return the labels of one burst. Raises Refused if its id cannot be one."""
+        if not _BOTH.match(spec.burst_id):
+            raise Refused(
+                f"{spec.burst_id!r} cannot be a label in Google Cloud",
+                "name the rank slot with up to 56 small letters, digits and dashes",
+            )
+        lease = {LEASE: str(int(spec.lease_end))} if spec.lease_end else {}
+        return {**self.labels, ID: spec.burst_id, SPEC: spec_hash, **lease}
+
+    def burst_of(self, labels: Mapping[str, str]) -> BurstId | None:
+        """Return the id of the burst that bears these labels, if it is one of these."""
+        ours = self.labels.items() <= labels.items() and labels.get(ID)
+        return BurstId(labels[ID]) if ours else None
+
+
+def hash_spec(spec: BurstSpec, *grounds: object) -> str:
+    """Return a hash of what is made; equal exactly where the same would be made."""
+    parts = (spec.burst_id, spec.offer, spec.hosts, spec.ranks, *grounds)
+    return _hash(msgspec.json.encode(parts, order="deterministic").decode(), 12)
+
+
+def _hash(text: str, length: int = 8) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _squeeze(text: str, instead: str) -> str:
+    return re.sub(r"[^a-z0-9]+", instead, text.lower())

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""What a site says of GKE, and what can be sold by it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import msgspec
+
+from burst.config import Seconds
+from burst.errors import Refused
+from burst.kits.minicluster import MiniClusterSettings, OfferTable, offers
+from burst.model.burst import BurstId
+from burst.provider import Offer
+from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
+
+_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
+# Compute Engine takes 30 seconds to 120 days as the longest life of a VM.
+SHORTEST_RUN_S = 30.0
+LONGEST_RUN_S = 120 * 86400.0
+_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
+_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
+# n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
+_VCPUS = re.compile(r"([a-z][a-z0-9]*)-[a-z]+-([0-9]+)(-[a-z]+)?\Z")
+# Here a vCPU is a core; elsewhere a core is two, and hwloc (so Flux) counts cores.
+_ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
+# Published medians for a cluster (n=126) and for more nodes in a pool (n=1788); a new
+# pool is guessed to take twice the second.
+_CLUSTER_TIME_S, _POOL_TIME_S, _NODE_TIME_S = 287.0, 64.0, 32.0
+
+
+class MachineTable(OfferTable, frozen=True, kw_only=True):
+    """`[providers.NAME.offers.OFFER]`: a type of machine."""
+
+    machine_type: str
+    """Such as `n2-standard-8`."""
+    cores: _AtLeast0 = 0
+    """Of each follower, as Flux counts them; 0 for what the type's name says: half its
+    vCPUs, since a core is two of them, except where it is one."""
+    accelerator: str = ""
+    """Of which type the `gpus` are, such as `nvidia-l4`."""
+    spot: bool = False
+    """A third of the price or less, and Google may take a node back at any time."""
+    join_time: Seconds = Seconds(0)
+    """From asking to joining, as far as is known; 0 for what others measured."""
+
+    def __post_init__(self) -> None:
+        """Fill in the cores, and check what no type says. Raises ValueError."""
+        if bool(self.gpus) != bool(self.accelerator):
+            raise ValueError("gpus and accelerator: set both or none")
+        if self.cores:
+            return
+        match = _VCPUS.match(self.machine_type)
+        if match is None:
+            raise ValueError(f"cores: {self.machine_type!r} does not tell: set it")
+        single = match[1] in _ONE_THREAD
+        cores = int(match[2]) if single else max(1, int(match[2]) // 2)
+        msgspec.structs.force_setattr(self, "cores", cores)
+        if single and not self.cpu:
+            # A pod that asked for all of them would never fit beside GKE's own.
+            msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
+
+
+class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
+    """`[providers.NAME]` with `type = "gke"`.
+
+    Change project, location, cluster and pool only while no burst lives: what was made
+    before is looked for where they say.
+    """
+
+    project: str
+    location: str
+    """A zone such as `us-central1-a`, or a region; of the cluster."""
+    zone: str = ""
+    """Of the nodes, where location is a region. All nodes of a burst are in one zone;
+    without it GKE's autoscaler chooses among those of the cluster."""
+    cluster: str = ""
+    """The cluster to burst into. Empty: each burst has one of its own, made for it and
+    deleted with it, which takes five minutes and costs a fee by the hour."""
+    pool: str = ""
+    """A node pool of that cluster to put followers in: then nothing is made but pods.
+    Empty: each burst has a node pool of its own."""
+    offers: Mapping[str, MachineTable]
+    name_prefix: str = ""
+    """Before the burst's id in the name of what is made."""
+    labels: Mapping[str, str] = {}
+    """More resource labels, for who reads the bill."""
+    network: str = ""
+    subnetwork: str = ""
+    """Of a cluster of its own; the project's `default` if empty."""
+    tags: tuple[str, ...] = ()
+    """Network tags of the nodes, for firewall rules."""
+    node_service_account: str = ""
+    """Of the nodes; Compute Engine's default if empty, which may do too much."""
+    disk_gb: _AtLeast0 = 0
+    """Boot disk of a node; GKE's default (100) if 0."""
+    max_run_duration: Seconds = Seconds(math.inf)
+    """After this Google deletes nodes and Kubernetes ends the pods, even if nobody of
+    ours lives: the longest that a forgotten burst has nodes. At most 120 days."""
+
+    def __post_init__(self) -> None:
+        """Check what no type says. Raises ValueError."""
+        for wrong in (*_wrong_place(self), *_wrong_labels(self.labels)):
+            raise ValueError(wrong)
+        life = self.max_run_duration
+        if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
+            raise ValueError("max_run_duration: Google takes 30s to 120d, or none")
+
+    @property
+    def node_zone(self) -> str:
+        """The zone in which nodes are made; empty if GKE chooses."""
+        return self.location if _ZONE.match(self.location) else self.zone
+
+    def name_of(self, burst_id: BurstId) -> str:
+        """Return what a burst's cluster or pool is called."""
+        return name_of(burst_id, self.name_prefix)
+
+    @property
+    def parent(self) -> str:
+        """What clusters are in, as the API names it."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+    def machine(self, offer: str) -> MachineTable:
+        """Return what an offer stands for. Raises Refused."""
+        try:
+            return self.offers[offer]
+        except KeyError:
+            raise Refused(
+                f"there is no offer {offer!r}",
+                "there are " + ", ".join(sorted(self.offers)),
+            ) from None
+
+
+def offers_of(settings: GkeSettings) -> list[Offer]:
+    """Return what can be sold."""
+    time = _CLUSTER_TIME_S
+    if settings.cluster:
+        time = _NODE_TIME_S if settings.pool else _POOL_TIME_S
+    return [
+        offer if offer.join_time else msgspec.structs.replace(offer, join_time=time)
+        for offer in offers(settings)
+    ]
+
+
+def _wrong_place(settings: GkeSettings) -> Iterator[str]:
+    if not settings.project:
+        yield "project: is empty"
+    if not _ZONE.match(settings.location) and not _REGION.match(settings.location):
+        yield (
+            f"location: {settings.location!r} is neither a zone such as us-central1-a"
+            " nor a region"
+        )
+    if settings.pool and not settings.cluster:
+        yield "pool: name the cluster that it is in too"
+    if settings.zone and not settings.zone.startswith(f"{settings.location}-"):
+        yield f"zone: {settings.zone!r} is not in {settings.location!r}"
+    if not settings.cluster and not settings.node_zone:
+        # In each zone of a region GKE would make as many nodes as it is asked for.
+        yield "zone: say in which zone of the region nodes are to be"
+    if settings.operator_yaml and settings.form != "operator":
+        yield 'operator_yaml: goes with form = "operator"'
+    if not settings.offers:
+        yield "offers: name at least one machine_type in a table offers.NAME"
+
+
+def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:
+    for key, value in labels.items():
+        if key.startswith(PREFIX):
+            yield f"labels: {key}: begins with {PREFIX}, as ours do"
+        if not is_label_key(key) or not is_label_value(value):
+            yield (
+                f"labels: {key}: keys and values are up to 63 of a-z, 0-9, _ and -,"
+                " and keys begin with a letter"
+            )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""The kind provider: bursts are pods, and the cluster comes and goes with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from burst.errors import NotFound, ProviderError, Refused, Transient
+from burst.kits.directory import PrivateDirectory, default_base, load, store
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.minicluster import MiniClusters, Tags, offers
+from burst.kits.minicluster.render import render
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, wrong
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
+from burst_kind.cluster import KindCluster, Sight, Stage
+from burst_kind.examine import examine_address, examine_cluster, examine_images
+from burst_kind.programs import Programs
+from burst_kind.settings import KindSettings
+
+_CLAIM = ".claim"
+
+
+class Bursts(Protocol):
+    """Bursts in a cluster that is there, as `burst.kits.minicluster` makes them."""
+
+    def provision(self, spec: BurstSpec) -> None:
+        """See Provider."""
+        ...
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """See Provider."""
+        ...
+
+    def reap(self, burst_id: BurstId) -> None:
+        """See Provider."""
+        ...
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """See Examined."""
+        ...
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """That a burst needs the cluster, written before anything is done for it."""
+
+    hosts: tuple[str, ...]
+    ending: bool = False
+
+
+class KindProvider:
+    """Followers as pods of a kind cluster on this host."""
+
+    Settings = KindSettings
+
+    def __init__(
+        self,
+        name: str,
+        settings: KindSettings,
+        owner: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        reach: Callable[[Path], Bursts] | None = None,
+    ) -> None:
+        if not settings.cluster:
+            if not settings.create:
+                raise Refused(
+                    f"providers.{name}: which kind cluster is not said",
+                    "set cluster to one of `kind get clusters`, or create = true",
+                )
+            settings = msgspec.structs.replace(settings, cluster=name)
+        base = Path(settings.dir) if settings.dir else default_base()
+        self._settings = settings
+        self._tags = Tags(owner, name)
+        self._reach = reach or self._reach_cluster
+        self._home = PrivateDirectory(base.absolute(), owner, name)
+        self._programs = Programs(settings.kind, environment)
+        tags = f"{owner} {name}"
+        self._cluster = KindCluster(settings, self._programs, self._home.path, tags)
+        self._reached: tuple[str, Bursts] | None = None
+        """The bursts in the cluster, and the id of its control plane."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Return what the settings' tables sell."""
+        return offers(self._settings)
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Make the cluster, then the burst in it; Transient until there is one."""
+        # What could not be made in any cluster is refused before there is one.
+        render(spec, self._settings, self._tags, time.time())
+        self._home.open()
+        claim = self._claims().get(spec.burst_id)
+        if claim and claim.ending:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        self._claim(spec.burst_id, Claim(spec.hosts))
+        sight = self._cluster.bring_up()
+        spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
+        self._bursts(sight).provision(spec)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return the bursts in the cluster, and those that wait for it."""
+        self._home.check()
+        claims, sight = self._claims(), self._cluster.look()
+        found = self._inside(sight)
+        for burst_id, claim in claims.items():
+            found.setdefault(burst_id, _outside(burst_id, claim, sight))
+        if not found and self._cluster.ours and sight.nodes:
+            # Whoever wanted it is not known any more. By its own name it can be seen,
+            # and reaped.
+            why = f"the kind cluster {self._cluster.name} has no burst in it"
+            name = BurstId(self._cluster.name)
+            found[name] = BurstStatus(burst_id=name, phase=Phase.PENDING, why=why)
+        return [found[burst_id] for burst_id in sorted(found)]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete the burst's pods, and with the last burst the cluster."""
+        self._home.check()
+        gone = NotFound(f"nothing of {burst_id} is left")
+        claims, sight = self._claims(), self._cluster.look()
+        inside = self._inside(sight)
+        if burst_id not in {*claims, *inside, self._cluster.orphan}:
+            raise gone
+        claim = claims.pop(burst_id, Claim(()))
+        self._home.open()
+        self._claim(burst_id, Claim(claim.hosts, ending=True))
+        inside.pop(burst_id, None)
+        # Asked for also where the list has it not (any more): a list may be late.
+        if sight.open and not self._gone_inside(burst_id, sight):
+            return
+        others = inside or any(not claim.ending for claim in claims.values())
+        if sight.stage is Stage.BROKEN and (others or not self._cluster.ours):
+            raise Transient(
+                f"the kind cluster {self._cluster.name}: {sight.why}",
+                "its pods end with the cluster, or once `docker start` brought it back",
+            )
+        if not others and not self._cluster.take_down():
+            return
+        self._claim_path(burst_id).unlink(missing_ok=True)
+        self._home.close()
+        raise gone
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at docker, kind, the cluster, and how followers find the lead."""
+        self._home.check()
+        sight = self._cluster.look()
+        found = [
+            *examine_cluster(self._cluster, sight),
+            *examine_images(self._programs, self._settings.images),
+        ]
+        try:
+            there = self._locate(lead) if lead else None
+        except ProviderError as error:
+            # Also where docker has no network yet for the first cluster.
+            there = None
+            found.append(wrong(error.what, error.advice or "set lead otherwise"))
+        found += examine_address(self._settings.lead, there)
+        return [*found, *self._bursts(sight).examine(there)] if sight.open else found
+
+    def _reach_cluster(self, kubeconfig: Path) -> Bursts:
+        access = Kubeconfig(str(kubeconfig))
+        cluster = Cluster(access, timeout=self._settings.timeout)
+        return MiniClusters(cluster, self._settings, self._tags)
+
+    def _locate(self, lead: LeadIdentity) -> LeadIdentity:
+        """Return the lead as followers find it in kind's docker network."""
+        if not self._settings.lead:
+            return lead
+        port = urlsplit(lead.endpoint).port
+        if not port:
+            raise Refused("the lead's port is not known", "set port under [lead]")
+        if self._settings.lead == "host":
+            address = self._programs.host_address()
+        else:
+            address = self._programs.address(self._settings.lead)
+        return msgspec.structs.replace(lead, endpoint=f"tcp://{address}:{port}")
+
+    def _bursts(self, sight: Sight) -> Bursts:
+        """Return the bursts in the cluster, which is there."""
+        control_plane = sight.nodes[0].id
+        if self._reached is None or self._reached[0] != control_plane:
+            self._home.open()
+            self._cluster.export_kubeconfig()
+            bursts = self._reach(self._cluster.kubeconfig)
+            self._reached = control_plane, bursts
+        return self._reached[1]
+
+    def _inside(self, sight: Sight) -> dict[BurstId, BurstStatus]:
+        """Return what is said of the bursts in the cluster, where it can be asked."""
+        listed = self._bursts(sight).observe() if sight.open else ()
+        return {status.burst_id: status for status in listed}
+
+    def _gone_inside(self, burst_id: BurstId, sight: Sight) -> bool:
+        """Reap in the cluster; tell whether nothing is left there."""
+        try:
+            self._bursts(sight).reap(burst_id)
+        except NotFound:
+            return True
+        return False
+
+    def _claims(self) -> dict[BurstId, Claim]:
+        paths = sorted(self._home.path.glob(f"*{_CLAIM}"))
+        # One that is damaged is of a burst all the same, and has to be reaped.
+        return {BurstId(p.stem): load(p, Claim) or Claim(()) for p in paths}
+
+    def _claim(self, burst_id: BurstId, claim: Claim) -> None:
+        store(self._claim_path(burst_id), msgspec.json.encode(claim))
+
+    def _claim_path(self, burst_id: BurstId) -> Path:
+        return self._home.path / f"{burst_id}{_CLAIM}"
+
+
+_WORDS = {
+    Stage.READY: "its pods are not made yet",
+    Stage.ABSENT: "there is no kind cluster for it yet",
+    Stage.UNMADE: "the kind cluster for it is not complete",
+    Stage.MAKING: "the kind cluster for it is being made",
+    Stage.FAILED: "the kind cluster for it could not be made",
+    Stage.BROKEN: "the kind cluster that it was in does not run",
+    Stage.DELETING: "the kind cluster is being deleted",
+}
+
+
+def _outside(burst_id: BurstId, claim: Claim, sight: Sight) -> BurstStatus:
+    """Return the status of a burst that has nothing in the cluster."""
+    failed = sight.stage in (Stage.FAILED, Stage.BROKEN)
+    phase = Phase.FAILED if failed else Phase.PENDING
+    phase = Phase.ENDING if claim.ending else phase
+    why = _WORDS[sight.stage] + (f": {sight.why}" if sight.why else "")
+    return BurstStatus(
+        burst_id=burst_id,
+        phase=phase,
+        followers=tuple(FollowerStatus(host, phase) for host in claim.hosts),
+        why=why,
+    )

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""`run-burst` with the flags of the first experiment, and Google Cloud on loopback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from burst.cli.runburst import command
+from burst.errors import BurstError
+from tests.cli.desk import Desk, Said
+from tests.embedded_instance import (
+    EmbeddedInstance,
+    R,
+    free_port,
+    short_directory,
+    write_files,
+)
+from tests.plugins.gke.gke import PROJECT, STOCKOUT, Fate, Gke
+from tests.plugins.gke.server import serve
+from tests.support.fluxlead import flux_lead
+
+Run = Callable[..., Said]
+HOSTS = tuple(f"burst-0-{number}" for number in range(4))
+GOOGLE = "--project", PROJECT, "--image", "registry.test/flux"
+ENTRY = "[burst.providers]\ngke = tests.plugins.gke.installed:InstalledGke\n"
+
+
+@pytest.fixture
+def instance() -> Iterator[EmbeddedInstance]:
+    """An instance whose burst hosts have four cores and no GPU, as n2-standard-8."""
+    plain = json.loads(json.dumps(R).replace(', "gpu": "0"', ""))
+    with short_directory() as directory:
+        write_files(directory, free_port())
+        (directory / "R").write_text(json.dumps(plain))
+        instance = EmbeddedInstance(directory)
+        try:
+            instance.start()
+            yield instance
+        finally:
+            instance.end()
+
+
+@pytest.fixture
+def gke() -> Gke:
+    return Gke()
+
+
+class Runner:
+    """Runs it in this process, with another `gke` installed after ours."""
+
+    def __init__(self, gke: Gke, directory: Path, patch: pytest.MonkeyPatch) -> None:
+        self._gke = gke
+        self._directory = directory
+        self._patch = patch
+
+    @contextmanager
+    def about(self, uri: str, config: Path) -> Iterator[Run]:
+        """Yield how to run it about a lead; leave nothing of what it makes."""
+        info = self._directory / "other_gke-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Name: other-gke\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(ENTRY)
+        self._patch.setattr(sys, "path", [*sys.path, str(self._directory)])
+
+        def run(*words: str) -> Said:
+            more = ("-c", str(config), "--uri", uri)
+            result = CliRunner().invoke(command, [*words, *more])
+            if isinstance(result.exception, BurstError):
+                text = f"{result.stderr}{result.exception}"
+                return Said(1, result.stdout, text)
+            if result.exception and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            return Said(result.exit_code, result.stdout, result.stderr)
+
+        with short_directory() as home, serve(self._gke) as address:
+            self._patch.setenv("BURST_TEST_GKE_HOME", str(home))
+            self._patch.setenv("BURST_TEST_GKE", address)
+            try:
+                yield run
+            finally:
+                if self._gke.things():
+                    run("--down", *GOOGLE)
+
+
+@pytest.fixture
+def runner(gke: Gke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    return Runner(gke, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def run(runner: Runner, desk: Desk) -> Iterator[Run]:
+    with runner.about(desk.uri, desk.config) as run:
+        yield run
+
+
+@pytest.mark.flux
+def test_the_first_experiment(runner: Runner, gke: Gke, tmp_path: Path) -> None:
+    """Its command, with all its flags, from inside a Flux lead with a waiting job."""
+    config = tmp_path / "burst.toml"
+    config.write_text("")
+    operator = tmp_path / "flux-operator-dev.yaml"
+    operator.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
+    with flux_lead() as lead, runner.about(lead.files.uri, config) as run:
+        job = lead.flux("submit", "-N4", "--setattr=burstable", "hostname")
+        up = run(
+            *("--project", PROJECT, "--cluster-name", "flux-external-cluster"),
+            *("--flux-operator-yaml", str(operator), "--lead-host", "127.0.0.1"),
+            *("--lead-port", str(lead.plan.port), "--lead-size", "1"),
+            *("--munge-key", "./munge.key", "--name", "burst-0"),
+            *("--image", "registry.test/flux"),
+        )
+        assert up.status == 0, up.stderr
+        assert lead.online() >= set(HOSTS)
+        job_id = job.stdout.strip()
+        assert lead.flux("job", "attach", job_id).returncode == 0
+        ran_on = lead.flux("jobs", "-no", "{nodelist}", job_id).stdout.strip()
+        assert "burst-0-" in ran_on, "the lead's own node may be one of the four"
+
+        joined, stays = up.stdout.splitlines()
+        assert joined.startswith("burst-0-[0-3] joined as ranks 1-4")
+        assert "--munge-key munge.key: not needed" in up.stderr
+        assert f"--flux-operator-yaml {operator}: applied" in up.stderr
+        assert "GKE begins to make flux-external-cluster-burst-0-" in up.stderr
+        (cluster,) = gke.clusters.values()
+        assert cluster.name.startswith("flux-external-cluster-burst-0-")
+        (pool,) = cluster.node_pools
+        assert pool.config.machine_type == "n2-standard-8"
+        assert pool.initial_node_count == 4
+
+        begin = "it stays until: run-burst "
+        assert stays.startswith(f"{begin}--down --name burst-0 --project")
+        down = run(*stays.removeprefix(begin).split())
+        assert down.status == 0, down.stderr
+        assert gke.clusters == {}
+
+
+def test_what_pods_could_not_do_is_not_paid_for(
+    run: Run, gke: Gke, tmp_path: Path
+) -> None:
+    operator = tmp_path / "operator.yaml"
+    operator.write_text("kind: Nothing")
+    said = run(*GOOGLE, "--flux-operator-yaml", str(operator))
+    assert said.status == 1
+    assert "the lead is not Flux" in said.stderr
+    assert gke.orders == []
+
+
+def test_a_zone_and_a_machine_of_ones_own(run: Run, gke: Gke) -> None:
+    where = ("--zone", "europe-west4-b", "--machine-type", "c3-highcpu-8")
+    assert run(*GOOGLE, *where, "-N1").lines
+    (order,) = gke.orders
+    assert order.parent.endswith("/europe-west4-b")
+    (pool,) = order.cluster.node_pools
+    assert pool.config.machine_type == "c3-highcpu-8"
+    assert pool.initial_node_count == 1
+    assert run("--down", *GOOGLE, *where).lines
+
+
+def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:
+    gke.fates = [Fate(looks=2, conditions=[STOCKOUT], remains="ERROR")]
+    said = run(*GOOGLE)
+    assert said.status == 1
+    assert "does not have enough resources" in said.stderr
+    assert gke.things() == {}
+
+
+def test_it_is_not_taken_down_by_who_does_not_know_google(run: Run, gke: Gke) -> None:
+    assert run(*GOOGLE, "-N1").lines
+    said = run("--down")
+    assert "made by provider gke, of which these settings say nothing" in said.stderr
+    assert gke.things()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--project", PROJECT), "--image: is missing"),
+        (("--zone", "us-east1-b", "--image", "x"), "--project: is missing"),
+        (("--region", "us-east1", *GOOGLE), "zone: say in which zone"),
+        (("--project", "p", "--provider", "local"), "provider of type local"),
+        (("--image", "x"), "image: no such key"),
+        (("--lead-size", "7"), "the lead has 10 ranks"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
+    said = run(*words)
+    assert said.status == 1
+    assert says in said.stderr
+
+
+def test_a_daemon_has_settings_of_its_own(run: Run, desk: Desk) -> None:
+    with desk.daemon():
+        said = run(*GOOGLE)
+    assert said.status == 1
+    assert f"--project {PROJECT}" in said.stderr
+    assert "[providers.gke]" in said.stderr

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Tests that need real pods, each in a world made for it: `python -m tests.e2e [...]`.
+
+Those marked e2e get real nodes, those marked kind a docker for kind's clusters.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tests.kubelab import nodes
+from tests.kubelab.build import Unavailable
+from tests.kubelab.kind import lab
+from tests.kubernetes.access import CRD
+
+# pytest's, where the arguments choose no test of this mark.
+_NO_TESTS = 5
+
+
+def main() -> int:
+    """Run; where there can be no such world, say why, and with CI set fail for it."""
+    statuses = {_run("e2e"), _run("kind")}
+    if statuses == {_NO_TESTS}:
+        return _NO_TESTS
+    return max(statuses - {_NO_TESTS})
+
+
+def _run(mark: str) -> int:
+    # Pods come and go in seconds, but a machine may have other work.
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", mark]
+    pytest += ["--timeout=300", *sys.argv[1:]]
+    options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
+    try:
+        status = nodes.run(pytest, options) if mark == "e2e" else lab.run(pytest)
+    except Unavailable as missing:
+        sys.stderr.write(f"{mark}: SKIPPED, all of it: {missing}\n")
+        return 1 if os.environ.get("CI") else 0
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

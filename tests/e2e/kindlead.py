@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""A lead in a pod of a kind cluster of its own, behind a NodePort.
+
+Its files are in a directory that this host, the cluster's node and the pod have at one
+path, so its socket is this host's too: commands and daemon are used from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from burst.errors import BurstError
+from burst.model.lead import JobState
+from burst.model.shape import Shape
+from burst.shell.leadfiles import LeadFiles, write_lead
+from burst.shell.leadplan import LeadPlan, RankSlot
+from tests.embedded_instance import EmbeddedInstance
+from tests.support.fluxlead import broker_environment
+
+NAME = "near"
+NODE = f"{NAME}-control-plane"
+NODE_PORT = 30093
+FOLLOWERS = 2
+
+
+def run(*words: object, given: str = "") -> str:
+    """Return what a program says. Fails, with its complaint, if it does."""
+    argv = [str(word) for word in words]
+    done = subprocess.run(
+        argv, input=given, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
+    return done.stdout
+
+
+def wait_long(holds: Callable[[], bool], what: str) -> None:
+    """Poll until it holds, for as long as a cluster may take on a busy machine."""
+    end = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < end, f"waited 300 s for {what}"
+        time.sleep(0.2)
+
+
+def succeeds(*words: object) -> bool:
+    """Tell whether a program ends well."""
+    argv = [str(word) for word in words]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+class NearCluster:
+    """The kind cluster that leads run in."""
+
+    def __init__(self, directory: Path, image: str) -> None:
+        self.directory = directory
+        self.image = image
+        self.kubeconfig = directory / "near.kubeconfig"
+
+    def make(self) -> None:
+        """Make it, with the image in it."""
+        mount = {"hostPath": str(self.directory), "containerPath": str(self.directory)}
+        config = {
+            "kind": "Cluster",
+            "apiVersion": "kind.x-k8s.io/v1alpha4",
+            "nodes": [{"role": "control-plane", "extraMounts": [mount]}],
+        }
+        file = self.directory / "near.json"
+        file.write_text(json.dumps(config))
+        run(
+            *("kind", "create", "cluster", "--name", NAME, "--config", file),
+            *("--image", os.environ["KINDLAB_IMAGE"], "--kubeconfig", self.kubeconfig),
+        )
+        run("kind", "load", "docker-image", self.image, "--name", NAME)
+        # Pods are refused before it is there, which is after kind says that all is.
+        account = ("get", "serviceaccount", "default")
+        wait_long(
+            lambda: succeeds("kubectl", "--kubeconfig", self.kubeconfig, *account),
+            "the default service account",
+        )
+
+    def delete(self) -> None:
+        """Delete it, however far it came."""
+        run(
+            *("kind", "delete", "cluster", "--name", NAME),
+            *("--kubeconfig", self.kubeconfig),
+        )
+
+    def kubectl(self, *words: object, manifest: Any = None) -> str:
+        """Return what kubectl says of it."""
+        given = json.dumps(manifest) if manifest else ""
+        return run("kubectl", "--kubeconfig", self.kubeconfig, *words, given=given)
+
+    def address(self) -> str:
+        """Return the node's address in kind's docker network."""
+        form = "{{.NetworkSettings.Networks.kind.IPAddress}}"
+        return run("docker", "inspect", "-f", form, NODE).strip()
+
+
+class PodLead:
+    """A lead, of either kind, and jobs for it."""
+
+    uri: str
+
+    def __init__(self, cluster: NearCluster, directory: Path) -> None:
+        self.cluster = cluster
+        self.directory = directory
+        plan = LeadPlan(
+            hosts="lead-0",
+            shape=Shape(1),
+            slots=(RankSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
+            address=cluster.address(),
+            port=NODE_PORT,
+        )
+        self.files: LeadFiles = write_lead(directory / "lead", plan)
+
+    def command(self) -> list[str]:
+        """Return what its pod runs."""
+        raise NotImplementedError
+
+    def submit(self, command: list[str]) -> Any:
+        """Submit a burstable job for all followers and return its id."""
+        raise NotImplementedError
+
+    def is_done(self, job: Any) -> bool:
+        """Tell whether a job has ended."""
+        raise NotImplementedError
+
+    def output(self, job: Any) -> str:
+        """Return what a job says, once it has ended."""
+        raise NotImplementedError
+
+    def is_up(self) -> bool:
+        """Tell whether it serves."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the pod and open the port; return once the lead serves."""
+        for manifest in (self._pod(), self._service()):
+            self.cluster.kubectl("apply", "-f", "-", manifest=manifest)
+        try:
+            wait_long(self.is_up, "the lead to serve")
+        except AssertionError as failure:
+            said = self.cluster.kubectl("describe", "pod", "lead")
+            said += self.cluster.kubectl("logs", "lead")
+            raise AssertionError(said) from failure
+
+    def stop(self) -> None:
+        """Delete the pod, and close the port."""
+        self.cluster.kubectl("delete", "pod/lead", "service/lead", "--wait=true")
+
+    def _pod(self) -> dict[str, Any]:
+        path = str(self.directory)
+        container = {
+            "name": "lead",
+            "image": self.cluster.image,
+            "imagePullPolicy": "Never",
+            "command": self.command(),
+            "env": [{"name": "SHELL", "value": "/bin/sh"}],
+            "volumeMounts": [
+                {"name": "files", "mountPath": path},
+                {"name": "tmp", "mountPath": "/var/tmp"},
+            ],
+        }
+        spec = {
+            "hostname": "lead-0",
+            "terminationGracePeriodSeconds": 5,
+            "containers": [container],
+            "volumes": [
+                {"name": "files", "hostPath": {"path": path}},
+                {"name": "tmp", "emptyDir": {}},
+            ],
+        }
+        meta = {"name": "lead", "labels": {"app": "lead"}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+    def _service(self) -> dict[str, Any]:
+        port = {"port": 8050, "targetPort": NODE_PORT, "nodePort": NODE_PORT}
+        spec = {"type": "NodePort", "selector": {"app": "lead"}, "ports": [port]}
+        meta = {"name": "lead"}
+        return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+class FluxPodLead(PodLead):
+    """Real Flux."""
+
+    def __init__(self, cluster: NearCluster, directory: Path) -> None:
+        super().__init__(cluster, directory)
+        self.uri = self.files.uri
+
+    def command(self) -> list[str]:
+        return list(self.files.commands[0])
+
+    def submit(self, command: list[str]) -> str:
+        size = (f"-N{FOLLOWERS}", "--requires=burst")
+        words = ("submit", *size, "--setattr=burstable", "--cwd=/tmp", *command)
+        done = self._flux(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def is_done(self, job: Any) -> bool:
+        return self._flux("jobs", "-no", "{state}", job).stdout.strip() == "INACTIVE"
+
+    def output(self, job: Any) -> str:
+        done = self._flux("job", "attach", job)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def is_up(self) -> bool:
+        return " run " in self._flux("uptime").stdout
+
+    def _flux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["flux", *words],
+            env={**broker_environment(), "FLUX_URI": self.uri},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+
+class EmbeddedPodLead(PodLead):
+    """The stand-in."""
+
+    def __init__(self, cluster: NearCluster, directory: Path) -> None:
+        super().__init__(cluster, directory)
+        # Of it only what is asked over its socket is used.
+        self._client = EmbeddedInstance(directory)
+        self.uri = self._client.uri
+
+    def command(self) -> list[str]:
+        words = [sys.executable, "-m", "burst.embedded", "lead", "--hostname", "lead-0"]
+        words += ["--config", str(self.files.config)]
+        return [*words, "--rundir", str(self.directory / "r")]
+
+    def submit(self, command: list[str]) -> Any:
+        only = {"constraints": {"properties": ["burst"]}}
+        return self._client.submit(nodes=FOLLOWERS, command=command, attributes=only)
+
+    def is_done(self, job: Any) -> bool:
+        return self._client.info(job).state is JobState.INACTIVE
+
+    def output(self, job: Any) -> str:
+        return self._client.output(job)
+
+    def is_up(self) -> bool:
+        try:
+            with contextlib.closing(self._client.lead()) as lead:
+                lead.identity()
+        except BurstError:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def pod_lead(kind: str, cluster: NearCluster) -> Iterator[PodLead]:
+    """Give a lead that serves, and leave nothing of it."""
+    directory = cluster.directory / kind
+    directory.mkdir()
+    make = FluxPodLead if kind == "flux" else EmbeddedPodLead
+    lead = make(cluster, directory)
+    try:
+        lead.start()
+        yield lead
+    finally:
+        lead.stop()
+        shutil.rmtree(directory)

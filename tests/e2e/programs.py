@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""This machine's programs, in pods and beside them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
+
+ROOT = Path(__file__).parents[2]
+BURST = str(Path(sys.executable).with_name("burst"))
+DEADLINE_S = 60.0
+
+
+def host_paths(*, flux: bool = False) -> list[str]:
+    """Return what pods have to see of this machine to run this package, and Flux."""
+    paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable)]
+    return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
+
+
+def wait_until(holds: Callable[[], object], what: Callable[[], str]) -> None:
+    """Poll until it holds; fail past the deadline, with what is to be seen then."""
+    ends = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < ends, what()
+        time.sleep(0.05)
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program that writes to the log; kill it in any case."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def says(log: Path, text: str) -> None:
+    """Wait until the log has the text."""
+    wait_until(lambda: text in log.read_text(), lambda: f"{text!r}: {log.read_text()}")
+
+
+def run(*command: str) -> str:
+    """Return what the command prints; fail with what it says if it fails."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout

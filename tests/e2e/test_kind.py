@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Two real kind clusters: the lead's, and one that a burst makes and takes down."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from burst.kits import certificate
+from tests.e2e.kindlead import (
+    FOLLOWERS,
+    NODE,
+    NearCluster,
+    PodLead,
+    pod_lead,
+    run,
+    wait_long,
+)
+from tests.kubelab.kind import hostimage
+from tests.support.fluxlead import needs_flux, short_directory
+
+pytestmark = [pytest.mark.kind, pytest.mark.timeout(600)]
+IMAGE = "local.test/burst:1"
+BURST = str(Path(sys.executable).with_name("burst"))
+
+
+@pytest.fixture(scope="module")
+def near() -> Iterator[NearCluster]:
+    """Give the lead's cluster."""
+    hostimage.make(IMAGE)
+    with short_directory() as directory:
+        cluster = NearCluster(directory, IMAGE)
+        try:
+            cluster.make()
+            yield cluster
+        finally:
+            cluster.delete()
+
+
+@pytest.fixture(params=["embedded", pytest.param("flux", marks=needs_flux)])
+def lead(request: pytest.FixtureRequest, near: NearCluster) -> Iterator[PodLead]:
+    with pod_lead(request.param, near) as lead:
+        yield lead
+
+
+class Daemon:
+    """`burst daemon` with a kind provider, as a user would start it."""
+
+    def __init__(self, lead: PodLead) -> None:
+        self.home = lead.directory / "home"
+        self.home.mkdir()
+        self.far = lead.directory / "far"
+        self.config = lead.directory / "burst.toml"
+        self.config.write_text(tomli_w.dumps(self._settings(lead)))
+        self._log = lead.directory / "daemon.log"
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [BURST, "daemon", "-c", str(self.config)],
+                env={**os.environ, "HOME": str(self.home)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def _settings(self, lead: PodLead) -> dict[str, object]:
+        far = {
+            "type": "kind",
+            "create": True,
+            "node_image": os.environ["KINDLAB_IMAGE"],
+            "images": [IMAGE],
+            "image": IMAGE,
+            "image_pull": "Never",
+            "lead": NODE,
+            "python": sys.executable,
+            "flux": shutil.which("flux") or "flux",
+            "dir": str(self.far),
+            # Both nodes of the cluster have the same two cores below them.
+            "offers": {"pod": {"cores": 1, "cpu": "100m", "max_nodes": FOLLOWERS}},
+        }
+        return {
+            "lead": {"uri": lead.uri},
+            "daemon": {"cadence": "1s", "observe": "0.5s"},
+            "deadlines": {"idle": "2s"},
+            "providers": {"far": far},
+        }
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def end(self) -> None:
+        """End it, and then whatever it left."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        finally:
+            self.kill()
+            for cluster in run("kind", "get", "clusters").split():
+                if cluster.startswith("far-"):
+                    run("kind", "delete", "cluster", "--name", cluster)
+
+
+@pytest.fixture
+def daemon(lead: PodLead) -> Iterator[Daemon]:
+    daemon = Daemon(lead)
+    try:
+        yield daemon
+    finally:
+        daemon.end()
+
+
+def containers() -> set[str]:
+    return set(run("docker", "ps", "--all", "--format", "{{.Names}}").split())
+
+
+@pytest.mark.parametrize("lead", ["embedded"], indirect=True)
+def test_a_daemon_that_is_killed_meanwhile_goes_on(
+    lead: PodLead, daemon: Daemon
+) -> None:
+    job = lead.submit(["hostname"])
+    with reading(daemon):
+        wait_long(lambda: len(containers()) > 1, "a node of the far cluster")
+        daemon.kill()
+        daemon.start()
+        wait_long(lambda: lead.is_done(job), "the job's end")
+        assert len(set(lead.output(job).split())) == FOLLOWERS
+        wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
+
+
+def test_the_doctor_finds_what_is_there(lead: PodLead, daemon: Daemon) -> None:
+    said = run(BURST, "doctor", "-c", daemon.config)
+    assert "is made for the first burst; docker answers" in said
+    assert f"followers find the lead at tcp://{lead.cluster.address()}" in said
+
+
+def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
+    near: NearCluster, lead: PodLead, daemon: Daemon
+) -> None:
+    volumes = run("docker", "volume", "ls", "-q")
+    job = lead.submit(["hostname"])
+    with reading(daemon):
+        wait_long(lambda: lead.is_done(job), "the job's end")
+    # A pod of an indexed Job is called by its Job, which is called by the burst.
+    hosts = lead.output(job).split()
+    assert len(set(hosts)) == FOLLOWERS
+    (stem,) = {host.rpartition("-")[0] for host in hosts}
+    assert re.fullmatch(r"burst-0-[0-9a-f]{6}", stem)
+    (far,) = {name.removesuffix("-control-plane") for name in containers() - {NODE}}
+    assert re.fullmatch(r"far-[0-9a-f]{8}", far)
+    with reading(daemon):
+        wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
+        wait_long(lambda: not any(daemon.far.iterdir()), "its files to be gone")
+    assert run("docker", "volume", "ls", "-q") == volumes
+    assert not (daemon.home / ".kube").exists()
+    secret = certificate.read(lead.files.certificate).secret.decode()
+    assert secret not in daemon.log()
+
+
+@contextlib.contextmanager
+def reading(daemon: Daemon) -> Iterator[None]:
+    """Have a failure say what the daemon said."""
+    try:
+        yield
+    except (AssertionError, pytest.fail.Exception) as failure:
+        raise AssertionError(daemon.log()) from failure

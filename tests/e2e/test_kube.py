@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""burst_kube's pods, on real nodes, join a real Flux lead outside and run a job."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import tomli_w
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import convert
+from burst.errors import NotFound
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, Phase
+from burst.shell.leadplan import RankSlot
+from burst.testing import example_spec
+from tests.e2e.programs import BURST, host_paths, run
+from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster
+from tests.support.fluxlead import FluxLead, flux_lead, needs_flux, wait_until
+
+pytestmark = [pytest.mark.e2e, needs_flux]
+KINDS = "pods,jobs,configmaps,secrets,services"
+SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+
+
+@pytest.fixture
+def table(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
+    """This machine's Flux in pods of an empty image, as root, as this is run."""
+    flux = shutil.which("flux") or ""
+    return {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "image": PAUSE_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "flux": flux,
+        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+    }
+
+
+@pytest.fixture
+def settings(table: dict[str, Any]) -> KubeSettings:
+    return convert(KubeSettings, table, "providers.far")
+
+
+def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
+    """Reap until nothing is left."""
+
+    def gone() -> bool:
+        try:
+            provider.reap(spec.burst_id)
+        except NotFound:
+            return True
+        return False
+
+    wait_until(gone, f"{spec.burst_id} to be gone")
+
+
+def check_hosts(lead: FluxLead, *hosts: str) -> None:
+    """Run a job on all that are not the lead's own, and see where it ran."""
+    command = ("flux", "getattr", "hostname")
+    names = lead.run(f"-N{len(hosts)}", "--requires=burst", "--cwd=/", *command)
+    assert sorted(names) == sorted(hosts)
+
+
+def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
+    """Bring up a burst of so many nodes, run a job on it, and return its spec."""
+    spec = example_spec(lead.identity(), 0, "nodes", nodes)
+    provider.provision(spec)
+    wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
+    (status,) = provider.observe()
+    assert status.phase is Phase.RUNNING, status
+    check_hosts(lead, *spec.hosts)
+    return spec
+
+
+def test_flux_brokers_in_pods_join_and_leave(settings: KubeSettings) -> None:
+    provider = KubeProvider("far", settings, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        reap_all(provider, spec)
+        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
+
+
+def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> None:
+    shared = msgspec.structs.replace(settings, one_per_node=False)
+    provider = KubeProvider("far", shared, "owner-1")
+    gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
+    slot = RankSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
+    with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
+        reap_all(provider, burst(lead, provider, 3))
+
+
+def test_a_broker_that_is_cut_off_comes_back(settings: KubeSettings) -> None:
+    provider = KubeProvider("far", settings, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        cut = lead.flux("overlay", "disconnect", "1")
+        assert cut.returncode == 0, cut.stderr
+        back = "burst-0-0 was restarted once, last after exit status 1"
+        wait_until(lambda: back in provider.observe()[0].why, back)
+        wait_until(lambda: set(spec.hosts) <= lead.online(), "it to be back")
+        reap_all(provider, spec)
+
+
+def test_a_broker_that_was_told_to_leave_does_not(
+    settings: KubeSettings, cluster: GivenCluster, namespace: str
+) -> None:
+    provider = KubeProvider("far", settings, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        pod = cluster.kubectl("get", "pods", "-n", namespace, "-o", "name").split()[0]
+        end = ("exec", "-n", namespace, pod, "--", "sh", "-c", "kill -TERM 1")
+        cluster.kubectl(*end, check=False)
+        ended = "burst-0-0 its broker has ended"
+        wait_until(lambda: ended in provider.observe()[0].why, ended)
+        assert provider.observe()[0].phase is Phase.FAILED
+        reap_all(provider, spec)
+
+
+def test_by_hand_with_run_burst(
+    cluster: GivenCluster, table: dict[str, Any], tmp_path: Path
+) -> None:
+    """One command from inside the lead, and one that takes it down again."""
+    config = tmp_path / "burst.toml"
+    config.write_text(tomli_w.dumps({"providers": {"far": {"type": "kube", **table}}}))
+    program = str(Path(BURST).with_name("run-burst"))
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        command = [program, "-c", str(config), "--uri", lead.files.uri]
+        command += ["--provider", "far", "--name", "burst-0"]
+        assert "burst-0-[0-1] joined as ranks 1-2" in run(*command)
+        check_hosts(lead, "burst-0-0", "burst-0-1")
+        assert "is gone: " in run(*command, "--down")
+    ours = ("-l", "burst.flux-framework.org/owner", "-o", "name")
+    assert cluster.kubectl("get", KINDS, "-n", table["namespace"], *ours) == ""

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""The settings of examples/kind are read, and make what its README means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from burst_kind import KindProvider
+
+from burst.config import load
+from burst.shell import registry
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kind"
+
+
+def test_the_settings_make_a_kind_provider() -> None:
+    providers = registry.load(load(EXAMPLE / "burst.toml"), "owner-1")
+    assert isinstance(providers["far"], KindProvider)
+    (offer,) = providers["far"].offers()
+    assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)
+
+
+def test_the_readme_speaks_of_files_and_options_that_there_are() -> None:
+    text = (EXAMPLE / "README.md").read_text()
+    assert "manifests/base/service.yaml" in text
+    assert (EXAMPLE.parents[1] / "manifests/base/service.yaml").exists()

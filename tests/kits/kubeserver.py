@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""An API server on loopback that says what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+
+class Said:
+    """What it answers, and what it was asked."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.answers: dict[tuple[str, str], list[tuple[int, Any]]] = {}
+        self.asked: list[tuple[str, str, str]] = []
+        """Method, path with query, and the Authorization header."""
+
+    def answer(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
+        """Answer so, one after the other, the last again and again."""
+        self.answers[method, path] = list(answers)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    said: Said
+
+
+class _Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one segment an answer: the second would wait for the first's ACK
+
+    def reply(self) -> None:
+        said = cast(_Server, self.server).said
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        authorization = self.headers.get("Authorization", "")
+        said.asked.append((self.command, self.path, authorization))
+        path = self.path.partition("?")[0]
+        answers = said.answers.get((self.command, path), [(404, {})])
+        status, body = answers[0] if len(answers) == 1 else answers.pop(0)
+        encoded = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(encoded)))
+        self.end_headers()
+        self.wfile.write(encoded)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = reply  # noqa: N815
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@contextmanager
+def api_server() -> Iterator[Said]:
+    """Run one for the time of a test."""
+    server = _Server(("127.0.0.1", 0), _Answering)
+    server.said = Said(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
+    thread.start()
+    try:
+        yield server.said
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def kubeconfig(path: Path, server: str, user: dict[str, Any]) -> str:
+    """Write a kubeconfig with one user; return its path."""
+    context = {"cluster": "c", "user": "u"}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "here", "context": context}],
+    }
+    path.write_text(json.dumps(config))
+    return str(path)

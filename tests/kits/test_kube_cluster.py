@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""What answers of an API server mean, on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.kube.kinds import CONFIG_MAP, JOB, MINICLUSTER, POD, SECRET, Kind
+from tests.kits.kubeserver import Said, api_server
+
+JOBS = "/apis/batch/v1/namespaces/far/jobs"
+SECRETS = "/api/v1/namespaces/far/secrets"
+
+
+@pytest.fixture
+def server() -> Iterator[Said]:
+    with api_server() as said:
+        yield said
+
+
+@pytest.fixture
+def cluster(server: Said) -> Cluster:
+    return Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+
+
+def status(code: int, reason: str, message: str = "", **details: Any) -> Any:
+    body = {"kind": "Status", "reason": reason, "message": message, "details": details}
+    return code, {key: value for key, value in body.items() if value}
+
+
+def page(*names: str, more: str = "") -> tuple[int, Any]:
+    items = [{"metadata": {"name": name}} for name in names]
+    return 200, {"metadata": {"continue": more}, "items": items}
+
+
+def test_a_list_is_read_page_by_page(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", JOBS, page("a", "b", more="next"), page("c"))
+    found = cluster.find(JOB, "far", {"x": "y"})
+    assert [item["metadata"]["name"] for item in found] == ["a", "b", "c"]
+    assert {(item["apiVersion"], item["kind"]) for item in found} == {
+        ("batch/v1", "Job")
+    }
+    first, second = (path for _, path, _ in server.asked)
+    assert "labelSelector=x%3Dy" in first
+    assert "continue=next" in second
+
+
+def test_a_list_that_fails_half_way_is_no_list(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", JOBS, page("a", more="next"), status(410, "Expired", "old"))
+    with pytest.raises(Transient, match=r"cannot list jobs.batch in namespace far now"):
+        cluster.find(JOB, "far")
+
+
+def test_an_empty_list_may_lack_its_items(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", JOBS, (200, {"items": None, "metadata": {}}))
+    assert cluster.find(JOB, "far") == []
+
+
+CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
+    (JOB, status(429, "TooManyRequests", "slow down"), Transient, "slow down"),
+    (JOB, status(500, "InternalError", "etcd"), Transient, "etcd"),
+    (JOB, (503, "<html>a proxy</html>"), Transient, "status 503"),
+    (JOB, status(409, "Conflict", "other"), Transient, "other"),
+    (
+        JOB,
+        status(403, "Forbidden", 'jobs.batch is forbidden: User "u" cannot list'),
+        Refused,
+        'may not list jobs.batch in .*verb list on jobs of API group "batch"',
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "pods is forbidden: exceeded quota: small"),
+        InsufficientCapacity,
+        "exceeded quota: small.*ResourceQuota",
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "pods is forbidden: violates PodSecurity"),
+        Refused,
+        "forbids it: list pods.*violates PodSecurity",
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "x", causes=[{"reason": "NamespaceTerminating"}]),
+        Refused,
+        "namespace far is being deleted",
+    ),
+    (
+        POD,
+        status(404, "NotFound", "no", name="far", kind="namespaces"),
+        Refused,
+        "there is no namespace far; kubectl create namespace far",
+    ),
+    (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not there.*form"),
+    (JOB, (404, "404 page not found"), Refused, "does not know it: list jobs.batch"),
+    (JOB, status(404, "NotFound", name="x", kind="jobs"), Transient, "not there"),
+    (JOB, status(422, "Invalid", "spec.x: bad"), Refused, "does not take it.*bad"),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_an_answer_means(
+    server: Said, cluster: Cluster, case: tuple[Kind, Any, type[ProviderError], str]
+) -> None:
+    kind, answer, error, words = case
+    server.answer("GET", kind.path("far"), answer)
+    with pytest.raises(error, match=words):
+        cluster.find(kind, "far")
+
+
+def test_how_long_to_wait_is_taken_from_the_body_too(
+    server: Said, cluster: Cluster
+) -> None:
+    busy = status(429, "TooManyRequests", "x", retryAfterSeconds=3)
+    server.answer("GET", JOBS, busy)
+    with pytest.raises(Transient) as caught:
+        cluster.find(JOB, "far")
+    assert caught.value.retry_after == 3
+
+
+def test_a_complaint_about_a_secret_is_not_repeated(
+    server: Said, cluster: Cluster
+) -> None:
+    said = status(422, "Invalid", 'data: Invalid value: "hush-hush"')
+    server.answer("PATCH", f"{SECRETS}/key", said)
+    meta = {"name": "key", "namespace": "far"}
+    with pytest.raises(Refused, match=r"patch secrets key .*422 Invalid") as caught:
+        cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
+    assert "hush" not in str(caught.value)
+
+
+def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:
+    there = 200, {"kind": "PartialObjectMetadata", "metadata": {"name": "a"}}
+    server.answer("GET", f"{SECRETS}/a", there)
+    found = cluster.get(SECRET, "far", "a", metadata_only=True)
+    assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}
+    server.answer("GET", f"{SECRETS}/b", status(404, "NotFound", name="b"))
+    assert cluster.get(SECRET, "far", "b") is None
+    with pytest.raises(Refused, match="does not know it: get secrets c"):
+        cluster.get(SECRET, "far", "c")
+
+
+def test_deleting_what_is_gone_is_fine(server: Said, cluster: Cluster) -> None:
+    meta = {"name": "a", "namespace": "far", "uid": "1"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
+    server.answer("DELETE", f"{JOBS}/a", status(404, "NotFound", name="a"))
+    cluster.delete(job)
+    server.answer("DELETE", f"{JOBS}/a", status(409, "Conflict", "another uid"))
+    with pytest.raises(Transient, match="another uid"):
+        cluster.delete(job)
+
+
+def test_whether_a_kind_is_known(server: Said, cluster: Cluster) -> None:
+    assert not cluster.serves(MINICLUSTER)
+    listed = 200, {"resources": [{"name": "configmaps"}]}
+    server.answer("GET", "/api/v1", listed)
+    assert cluster.serves(CONFIG_MAP)
+    assert not cluster.serves(POD)
+
+
+def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> None:
+    log = POD.path("far", "a", "log")
+    server.answer("GET", log, (200, "the end"))
+    assert cluster.tail("far", "a") == "the end"
+    server.answer("GET", log, status(400, "BadRequest", "container is waiting"))
+    assert cluster.tail("far", "a", previous=True) == ""
+    assert "previous=true" in server.asked[-1][1]
+
+
+def test_events_are_asked_for_by_what_they_are_about(
+    server: Said, cluster: Cluster
+) -> None:
+    server.answer("GET", "/api/v1/namespaces/far/events", page("e"))
+    cluster.events("far", JOB, "burst-0")
+    asked = server.asked[-1][1]
+    assert "involvedObject.kind%3DJob%2CinvolvedObject.name%3Dburst-0" in asked
+
+
+def test_an_answer_that_is_no_json_is_tried_again(
+    server: Said, cluster: Cluster
+) -> None:
+    server.answer("GET", "/version", (200, "<html>please log in</html>"))
+    with pytest.raises(Transient, match="not an object of JSON"):
+        cluster.version()
+
+
+def test_after_closing_it_connects_anew(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", "/version", (200, {}))
+    assert cluster.version() == "unknown"
+    cluster.close()
+    cluster.close()
+    assert cluster.version() == "unknown"
+
+
+def test_a_list_without_an_end_is_given_up(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", JOBS, page(more="again"))
+    with pytest.raises(Transient, match="does not come to an end"):
+        cluster.find(JOB, "far")

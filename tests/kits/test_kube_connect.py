@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Credentials from wherever they are, and what is said where there are none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.errors import Refused, Transient
+from burst.kits.kube import (
+    Access,
+    Cluster,
+    Endpoint,
+    InCluster,
+    Kubeconfig,
+    choose_access,
+)
+from tests.kits.kubeserver import Said, api_server, kubeconfig
+
+VERSION = 200, {"gitVersion": "v1.34.4"}
+NOT_AUTHORIZED = 401, {"kind": "Status", "reason": "Unauthorized"}
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment in which nothing of this machine's is found."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server() -> Iterator[Said]:
+    with api_server() as said:
+        said.answer("GET", "/version", VERSION)
+        yield said
+
+
+def test_a_token_of_the_file_is_sent(server: Said, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "good"})
+    assert Cluster(Kubeconfig(path, "here")).version() == "v1.34.4"
+    assert server.asked == [("GET", "/version", "Bearer good")]
+
+
+def test_a_token_that_is_turned_down_is_read_anew_once(
+    server: Said, tmp_path: Path
+) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
+    cluster = Cluster(Kubeconfig(path))
+    cluster.version()
+    kubeconfig(tmp_path / "config", server.url, {"token": "new"})
+    server.answer("GET", "/version", NOT_AUTHORIZED, VERSION)
+    assert cluster.version() == "v1.34.4"
+    sent = [authorization for _, _, authorization in server.asked]
+    assert sent == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+def test_credentials_that_are_not_good_are_refused_and_not_told(
+    server: Said, tmp_path: Path
+) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "hush-hush"})
+    server.answer("GET", "/version", NOT_AUTHORIZED)
+    with pytest.raises(Refused, match="does not accept the credentials of") as caught:
+        Cluster(Kubeconfig(path)).version()
+    assert path in caught.value.what
+    assert "hush-hush" not in str(caught.value)
+    assert len(server.asked) == 2
+
+
+def plugin(tmp_path: Path, script: str) -> dict[str, Any]:
+    """Return a user with an exec plugin that runs this."""
+    program = tmp_path / "plugin"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": str(program)}}
+
+
+def test_an_exec_plugins_token_is_sent(server: Said, tmp_path: Path) -> None:
+    credential = (
+        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+        ' "status": {"token": "fresh"}}'
+    )
+    user = plugin(tmp_path, f"echo '{credential}'")
+    path = kubeconfig(tmp_path / "config", server.url, user)
+    Cluster(Kubeconfig(path)).version()
+    assert server.asked == [("GET", "/version", "Bearer fresh")]
+
+
+def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
+    user = plugin(tmp_path, "echo gone fishing >&2; exit 3")
+    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
+    handlers = list(logging.getLogger().handlers)
+    with pytest.raises(Refused, match="gives no credentials") as caught:
+        Cluster(Kubeconfig(path)).version()
+    assert "process returned 3. gone fishing" in caught.value.what
+    assert "kubectl get pods" in caught.value.advice
+    assert logging.getLogger().handlers == handlers
+
+
+def test_a_user_without_credentials_is_told_of(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {})
+    with pytest.raises(Refused, match=r"gives no credentials;"):
+        Cluster(Kubeconfig(path)).version()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "Invalid kube-config file"), ("{", "cannot be used"), ("[]", "cannot be")],
+)
+def test_a_file_that_cannot_be_used(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(Refused, match=words) as caught:
+        Cluster(Kubeconfig(str(path))).version()
+    assert str(path) in caught.value.what
+
+
+def test_a_context_that_is_not_in_the_file(server: Said, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "t"})
+    with pytest.raises(Refused, match=r"context there: .*there"):
+        Cluster(Kubeconfig(path, "there")).version()
+
+
+def test_an_endpoint_asks_for_its_token_each_time(server: Said) -> None:
+    tokens = iter(f"t{number}" for number in range(9))
+    cluster = Cluster(Endpoint(server.url, "", lambda: next(tokens)))
+    cluster.version()
+    cluster.version()
+    sent = [authorization for _, _, authorization in server.asked]
+    assert len(set(sent)) == 2
+    assert all(text.startswith("Bearer t") for text in sent)
+
+
+def test_what_a_token_source_raises_is_passed_on(server: Said) -> None:
+    def token() -> str:
+        raise Refused("no login", "gcloud auth login")
+
+    with pytest.raises(Refused, match="no login"):
+        Cluster(Endpoint(server.url, "", token)).version()
+
+
+def test_another_server_than_the_authority_vouches_for(tmp_path: Path) -> None:
+    """A plain HTTP server is no TLS server at all; that counts as not the right one."""
+    with api_server() as said:
+        url = said.url.replace("http:", "https:")
+        path = kubeconfig(tmp_path / "config", url, {"token": "t"})
+        with pytest.raises(Refused, match="is not the API server that") as caught:
+            Cluster(Kubeconfig(path)).version()
+    assert path in caught.value.what
+
+
+def test_nobody_is_there() -> None:
+    cluster = Cluster(Endpoint("http://127.0.0.1:1", "", lambda: "t"))
+    with pytest.raises(Transient, match=r"is not there: .*refused"):
+        cluster.version()
+
+
+@pytest.mark.parametrize(
+    ("environ", "given", "expected"),
+    [
+        ({}, ("", ""), Kubeconfig()),
+        ({}, ("/file", "here"), Kubeconfig("/file", "here")),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ("", ""), InCluster()),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ("/f", ""), Kubeconfig("/f")),
+        (
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/f"},
+            ("", ""),
+            Kubeconfig(),
+        ),
+    ],
+)
+def test_what_is_used_where_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    given: tuple[str, str],
+    expected: Access,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert choose_access(*given) == expected
+
+
+def test_outside_of_a_pod_there_is_no_service_account() -> None:
+    with pytest.raises(Refused, match="the pod's service account: cannot be used"):
+        Cluster(InCluster()).version()
+
+
+def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(Kubeconfig()) == "~/.kube/config"
+    assert str(Kubeconfig("/f", "c")) == "/f, context c"
+    monkeypatch.setenv("KUBECONFIG", "/g")
+    assert str(Kubeconfig()) == "/g"
+    assert str(Endpoint("https://a", "", str)) == "https://a"

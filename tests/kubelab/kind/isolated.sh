@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# isolated.sh DIR COMMAND...: the command beside a docker daemon of its own, both in namespaces of their own (network, mounts, processes):
+# nothing of it is seen outside, and nothing stays when the command ends or is killed, but DIR (the images) and empty cgroups.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"; dir=$(cd "$1" && pwd); shift
+exec unshare --net --mount --pid --fork --mount-proc --kill-child --propagation private sh -euc '
+  here=$1 dir=$2; shift 2
+  mount -t tmpfs -o mode=755 tmpfs /run
+  ip link set lo up
+  rm -rf "$dir/exec" "$dir/docker.pid"          # left by one that was killed
+  "$here/dockerd.sh" start "$dir"
+  export DOCKER_HOST=unix://$dir/docker.sock
+  rc=0; "$@" || rc=$?
+  docker ps -aq | xargs -r docker rm -f -v > /dev/null
+  "$here/dockerd.sh" stop "$dir"
+  exit $rc' sh "$here" "$dir" "$@"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""One burst of burst_kube in a namespace of its own, and what a test does with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.errors import NotFound, ProviderError, Transient
+from burst.kits.minicluster import OfferTable
+from burst.provider import BurstSpec, BurstStatus
+from burst.testing import example_lead, example_spec
+from tests.kubelab import fake
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.api import Api
+
+PATIENCE_S = 30.0
+
+
+def wait_until(holds: Callable[[], bool], what: Callable[[], object]) -> None:
+    """Poll until it holds; fail after the deadline, saying what was seen last."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, what()
+        time.sleep(0.02)
+
+
+class Bursts:
+    """A namespace, and providers of one owner that burst into it."""
+
+    def __init__(self, lab: Cluster, api: Api, namespace: str, place: Path) -> None:
+        self.lab = lab
+        self.api = api
+        self.namespace = namespace
+        self.lead = example_lead(place, f"owner-{namespace[-6:]}")
+        self.spec = example_spec(self.lead, 0, "nodes")
+        self.settings = KubeSettings(
+            kubeconfig=str(lab.kubeconfig),
+            namespace=namespace,
+            image="local.test/flux:v0.88.0",
+            user=1000,
+            one_per_node=False,
+            offers={"nodes": OfferTable(cores=1, max_nodes=4)},
+        )
+
+    def provider(self, **changes: Any) -> KubeProvider:
+        """Return a provider with other settings."""
+        settings = msgspec.structs.replace(self.settings, **changes)
+        return KubeProvider("here", settings, self.lead.owner)
+
+    def objects(self, kind: str) -> list[Any]:
+        """Return what there is of a kind, such as `pods`."""
+        group = "/apis/batch/v1" if kind == "jobs" else "/api/v1"
+        return self.api.items(f"{group}/namespaces/{self.namespace}/{kind}")
+
+    def patch_pod(self, pod: Any, status: dict[str, Any]) -> None:
+        """Write a pod's status, as its kubelet would."""
+        fake.patch_pod_status(self.lab, self.namespace, pod["metadata"]["name"], status)
+
+
+def wait_status(
+    provider: KubeProvider, holds: Callable[[BurstStatus], bool]
+) -> BurstStatus:
+    """Observe until the one burst's status is such; return it."""
+    seen: list[BurstStatus] = []
+
+    def done() -> bool:
+        seen[:] = provider.observe()
+        return len(seen) == 1 and holds(seen[0])
+
+    wait_until(done, lambda: seen)
+    return seen[0]
+
+
+def attempt(call: Callable[[], object]) -> ProviderError | None:
+    """Return what it raises of the taxonomy."""
+    try:
+        call()
+    except ProviderError as error:
+        return error
+    return None
+
+
+def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
+    """Reap as the daemon does, until nothing is left."""
+
+    def gone() -> bool:
+        error = attempt(lambda: provider.reap(spec.burst_id))
+        assert error is None or isinstance(error, NotFound | Transient), error
+        return isinstance(error, NotFound)
+
+    wait_until(gone, provider.observe)

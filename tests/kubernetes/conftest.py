@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""A real API server for the session, and a namespace for each test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kubelab import build, fake
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import CRD, GIVEN, AnyCluster, find_cluster, new_namespace
+from tests.kubernetes.api import Api
+from tests.kubernetes.bursts import Bursts
+from tests.kubernetes.proxy import Proxy
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing before the first test, so that no test's time limit holds.
+
+    Its progress goes to the terminal: the first build takes minutes. What cannot be
+    had is said by the fixture, test by test.
+    """
+    wanted = any(item.get_closest_marker("kubernetes") for item in session.items)
+    if not wanted or GIVEN in os.environ or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    shown = capture.global_and_fixture_disabled() if capture else _as_is()
+    with shown, contextlib.suppress(build.Unavailable):
+        build.ensure(kwok=True)
+
+
+def _as_is() -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[AnyCluster]:
+    """kubelab's control plane without nodes, or what BURST_TEST_KUBECONFIG names."""
+    try:
+        found = find_cluster()
+    except build.Unavailable as missing:
+        if os.environ.get("CI"):
+            pytest.fail(f"no Kubernetes, and CI is set: {missing}")
+        pytest.skip(f"want of Kubernetes: {missing}")
+    with found:
+        yield found
+
+
+@pytest.fixture
+def namespace(cluster: AnyCluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new namespace, named for the test; its removal is begun and not awaited."""
+    with new_namespace(cluster, request.node.name) as name:
+        yield name
+
+
+@pytest.fixture
+def miniclusters(cluster: AnyCluster) -> None:
+    """Skip where the cluster does not know the operator's kind."""
+    if cluster.get("/apis/flux-framework.org/v1alpha2") is None:
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
+
+
+@pytest.fixture(scope="session")
+def lab(cluster: AnyCluster) -> Cluster:
+    """kubelab's control plane with nodes that are not there: pods run at once."""
+    if not isinstance(cluster, Cluster):
+        pytest.skip(f"want of played nodes ({GIVEN} names a cluster)")
+    try:
+        fake.start_kwok(cluster, nodes=2, complete=False)
+    except build.Unavailable as missing:
+        if os.environ.get("CI"):
+            pytest.fail(f"no kwok, and CI is set: {missing}")
+        pytest.skip(f"want of kwok: {missing}")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def api(lab: Cluster) -> Api:
+    """The API server, past all code of ours."""
+    return Api(lab)
+
+
+@pytest.fixture
+def bursts(lab: Cluster, api: Api, namespace: str, tmp_path: Path) -> Bursts:
+    """A namespace to burst into; what is left there goes with it."""
+    return Bursts(lab, api, namespace, tmp_path)
+
+
+@pytest.fixture
+def proxy(api: Api, tmp_path: Path) -> Iterator[Proxy]:
+    """Between a provider and the API server, to misbehave on purpose."""
+    with Proxy(api, tmp_path) as proxy:
+        yield proxy

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Plays the Flux Operator as far as a client sees it: Job, ConfigMap and Service."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tests.kubernetes.api import Api
+
+_GROUP = "/apis/flux-framework.org/v1alpha2"
+
+
+class PlayedOperator:
+    """Makes what belongs to each MiniCluster, anew too if it is gone.
+
+    As the real one it makes a controller the owner of each child, names them for the
+    MiniCluster, and goes on while that is being deleted. It writes no broker.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> PlayedOperator:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(0.05):
+            for found in self._api.items(f"{_GROUP}/miniclusters"):
+                self._reconcile(found)
+
+    def _reconcile(self, found: Any) -> None:
+        name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
+        core = f"/api/v1/namespaces/{namespace}"
+        jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        meta = {"ownerReferences": [_owner(found)]}
+        entry = f"{name}-entrypoint"
+        if self._api.get(f"{core}/configmaps/{entry}") is None:
+            pre = found["spec"]["containers"][0]["commands"]["pre"]
+            data = {"wait-0": pre, "curve.cert": found["spec"]["flux"]["curveCert"]}
+            config = {"metadata": {**meta, "name": entry}, "data": data}
+            self._api.create(f"{core}/configmaps", config)
+        if self._api.get(f"{core}/services/{name}") is None:
+            spec = {"clusterIP": "None", "selector": {"job-name": name}}
+            service = {"metadata": {**meta, "name": name}, "spec": spec}
+            self._api.create(f"{core}/services", service)
+        if self._api.get(f"{jobs}/{name}") is None:
+            labels = found["spec"]["jobLabels"]
+            job = {"metadata": {**meta, "name": name, "labels": labels}}
+            self._api.create(jobs, {**job, "spec": _job_spec(found)})
+
+
+def _owner(found: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": found["apiVersion"],
+        "kind": found["kind"],
+        "name": found["metadata"]["name"],
+        "uid": found["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _job_spec(found: Any) -> dict[str, Any]:
+    pod, size = found["spec"]["pod"], found["spec"]["size"]
+    image = found["spec"]["containers"][0]["image"]
+    return {
+        "completions": size,
+        "parallelism": size,
+        "completionMode": "Indexed",
+        "template": {
+            "metadata": {"labels": pod["labels"], "annotations": pod["annotations"]},
+            "spec": {
+                "restartPolicy": "OnFailure",
+                "containers": [{"name": "broker", "image": image}],
+            },
+        },
+    }

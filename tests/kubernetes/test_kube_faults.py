@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""An API server that fails, hangs, forgets or lies, with a real one behind it."""
+
+from __future__ import annotations
+
+import pytest
+from burst_kube import KubeProvider
+
+from burst.config import Seconds
+from burst.errors import NotFound, Transient
+from burst.provider import Phase
+from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.proxy import Fault, Proxy
+
+pytestmark = pytest.mark.kubernetes
+
+
+@pytest.fixture
+def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
+    return bursts.provider(kubeconfig=str(proxy.kubeconfig), timeout=Seconds(0.5))
+
+
+def test_too_many_requests_are_put_off_as_long_as_it_says(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    busy = Fault("PATCH", "/secrets/", 429, headers={"Retry-After": "7"}, times=1)
+    proxy.faults.append(busy)
+    error = attempt(lambda: provider.provision(bursts.spec))
+    assert isinstance(error, Transient)
+    assert error.retry_after == 7
+    assert [status.phase for status in provider.observe()] == [Phase.PENDING]
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    assert len(bursts.objects("pods")) == 2
+
+
+@pytest.mark.parametrize("kind", ["jobs", "pods", "configmaps", "secrets", "services"])
+def test_what_cannot_be_read_whole_is_not_read_at_all(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider, kind: str
+) -> None:
+    provider.provision(bursts.spec)
+    proxy.faults.append(Fault("GET", f"/{kind}\\?", 500))
+    assert isinstance(attempt(provider.observe), Transient)
+    # Nor is anything called gone on the strength of the rest.
+    assert isinstance(attempt(lambda: provider.reap(bursts.spec.burst_id)), Transient)
+
+
+def test_one_that_hangs_is_left_in_time(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    proxy.faults.append(Fault("GET", ".", silent=True))
+    error = attempt(provider.observe)
+    assert isinstance(error, Transient)
+    assert "does not answer in time" in error.what
+
+
+def test_one_that_is_not_there_is_tried_again(bursts: Bursts, proxy: Proxy) -> None:
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
+    proxy.__exit__()
+    error = attempt(provider.observe)
+    assert isinstance(error, Transient)
+    assert "is not there" in error.what
+
+
+def test_an_answer_that_was_lost_makes_nothing_twice(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    proxy.faults.append(Fault("PATCH", "/jobs/", after=True, times=1))
+    assert isinstance(attempt(lambda: provider.provision(bursts.spec)), Transient)
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    assert len(bursts.objects("jobs")) == 1
+    assert len(bursts.objects("pods")) == 2
+
+
+def test_a_list_from_before_does_not_pass_for_gone(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    proxy.stale = "labelSelector"
+    assert isinstance(attempt(lambda: provider.reap(bursts.spec.burst_id)), NotFound)
+    provider.provision(bursts.spec)
+    assert attempt(lambda: provider.reap(bursts.spec.burst_id)) is None
+    reap_all(provider, bursts.spec)
+    for kind in ("jobs", "pods", "secrets"):
+        assert bursts.objects(kind) == []
+
+
+def test_a_deletion_that_did_nothing_is_not_believed(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    lie = Fault("DELETE", ".", 200, {"kind": "Status", "status": "Success"})
+    proxy.faults.append(lie)
+    for _ in range(3):
+        assert attempt(lambda: provider.reap(bursts.spec.burst_id)) is None
+    assert len(bursts.objects("pods")) == 2
+    proxy.faults.clear()
+    reap_all(provider, bursts.spec)
+    assert bursts.objects("pods") == []
+
+
+def test_a_deletion_whose_answer_was_lost_goes_on(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    provider.provision(bursts.spec)
+    proxy.faults.append(Fault("DELETE", ".", after=True, times=2))
+    reap_all(provider, bursts.spec)
+    assert provider.observe() == []
+
+
+def test_a_log_that_cannot_be_read_hides_nothing_else(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    broker = {"name": "broker", "restartCount": 0, "state": ended}
+    bursts.patch_pod(bursts.objects("pods")[0], {"containerStatuses": [broker]})
+    proxy.faults.append(Fault("GET", "/log", 502))
+    status = wait_status(provider, lambda status: bool(status.why))
+    assert "ended with exit status 1" in status.why
+    assert "its log cannot be read" in status.why

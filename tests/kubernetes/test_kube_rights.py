@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""With the rights of manifests/ all goes; without, it is said which is lacking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_kube import KubeProvider
+
+from burst.errors import Refused, Transient
+from burst.kits.minicluster.names import OWNER
+from burst.model.finding import Level
+from burst.provider import Phase
+from tests.kubernetes.bursts import (
+    Bursts,
+    attempt,
+    reap_all,
+    wait_status,
+    wait_until,
+)
+from tests.kubernetes.operator import PlayedOperator
+
+pytestmark = pytest.mark.kubernetes
+ROLE = Path(__file__).parents[2] / "manifests" / "role" / "role.yaml"
+
+
+@pytest.fixture
+def account(bursts: Bursts) -> KubeProvider:
+    """A provider that is the namespace's default service account, with no rights."""
+    words = ("create", "token", "default", "-n", bursts.namespace)
+    token = bursts.lab.kubectl(*words).strip()
+    config = bursts.lab.write_kubeconfig(bursts.namespace, {"token": token})
+    bursts.settings = msgspec.structs.replace(bursts.settings, kubeconfig=str(config))
+    return bursts.provider()
+
+
+def grant(bursts: Bursts, provider: KubeProvider) -> None:
+    """Give the account the Role of manifests/, and wait until that took effect."""
+    namespace = ("-n", bursts.namespace)
+    bursts.lab.kubectl("apply", *namespace, "-f", ROLE)
+    who = f"--serviceaccount={bursts.namespace}:default"
+    binding = ("create", "rolebinding", "burst", "--role=burst-daemon", who)
+    bursts.lab.kubectl(*binding, *namespace)
+
+    def enough() -> bool:
+        return all(
+            finding.level is not Level.WRONG for finding in provider.examine(None)
+        )
+
+    wait_until(enough, lambda: provider.examine(None))
+
+
+def test_the_role_of_the_manifests_is_enough(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    grant(bursts, account)
+    account.provision(bursts.spec)
+    wait_status(account, lambda status: status.phase is Phase.RUNNING)
+    reap_all(account, bursts.spec)
+
+
+@pytest.mark.usefixtures("miniclusters")
+def test_the_role_of_the_manifests_is_enough_with_an_operator(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    provider = bursts.provider(form="operator")
+    grant(bursts, account)
+    with PlayedOperator(bursts.api):
+        provider.provision(bursts.spec)
+        wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+        reap_all(provider, bursts.spec)
+
+
+def test_without_rights_it_says_which_are_lacking(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    error = attempt(account.observe)
+    assert isinstance(error, Refused)
+    assert f"may not list jobs.batch in namespace {bursts.namespace}" in error.what
+    assert "verb list on jobs" in error.advice
+    (lacking,) = (f for f in account.examine(None) if f.level is Level.WRONG)
+    for right in ("patch secrets", "delete jobs.batch", "get pods/log", "list events"):
+        assert right in lacking.what
+
+
+def test_a_token_that_is_no_longer_good_is_refused(bursts: Bursts) -> None:
+    config = bursts.lab.write_kubeconfig("old", {"token": "not-a-token"})
+    error = attempt(bursts.provider(kubeconfig=str(config)).observe)
+    assert isinstance(error, Refused)
+    assert "does not accept the credentials" in error.what
+    assert "not-a-token" not in str(error)
+
+
+def test_a_namespace_that_is_not_there(bursts: Bursts) -> None:
+    provider = bursts.provider(namespace="not-there")
+    error = attempt(lambda: provider.provision(bursts.spec))
+    assert isinstance(error, Refused)
+    assert "kubectl create namespace not-there" in error.advice
+
+
+@pytest.fixture
+def dying(bursts: Bursts) -> Iterator[None]:
+    """The namespace is being deleted, and something in it keeps it from its end."""
+    path = f"/api/v1/namespaces/{bursts.namespace}"
+    held: dict[str, Any] = {"name": "held", "finalizers": ["example.com/hold"]}
+    bursts.api.create(f"{path}/configmaps", {"metadata": held})
+    bursts.api.delete(path)
+    yield
+    bursts.api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": []}})
+
+
+@pytest.mark.usefixtures("dying")
+def test_a_namespace_that_is_being_deleted(bursts: Bursts) -> None:
+    error = attempt(lambda: bursts.provider().provision(bursts.spec))
+    assert isinstance(error, Refused)
+    assert error.what == f"namespace {bursts.namespace} is being deleted"
+
+
+def test_what_is_not_ours_is_not_touched(bursts: Bursts) -> None:
+    """Such as another daemon's that uses our name."""
+    path = f"/api/v1/namespaces/{bursts.namespace}/configmaps"
+    name = bursts.spec.burst_id
+    theirs = {"metadata": {"name": name, "labels": {OWNER: "another"}}, "data": {}}
+    made = bursts.api.create(path, theirs)
+    provider = bursts.provider()
+    error = attempt(lambda: provider.provision(bursts.spec))
+    assert isinstance(error, Refused)
+    assert f"ConfigMap {name}" in error.what
+    assert "not ours" in error.what
+    assert bursts.objects("secrets") == bursts.objects("jobs") == []
+    reap_all(provider, bursts.spec)
+    assert bursts.api.get(f"{path}/{name}") == made
+
+
+def test_other_hosts_under_one_id_are_refused(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    fewer = msgspec.structs.replace(
+        bursts.spec, hosts=bursts.spec.hosts[:1], ranks=bursts.spec.ranks[:1]
+    )
+    error = attempt(lambda: provider.provision(fewer))
+    assert isinstance(error, Refused)
+    assert "with other hosts" in error.what
+
+
+def test_a_service_of_the_burst_before_is_waited_for(bursts: Bursts) -> None:
+    """A gateway's Service has the name that the lead's file has, for any burst."""
+    entries = bursts.lead.bootstrap.hosts
+    address = f"tcp://burst-0.{bursts.namespace}.svc.cluster.local:8050"
+    first = msgspec.structs.replace(
+        entries[1], host="burst-0-0", bind="tcp://*:8050", connect=address
+    )
+    rest = msgspec.structs.replace(entries[1], host="burst-0-[1-3]", parent="burst-0-0")
+    bootstrap = msgspec.structs.replace(
+        bursts.lead.bootstrap, hosts=(entries[0], first, rest, *entries[2:])
+    )
+    lead = msgspec.structs.replace(bursts.lead, bootstrap=bootstrap)
+    spec = msgspec.structs.replace(bursts.spec, lead=lead)
+    later = msgspec.structs.replace(spec, burst_id="burst-0-later1")
+    provider = bursts.provider()
+    provider.provision(spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    (service,) = bursts.objects("services")
+    assert service["metadata"]["name"] == "burst-0"
+    (slices,) = bursts.api.items(
+        f"/apis/discovery.k8s.io/v1/namespaces/{bursts.namespace}/endpointslices"
+    )
+    assert len(slices["endpoints"]) == 1
+    error = attempt(lambda: provider.provision(later))
+    assert isinstance(error, Transient)
+    assert spec.burst_id in error.what
+    reap_all(provider, spec)
+    provider.provision(later)
+    reap_all(provider, later)

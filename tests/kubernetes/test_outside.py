@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Where a lead in a pod is reached from outside, as a real API server tells it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.config import LeadSettings
+from burst.errors import BurstError, ConfigError, LeadError
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.shell.outside import ask_cluster, learn
+from tests.kubelab import fake
+from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
+
+pytestmark = pytest.mark.kubernetes
+LABELS = {"job-name": "lead"}
+SERVICE = "burst-lead"
+
+
+class Far:
+    """A namespace with what of the lead the cluster knows."""
+
+    def __init__(self, cluster: AnyCluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.node = f"node-of-{namespace}"
+
+    def add_service(self, kind: str, *ports: dict[str, Any], **spec: Any) -> None:
+        spec |= {"type": kind, "ports": list(ports) or [{"port": 8050}]}
+        spec.setdefault("selector", LABELS)
+        self._create({"kind": "Service", "metadata": {"name": SERVICE}, "spec": spec})
+
+    def add_lead(self, *addresses: tuple[str, str]) -> None:
+        """Make the lead's pod, on a node of its own that has these addresses."""
+        if isinstance(self.cluster, GivenCluster):
+            pytest.skip(f"want of nodes that are played ({GIVEN} is set)")
+        fake.create_node(self.cluster, self.node)
+        told = [{"type": kind, "address": address} for kind, address in addresses]
+        patch = json.dumps({"status": {"addresses": told}})
+        options = ("--subresource=status", "-p", patch)
+        self.cluster.kubectl("patch", "node", self.node, *options)
+        container = {"name": "main", "image": "local.test/none:1"}
+        spec = {"nodeName": self.node, "containers": [container]}
+        meta = {"name": "lead-0-x", "labels": LABELS}
+        self._create({"kind": "Pod", "metadata": meta, "spec": spec})
+        status = {"phase": "Running", "hostIP": "10.9.0.1"}
+        fake.patch_pod_status(self.cluster, self.namespace, "lead-0-x", status)
+
+    def patch_service(self, status: dict[str, Any]) -> None:
+        options = ("--subresource=status", "-p", json.dumps({"status": status}))
+        where = ("-n", self.namespace)
+        self.cluster.kubectl("patch", "service", SERVICE, *where, *options)
+
+    def remove_node(self) -> None:
+        self.cluster.kubectl("delete", "node", self.node, "--ignore-not-found")
+
+    def learn(self, address: str, **user: str) -> str:
+        """Return where followers are told to connect, as ADDRESS:PORT."""
+        path = self.cluster.kubeconfig
+        if user:
+            path = self.cluster.write_kubeconfig(self.namespace, user)
+        client = Cluster(Kubeconfig(str(path)))
+        try:
+            found = learn(LeadSettings(address=address), client, self.namespace)
+        finally:
+            client.close()
+        return f"{found.address}:{found.port}"
+
+    def port(self) -> int:
+        """Return the NodePort that the cluster chose."""
+        path = "jsonpath={.spec.ports[-1:].nodePort}"
+        where = ("-n", self.namespace, "-o", path)
+        return int(self.cluster.kubectl("get", "service", SERVICE, *where))
+
+    def _create(self, manifest: dict[str, Any]) -> None:
+        manifest = {"apiVersion": "v1", **manifest}
+        where = ("-n", self.namespace, "-f", "-")
+        self.cluster.kubectl("create", *where, manifest=manifest)
+
+
+@pytest.fixture
+def far(cluster: AnyCluster, namespace: str) -> Iterator[Far]:
+    far = Far(cluster, namespace)
+    yield far
+    far.remove_node()
+
+
+def test_the_nodes_external_address_and_the_services_port(far: Far) -> None:
+    far.add_service("NodePort")
+    far.add_lead(("InternalIP", "10.9.0.1"), ("ExternalIP", "203.0.113.7"))
+    assert far.learn("node") == f"203.0.113.7:{far.port()}"
+
+
+def test_a_node_without_an_external_address_has_its_internal_one(far: Far) -> None:
+    far.add_service("NodePort")
+    far.add_lead(("InternalIP", "10.9.0.1"))
+    assert far.learn("node") == f"10.9.0.1:{far.port()}"
+
+
+def test_who_may_not_read_nodes_learns_the_internal_address(far: Far) -> None:
+    far.add_service("NodePort")
+    far.add_lead(("ExternalIP", "203.0.113.7"))
+    where = ("-n", far.namespace)
+    verbs = ("--verb=get,list", "--resource=services,pods")
+    far.cluster.kubectl("create", "role", "reader", *verbs, *where)
+    who = ("--role=reader", f"--serviceaccount={far.namespace}:default")
+    far.cluster.kubectl("create", "rolebinding", "reader", *who, *where)
+    token = far.cluster.kubectl("create", "token", "default", *where).strip()
+
+    def told() -> str:
+        # Roles take effect some milliseconds late.
+        try:
+            return far.learn("node", token=token)
+        except BurstError:
+            return ""
+
+    expected = f"10.9.0.1:{far.port()}"
+    far.cluster.wait_for("rights", lambda: told() == expected, 10)
+
+
+def test_of_several_ports_the_one_named_broker(far: Far) -> None:
+    far.add_service(
+        "NodePort", {"name": "web", "port": 80}, {"name": "broker", "port": 8050}
+    )
+    far.add_lead()
+    assert far.learn("node") == f"10.9.0.1:{far.port()}"
+
+
+@pytest.mark.parametrize(
+    "ingress", [{"ip": "203.0.113.9"}, {"hostname": "lead.example"}]
+)
+def test_a_load_balancer_has_an_address_of_its_own(
+    far: Far, ingress: dict[str, str]
+) -> None:
+    far.add_service("LoadBalancer")
+    with pytest.raises(LeadError, match=r"has no load balancer's address \(yet\)"):
+        far.learn("service")
+    far.patch_service({"loadBalancer": {"ingress": [ingress]}})
+    assert far.learn("service") == f"{next(iter(ingress.values()))}:8050"
+
+
+def test_a_service_that_is_not_there(far: Far) -> None:
+    with pytest.raises(LeadError, match=r"no Service burst-lead .*; apply manifests"):
+        far.learn("node")
+
+
+def test_a_service_that_opens_no_port_on_nodes(far: Far) -> None:
+    far.add_service("ClusterIP")
+    with pytest.raises(LeadError, match="of type ClusterIP; make it of type NodePort"):
+        far.learn("node")
+    with pytest.raises(LeadError, match="of type ClusterIP: make it LoadBalancer"):
+        far.learn("service")
+
+
+@pytest.mark.parametrize("selector", [LABELS, {}])
+def test_a_service_that_leads_to_no_pod(far: Far, selector: dict[str, str]) -> None:
+    far.add_service("NodePort", selector=selector)
+    labels = ",".join(f"{k}={v}" for k, v in selector.items()) or "(it selects none)"
+    with pytest.raises(LeadError, match=re.escape(f"has the labels {labels}")):
+        far.learn("node")
+
+
+def test_outside_of_a_pod_there_is_nobody_to_ask() -> None:
+    with pytest.raises(ConfigError, match="runs in no pod with a service account"):
+        ask_cluster(LeadSettings(address="node"))

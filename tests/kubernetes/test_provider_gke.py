@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""GkeProvider keeps the contract with pods in a real Kubernetes.
+
+GKE is our own on loopback, and each cluster that it makes is kubelab's: what is tried
+here is the way from Google's answer (address, authority, token) to objects and back.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from burst_gke import GkeProvider, GkeSettings
+from burst_gke.cloud import Cloud
+from burst_gke.followers import Pods
+from burst_gke.provider import Means
+from google.cloud.container_v1.types import NodePool
+
+from burst.kits.kube import Cluster as Client
+from burst.kits.kube import Endpoint, install
+from burst.provider import BurstSpec, Provider
+from burst.testing import ProviderContract
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
+from tests.kubernetes.api import Api
+from tests.plugins.gke import build
+from tests.plugins.gke.gke import Gke
+from tests.plugins.gke.server import Token, connect, serve
+
+pytestmark = pytest.mark.kubernetes
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+
+
+@pytest.fixture(scope="module")
+def place(lab: Cluster) -> Iterator[str]:
+    """One namespace for all, as each test has an owner of its own."""
+    with new_namespace(lab, "gke") as name:
+        yield name
+
+
+class LabGke(Gke):
+    """A GKE whose clusters all have kubelab's API server."""
+
+    def __init__(self, lab: Cluster) -> None:
+        address = lab.url.removeprefix("https://")
+        super().__init__(
+            ca=Path(lab.pki["ca.crt"]).read_text(), endpoints=[address] * 99
+        )
+
+
+class OnKubernetes(ProviderContract):
+    patience = 30.0
+    pause = 0.02
+
+    @pytest.fixture
+    def gke(self, lab: Cluster) -> Gke:
+        return LabGke(lab)
+
+    @pytest.fixture
+    def settings(self, place: str) -> GkeSettings:
+        return build.settings(namespace=place, user=1000, one_per_node=False)
+
+    @pytest.fixture
+    def cloud(self, gke: Gke, lab: Cluster, settings: GkeSettings) -> Iterator[Cloud]:
+        token = Token(lab.tokens["admin"])
+        with serve(gke) as address, connect(address) as client:
+            yield Cloud(settings.parent, client=client, credentials=token)
+
+    @pytest.fixture
+    def make_provider(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
+        return lambda owner: GkeProvider("gke", settings, owner, Means(cloud))
+
+    @pytest.fixture
+    def make_interrupted(self, gke: Gke, make_provider: MakeProvider) -> MakeProvider:
+        gke.drops = {"create_cluster": 1}
+        return make_provider
+
+    @pytest.fixture
+    def make_spec(self, tmp_path: Path) -> MakeSpec:
+        return lambda owner, number: build.spec(tmp_path, number, owner)
+
+    @pytest.fixture
+    def misconfigured(self, cloud: Cloud) -> Callable[[], Provider]:
+        wrong = build.settings(cluster="none")
+        return lambda: GkeProvider("gke", wrong, "owner-a", Means(cloud))
+
+    @pytest.fixture
+    def count(self, api: Api, place: str, gke: Gke) -> Count | None:
+        def pods(spec: BurstSpec) -> int:
+            selector = f"burst.flux-framework.org/id={spec.burst_id}"
+            path = f"/api/v1/namespaces/{place}/pods?labelSelector={selector}"
+            left = any(spec.burst_id in path for path in gke.things())
+            return len(api.items(path)) or int(left)
+
+        return pods
+
+
+class TestClusterForEachBurst(OnKubernetes):
+    def test_in_a_new_cluster_the_namespace_is_made(
+        self, cloud: Cloud, lab: Cluster, api: Api, tmp_path: Path
+    ) -> None:
+        name = f"gke-{secrets.token_hex(3)}"
+        settings = build.settings(namespace=name, user=1000, one_per_node=False)
+        provider = GkeProvider("gke", settings, name, Means(cloud))
+        asking = build.Asking(provider, build.spec(tmp_path, 0, name))
+        assert api.get(f"/api/v1/namespaces/{name}") is None
+        try:
+            asking.provision()
+            assert api.items(f"/apis/batch/v1/namespaces/{name}/jobs")
+            lab.wait_for("the end of the burst", asking.is_gone)
+        finally:
+            api.delete(f"/api/v1/namespaces/{name}")
+
+    def test_an_operators_file_may_hold_its_namespace(
+        self, lab: Cluster, api: Api, tmp_path: Path
+    ) -> None:
+        name = f"gke-{secrets.token_hex(3)}"
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        path = tmp_path / "operator.yaml"
+        path.write_text(json.dumps(manifest))
+        authority = Path(lab.pki["ca.crt"]).read_text()
+        access = Endpoint(lab.url, authority, lambda: lab.tokens["admin"])
+        try:
+            install(Client(access), path)
+            assert api.get(f"/api/v1/namespaces/{name}")
+        finally:
+            api.delete(f"/api/v1/namespaces/{name}")
+
+
+class TestNamedPool(OnKubernetes):
+    @pytest.fixture
+    def gke(self, lab: Cluster) -> Gke:
+        gke = LabGke(lab)
+        pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
+        gke.add_cluster("shared", node_pools=[pool])
+        return gke
+
+    @pytest.fixture
+    def settings(self, place: str, api: Api) -> GkeSettings:
+        for node in api.items("/api/v1/nodes"):
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            api.patch(path, {"metadata": {"labels": {POOL_LABEL: "burstable"}}})
+        table = {"namespace": place, "user": 1000, "one_per_node": False}
+        return build.settings(**build.NAMED_POOL, **table)
+
+    @pytest.fixture
+    def make_interrupted(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
+        dying = [True]
+
+        class Dying(Pods):
+            def provision(self, spec: BurstSpec) -> None:
+                super().provision(spec)
+                if dying and dying.pop():
+                    raise RuntimeError("the process died here")
+
+        means = Means(cloud, Dying)
+        return lambda owner: GkeProvider("gke", settings, owner, means)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""KubeProvider keeps the contract on a real API server, in both its forms.
+
+Jobs and their pods, scheduling and garbage collection are Kubernetes' own; that pods
+run is played by kwok, and the Flux Operator by the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import Seconds
+from burst.kits.kube.kinds import MINICLUSTER
+from burst.kits.minicluster import OfferTable
+from burst.provider import BurstSpec, Provider
+from burst.testing import ProviderContract, example_lead, example_spec
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import CRD, new_namespace
+from tests.kubernetes.api import Api
+from tests.kubernetes.operator import PlayedOperator
+from tests.kubernetes.proxy import Fault, Proxy
+
+pytestmark = pytest.mark.kubernetes
+
+
+@pytest.fixture(scope="module")
+def place(lab: Cluster) -> Iterator[str]:
+    """One namespace for all, as each test has an owner of its own."""
+    with new_namespace(lab, "contract") as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def operator(api: Api) -> Iterator[None]:
+    """Someone who makes Jobs of MiniClusters."""
+    if api.get(f"/apis/{MINICLUSTER.api}") is None:
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
+    with PlayedOperator(api):
+        yield
+
+
+class KubeContract(ProviderContract):
+    patience = 30.0
+    pause = 0.02
+    form: Literal["job", "operator"] = "job"
+    parent = "jobs"
+
+    @pytest.fixture
+    def settings(self, lab: Cluster, place: str) -> KubeSettings:
+        return KubeSettings(
+            kubeconfig=str(lab.kubeconfig),
+            namespace=place,
+            form=self.form,
+            image="local.test/flux:v0.88.0",
+            user=1000,
+            one_per_node=False,
+            settle=Seconds(0.5),
+            offers={"nodes": OfferTable(cores=1, max_nodes=4)},
+        )
+
+    @pytest.fixture
+    def make_provider(self, settings: KubeSettings) -> MakeProvider:
+        return lambda owner: KubeProvider("here", settings, owner)
+
+    @pytest.fixture(autouse=True)
+    def proxy(self, api: Api, tmp_path: Path) -> Iterator[Proxy]:
+        """For all tests, as it has to be there until bursts were reaped at the end."""
+        with Proxy(api, tmp_path) as proxy:
+            yield proxy
+
+    @pytest.fixture
+    def make_interrupted(self, settings: KubeSettings, proxy: Proxy) -> MakeProvider:
+        proxy.faults.append(Fault("PATCH", f"/{self.parent}/", drop=True))
+        cut = msgspec.structs.replace(settings, kubeconfig=str(proxy.kubeconfig))
+        return lambda owner: KubeProvider("here", cut, owner)
+
+    @pytest.fixture
+    def make_spec(self, tmp_path: Path) -> MakeSpec:
+        def make(owner: str, number: int) -> BurstSpec:
+            return example_spec(example_lead(tmp_path, owner), number, "nodes")
+
+        return make
+
+    @pytest.fixture
+    def misconfigured(self, settings: KubeSettings) -> Callable[[], Provider]:
+        wrong = msgspec.structs.replace(settings, kubeconfig="/no/such/file")
+        return lambda: KubeProvider("here", wrong, "owner-a")
+
+    @pytest.fixture
+    def count(self, api: Api, place: str) -> Count | None:
+        def pods(spec: BurstSpec) -> int:
+            selector = f"burst.flux-framework.org/id={spec.burst_id}"
+            path = f"/api/v1/namespaces/{place}/pods?labelSelector={selector}"
+            return len(api.items(path))
+
+        return pods
+
+
+class TestKubeProviderByJob(KubeContract):
+    pass
+
+
+@pytest.mark.usefixtures("operator")
+class TestKubeProviderByOperator(KubeContract):
+    form = "operator"
+    parent = "miniclusters"

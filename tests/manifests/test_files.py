@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""What manifests/ says of the lead is what `burst lead init` would write."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from burst_kube import KubeSettings
+
+from burst.config import convert, load
+from burst.model.ranks import parse_hostlist
+from burst.model.shape import Shape
+from burst.shell.leadfiles import LeadFiles, write_lead
+from burst.shell.leadplan import LeadPlan, RankSlot
+from tests.manifests.rights import NEEDED
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+LEAD = MANIFESTS / "base" / "lead"
+OWN = "/mnt/flux/burst"
+PLAN = LeadPlan(
+    hosts="lead-0",
+    shape=Shape(1),
+    slots=tuple(
+        RankSlot(hosts=hosts, shape=Shape(4))
+        for hosts in ("burst-0-[0-3]", "burst-1-[0-3]")
+    ),
+    address="lead-0",
+)
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> LeadFiles:
+    return write_lead(tmp_path, PLAN)
+
+
+def objects() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS.rglob("*.yaml"):
+        if path.name != "kustomization.yaml":
+            yield from yaml.safe_load_all(path.read_text())
+
+
+def test_broker_toml_is_that_of_the_plan(planned: LeadFiles) -> None:
+    expected = tomllib.loads(planned.config.read_text())
+    expected["bootstrap"]["curve_cert"] = f"{OWN}/curve.cert"
+    expected["resource"]["path"] = "/etc/burst/lead/R"
+    assert tomllib.loads((LEAD / "broker.toml").read_text()) == expected
+
+
+def test_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
+    expected = json.loads(planned.resources.read_text())
+    assert json.loads((LEAD / "R").read_text()) == expected
+
+
+def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
+    script = (LEAD / "start.sh").read_text()
+    [line] = script.replace("\\\n", "").partition("exec ")[2].splitlines()
+    started = shlex.split(line.replace("$own", OWN))
+    place = str(planned.config.parent)
+    expected = [
+        word.replace(str(planned.config), "/etc/burst/lead/broker.toml")
+        .replace(place, OWN)
+        .replace("=lead-0", "=lead-${JOB_COMPLETION_INDEX:-0}")
+        for word in planned.commands[0]
+    ]
+    assert started == expected
+
+
+def test_the_daemon_looks_where_the_lead_listens() -> None:
+    assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
+
+
+def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
+    table = load(LEAD / "burst.toml").providers["kube"]
+    options = convert(KubeSettings, table.options, "providers.kube")
+    [offer] = options.offers.values()
+    assert [offer.cores] == [slot.shape.cores for slot in PLAN.slots[:1]]
+    assert offer.max_nodes == 4
+
+
+def test_each_hosts_entry_is_a_hostlist() -> None:
+    table = tomllib.loads((LEAD / "broker.toml").read_text())
+    hosts = [parse_hostlist(entry["host"]) for entry in table["bootstrap"]["hosts"]]
+    assert [len(group) for group in hosts] == [1, 4, 4]
+
+
+def test_nothing_in_manifests_holds_a_key() -> None:
+    secrets = [thing for thing in objects() if thing["kind"] == "Secret"]
+    assert [secret["stringData"] for secret in secrets] == [{"curve.cert": ""}]
+    for path in MANIFESTS.rglob("*"):
+        assert path.is_dir() or "secret-key" not in path.read_text()
+
+
+def test_the_role_is_what_is_needed_and_no_more() -> None:
+    [role] = [thing for thing in objects() if thing["kind"] == "Role"]
+    given = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert given == NEEDED
+
+
+def test_no_rule_has_a_wildcard_and_only_reading_nodes_is_cluster_wide() -> None:
+    rules = [
+        (thing["kind"], rule)
+        for thing in objects()
+        if thing["kind"] in ("Role", "ClusterRole")
+        for rule in thing["rules"]
+    ]
+    assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
+    assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
+    ]
+
+
+def test_every_container_is_confined_and_none_is_root() -> None:
+    [job] = [thing for thing in objects() if thing["kind"] == "Job"]
+    pod = job["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    for container in pod["initContainers"] + pod["containers"]:
+        context = container["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False, container["name"]
+        assert context["capabilities"] == {"drop": ["ALL"]}, container["name"]
+    with_token = [
+        container["name"]
+        for container in pod["initContainers"] + pod["containers"]
+        if "token" in {mount["name"] for mount in container["volumeMounts"]}
+    ]
+    assert with_token == ["burst"]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Settings and providers for the tests of GKE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from burst_gke import GkeProvider, GkeSettings
+from burst_gke.cloud import Cloud
+from burst_gke.provider import Means
+from google.cloud.container_v1 import ClusterManagerClient
+
+from burst.config import convert
+from burst.errors import NotFound, Transient
+from burst.provider import BurstSpec, BurstStatus
+from burst.testing import example_lead, example_spec
+from tests.plugins.gke.gke import PROJECT, Gke
+from tests.plugins.gke.kubernetes import Kubernetes
+from tests.plugins.gke.server import Token
+
+OFFER = "n2"
+TABLE: dict[str, Any] = {
+    "project": PROJECT,
+    "location": "us-central1-a",
+    "image": "registry.test/flux:0.88",
+    "offers": {OFFER: {"machine_type": "n2-standard-8", "max_nodes": 4}},
+}
+POOL = {"cluster": "shared"}
+NAMED_POOL = {"cluster": "shared", "pool": "burstable"}
+
+
+def settings(**table: Any) -> GkeSettings:
+    """Return settings: the usual ones, and these. Raises ConfigError."""
+    return convert(GkeSettings, {**TABLE, **table}, "providers.gke")
+
+
+def spec(directory: Path, number: int = 0, owner: str = "owner-a") -> BurstSpec:
+    """Return the spec of a burst of two nodes."""
+    return example_spec(example_lead(directory, owner), number, OFFER)
+
+
+class Clock:
+    """A clock that stands until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def provider(
+    client: ClusterManagerClient,
+    kubernetes: Kubernetes,
+    found: GkeSettings,
+    owner: str = "owner-a",
+    clock: Callable[[], float] | None = None,
+) -> GkeProvider:
+    """Return a provider that works in this world."""
+    cloud = Cloud(found.parent, client=client, credentials=Token())
+    means = Means(cloud, kubernetes.followers, clock or Clock())
+    return GkeProvider("gke", found, owner, means)
+
+
+class Asking:
+    """Short ways to ask a provider for one burst, again and again as a daemon."""
+
+    def __init__(self, provider: GkeProvider, burst: BurstSpec) -> None:
+        self.provider = provider
+        self.spec = burst
+        self.name = str(burst.burst_id)
+
+    def provision(self, times: int = 20) -> str:
+        """Provision until it is through; return what was said last before."""
+        said = ""
+        for _ in range(times):
+            try:
+                self.provider.provision(self.spec)
+            except Transient as error:
+                said = str(error)
+            else:
+                return said
+        raise AssertionError(f"not through after {times} calls: {said}")
+
+    def status(self) -> BurstStatus | None:
+        """Return what is listed of the burst."""
+        listed = self.provider.observe()
+        return next((s for s in listed if s.burst_id == self.spec.burst_id), None)
+
+    def is_gone(self) -> bool:
+        """Reap once; tell whether nothing is left."""
+        try:
+            self.provider.reap(self.spec.burst_id)
+        except NotFound:
+            return True
+        except Transient:
+            pass  # who asks asks again
+        return False
+
+    def reap(self, times: int = 20) -> list[str]:
+        """Reap until NotFound; return what was said on the way."""
+        said: list[str] = []
+        for _ in range(times):
+            try:
+                self.provider.reap(self.spec.burst_id)
+            except NotFound:
+                return said
+            except Transient as error:
+                said.append(str(error))
+        raise AssertionError(f"not gone after {times} calls: {said}")
+
+
+class World(Asking):
+    """A provider in a GKE, and what that consists of."""
+
+    def __init__(
+        self, gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, at: Path
+    ) -> None:
+        self.gke = gke
+        self.kubernetes = kubernetes
+        self.client = client
+        self.clock = Clock()
+        super().__init__(self.make(), spec(at))
+
+    def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
+        """Make a provider, which is then the one that is asked."""
+        found = settings(**table)
+        self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
+        return self.provider

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""A GKE with a server before it, a client, and a provider in each of three forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from google.cloud.container_v1 import ClusterManagerClient
+
+from tests.plugins.gke.build import World
+from tests.plugins.gke.gke import Gke
+from tests.plugins.gke.kubernetes import Kubernetes
+from tests.plugins.gke.server import connect, serve
+
+
+@pytest.fixture
+def gke() -> Gke:
+    return Gke()
+
+
+@pytest.fixture
+def kubernetes(gke: Gke) -> Kubernetes:
+    return Kubernetes(gke)
+
+
+@pytest.fixture
+def client(gke: Gke) -> Iterator[ClusterManagerClient]:
+    with serve(gke) as address, connect(address) as client:
+        yield client
+
+
+@pytest.fixture
+def world(
+    gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, tmp_path: Path
+) -> World:
+    return World(gke, kubernetes, client, tmp_path)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""A Google Kubernetes Engine of our own: what it has, and how it goes wrong.
+
+Work takes a number of looks instead of time, so that no test waits. `server.py` puts
+the service in front of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.cloud.container_v1 import types as t
+from google.rpc.code_pb2 import Code
+
+PROJECT = "some-project"
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?\Z")
+_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
+_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
+
+
+def _value(kind: Any, name: str) -> Any:
+    """Return the value of an enumeration."""
+    return kind[name]
+
+
+class Denied(Exception):
+    """An RPC that is answered with an error."""
+
+    def __init__(
+        self, code: str, message: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = grpc.StatusCode[code]
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How an order goes on, once it was accepted."""
+
+    looks: int = 1
+    """Reads until the operation is done."""
+    error: tuple[int, str] | None = None
+    """What the operation says at its end, with status DONE."""
+    remains: str = "RUNNING"
+    """Status of the thing then; empty if nothing remains, or it never appears."""
+    conditions: Sequence[tuple[str, str]] = ()
+    """StatusCondition codes and messages, from the beginning."""
+
+
+@dataclass
+class Job:
+    """An operation, and the looks that it takes still."""
+
+    operation: t.Operation
+    target: tuple[str, str]
+    looks: int
+    fate: Fate
+
+
+@dataclass
+class Gke:
+    """All clusters of the project, by name, and all that GKE was asked."""
+
+    clusters: dict[str, t.Cluster] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    calls: Counter[str] = field(default_factory=Counter)
+    orders: list[Any] = field(default_factory=list)
+    fates: list[Fate] = field(default_factory=list)
+    """Of the next orders; Fate() afterwards."""
+    denials: dict[str, list[Denied]] = field(default_factory=dict)
+    """What the next calls of a method are answered with, before anything is done."""
+    drops: dict[str, int] = field(default_factory=dict)
+    """For how many calls the answer is lost after all was done."""
+    hangs: dict[str, threading.Event] = field(default_factory=dict)
+    """Methods that answer once this is set."""
+    missing_zones: list[str] = field(default_factory=list)
+    unlisted: set[str] = field(default_factory=set)
+    """Clusters that lists do not show yet."""
+    ca: str = "-----BEGIN CERTIFICATE-----"
+    endpoints: list[str] = field(default_factory=list)
+    """Of the next clusters; numbered addresses afterwards."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def add_cluster(self, name: str, status: str = "RUNNING", **more: Any) -> t.Cluster:
+        """Have a cluster that nobody ordered."""
+        cluster = t.Cluster(name=name, status=_value(t.Cluster.Status, status), **more)
+        self._give_endpoint(cluster)
+        self.clusters[name] = cluster
+        return cluster
+
+    def things(self) -> dict[str, Any]:
+        """Return all clusters and pools that bear labels of a burst, by path."""
+        found: dict[str, Any] = {}
+        for cluster in self.clusters.values():
+            if "burst-id" in cluster.resource_labels:
+                found[cluster.name] = cluster
+            for pool in cluster.node_pools:
+                if "burst-id" in pool.config.resource_labels:
+                    found[f"{cluster.name}/{pool.name}"] = pool
+        return found
+
+    def turn(self) -> None:
+        """Let all work go on by one look."""
+        for job in self.jobs:
+            if job.looks > 0:
+                job.looks -= 1
+                if not job.looks:
+                    self._finish(job)
+
+    # The service's methods, each with its request, under the lock.
+
+    def list_clusters(self, _: t.ListClustersRequest) -> t.ListClustersResponse:
+        self.turn()
+        return t.ListClustersResponse(
+            clusters=[c for c in self.clusters.values() if c.name not in self.unlisted],
+            missing_zones=self.missing_zones,
+        )
+
+    def get_cluster(self, request: t.GetClusterRequest) -> t.Cluster:
+        self.turn()
+        return self._cluster(request.name)
+
+    def list_operations(self, _: t.ListOperationsRequest) -> t.ListOperationsResponse:
+        self.turn()
+        return t.ListOperationsResponse(
+            operations=[job.operation for job in self.jobs],
+            missing_zones=self.missing_zones,
+        )
+
+    def create_cluster(self, request: t.CreateClusterRequest) -> t.Operation:
+        cluster = request.cluster
+        check_labels(cluster.resource_labels)
+        for pool in cluster.node_pools:
+            check_pool(pool)
+        if not _NAME.match(cluster.name):
+            raise Denied("INVALID_ARGUMENT", f"Bad cluster name {cluster.name!r}")
+        if cluster.name in self.clusters:
+            path = f"{request.parent}/clusters/{cluster.name}"
+            raise Denied("ALREADY_EXISTS", f"Already exists: {path}")
+        self.orders.append(request)
+        self._give_endpoint(cluster)
+        return self._begin("CREATE_CLUSTER", (cluster.name, ""), cluster)
+
+    def create_node_pool(self, request: t.CreateNodePoolRequest) -> t.Operation:
+        cluster = self._cluster(request.parent)
+        pool = request.node_pool
+        check_pool(pool)
+        if any(other.name == pool.name for other in cluster.node_pools):
+            path = f"{request.parent}/nodePools/{pool.name}"
+            raise Denied("ALREADY_EXISTS", f"Already exists: {path}")
+        self.orders.append(request)
+        return self._begin("CREATE_NODE_POOL", (cluster.name, pool.name), pool)
+
+    def delete_cluster(self, request: t.DeleteClusterRequest) -> t.Operation:
+        cluster = self._cluster(request.name)
+        self._refuse_if_busy((cluster.name, ""))
+        return self._end("DELETE_CLUSTER", (cluster.name, ""), cluster)
+
+    def delete_node_pool(self, request: t.DeleteNodePoolRequest) -> t.Operation:
+        path, _, name = request.name.partition("/nodePools/")
+        cluster = self._cluster(path)
+        pool = next((p for p in cluster.node_pools if p.name == name), None)
+        if pool is None:
+            raise Denied("NOT_FOUND", f"Not found: {request.name}")
+        self._refuse_if_busy((cluster.name, name))
+        return self._end("DELETE_NODE_POOL", (cluster.name, name), pool)
+
+    def _cluster(self, path: str) -> t.Cluster:
+        name = path.rpartition("/clusters/")[2]
+        if name not in self.clusters:
+            raise Denied("NOT_FOUND", f"Not found: {path}")
+        return self.clusters[name]
+
+    def _refuse_if_busy(self, target: tuple[str, str]) -> None:
+        for job in self.jobs:
+            if job.looks > 0 and job.target == target:
+                name = job.operation.name
+                raise Denied(
+                    "FAILED_PRECONDITION",
+                    f"Operation {name} is currently running on it. Please wait and try"
+                    " again once it is done.",
+                )
+
+    def _begin(self, kind: str, target: tuple[str, str], thing: Any) -> t.Operation:
+        fate = self.fates.pop(0) if self.fates else Fate()
+        thing.status = _value(type(thing).Status, "PROVISIONING")
+        thing.conditions = [
+            t.StatusCondition(
+                code=_value(t.StatusCondition.Code, code), message=message
+            )
+            for code, message in fate.conditions
+        ]
+        for pool in getattr(thing, "node_pools", ()):
+            pool.status = t.NodePool.Status.PROVISIONING
+        if fate.remains:
+            self._put(target, thing)
+        return self._note(kind, target, fate)
+
+    def _end(self, kind: str, target: tuple[str, str], thing: Any) -> t.Operation:
+        fate = self.fates.pop(0) if self.fates else Fate()
+        thing.status = _value(type(thing).Status, "STOPPING")
+        return self._note(kind, target, fate)
+
+    def _put(self, target: tuple[str, str], thing: Any) -> None:
+        cluster, pool = target
+        if pool:
+            self.clusters[cluster].node_pools.append(thing)
+        else:
+            self.clusters[cluster] = thing
+
+    def _note(self, kind: str, target: tuple[str, str], fate: Fate) -> t.Operation:
+        number = len(self.jobs)
+        cluster, pool = target
+        link = (
+            f"https://container.googleapis.com/v1/projects/1/zones/z/clusters/{cluster}"
+        )
+        operation = t.Operation(
+            name=f"operation-{number}",
+            operation_type=_value(t.Operation.Type, kind),
+            status=t.Operation.Status.RUNNING,
+            target_link=f"{link}/nodePools/{pool}" if pool else link,
+            start_time=f"2026-01-01T00:00:{number:02}Z",
+        )
+        self.jobs.append(Job(operation, target, fate.looks, fate))
+        return operation
+
+    def _finish(self, job: Job) -> None:
+        done: Any = t.Operation.Status.DONE
+        job.operation.status = done
+        if job.fate.error:
+            code, message = job.fate.error
+            job.operation.error.code = code
+            job.operation.error.message = message
+        cluster, pool = job.target
+        if job.operation.operation_type.name.startswith("DELETE"):
+            if not job.fate.error:
+                self._remove(cluster, pool)
+            return
+        if not job.fate.remains or cluster not in self.clusters:
+            return
+        things = [self.clusters[cluster]]
+        if pool:
+            things = [p for p in things[0].node_pools if p.name == pool]
+        for thing in things:
+            thing.status = _value(type(thing).Status, job.fate.remains)
+            for inner in getattr(thing, "node_pools", ()):
+                inner.status = t.NodePool.Status.RUNNING
+
+    def _remove(self, cluster: str, pool: str) -> None:
+        if not pool:
+            self.clusters.pop(cluster, None)
+            return
+        pools = [p for p in self.clusters[cluster].node_pools if p.name != pool]
+        self.clusters[cluster].node_pools = pools
+
+    def _give_endpoint(self, cluster: t.Cluster) -> None:
+        number = self.calls["endpoint"]
+        self.calls["endpoint"] += 1
+        cluster.endpoint = (
+            self.endpoints.pop(0) if self.endpoints else f"10.0.0.{number}"
+        )
+        encoded = base64.b64encode(self.ca.encode()).decode()
+        cluster.master_auth.cluster_ca_certificate = encoded
+
+
+STOCKOUT = (
+    "GCE_STOCKOUT",
+    "Instance 'gke-0' creation failed: The zone 'z' does not have enough resources"
+    " available to fulfill the request.",
+)
+EXHAUSTED = int(Code.RESOURCE_EXHAUSTED)
+
+
+def check_labels(labels: Any) -> None:
+    """Refuse labels as Google Cloud does."""
+    for key, value in labels.items():
+        if not _KEY.match(key) or not _VALUE.match(value):
+            raise Denied("INVALID_ARGUMENT", f"Bad label {key}={value}")
+
+
+def check_pool(pool: t.NodePool) -> None:
+    """Refuse a pool as GKE does."""
+    check_labels(pool.config.resource_labels)
+    scale = pool.autoscaling
+    if not _NAME.match(pool.name):
+        raise Denied("INVALID_ARGUMENT", f"Bad node pool name {pool.name!r}")
+    if pool.initial_node_count > scale.total_max_node_count:
+        raise Denied("INVALID_ARGUMENT", "More nodes than autoscaling allows")

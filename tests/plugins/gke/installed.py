@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""`type = "gke"` as someone might have installed it: GKE on loopback, pods at home.
+
+BURST_TEST_GKE is the address of a server (`server.serve`), BURST_TEST_GKE_HOME where
+followers have their directories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import grpc
+import msgspec
+from burst_gke import GkeProvider, GkeSettings
+from burst_gke.cloud import Cloud
+from burst_gke.provider import Means
+from burst_local import LocalProvider, LocalSettings
+from google.cloud.container_v1 import ClusterManagerClient
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerGrpcTransport,
+)
+
+from burst.kits.kube import Cluster
+from burst.kits.minicluster import Tags
+from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus
+from tests.plugins.gke.server import Token
+
+
+class FollowersAtHome:
+    """Processes on this host in the place of pods in a cluster."""
+
+    def __init__(self, _: Cluster, settings: GkeSettings, tags: Tags) -> None:
+        home = os.environ["BURST_TEST_GKE_HOME"]
+        local = LocalSettings(dir=home, cores=64, gpus=8)
+        self._local = LocalProvider(f"{tags.provider}-pods", local, tags.owner)
+
+    def provision(self, spec: BurstSpec) -> None:
+        self._local.provision(msgspec.structs.replace(spec, offer="local"))
+
+    def observe(self) -> Sequence[BurstStatus]:
+        return self._local.observe()
+
+    def reap(self, burst_id: BurstId) -> None:
+        self._local.reap(burst_id)
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        return self._local.examine(lead)
+
+
+class InstalledGke(GkeProvider):
+    """What the entry point names."""
+
+    def __init__(self, name: str, settings: GkeSettings, owner: str) -> None:
+        channel = grpc.insecure_channel(os.environ["BURST_TEST_GKE"])
+        transport = ClusterManagerGrpcTransport(channel=channel)
+        client = ClusterManagerClient(transport=transport)
+        cloud = Cloud(settings.parent, client=client, credentials=Token())
+        super().__init__(name, settings, owner, Means(cloud, FollowersAtHome))

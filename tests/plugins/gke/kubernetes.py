@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""The Kubernetes side without one: followers as entries, by API server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from burst_gke import GkeSettings
+
+from burst.errors import NotFound, ProviderError, Transient
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.minicluster import Tags
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, ok
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Phase
+from tests.plugins.gke.gke import Gke
+
+Key = tuple[str, str, str, BurstId]
+
+
+@dataclass
+class Entry:
+    """A burst's objects."""
+
+    spec: BurstSpec
+    settings: GkeSettings
+    ends_in: int | None = None
+
+
+@dataclass
+class Kubernetes:
+    """All API servers of a GKE's clusters."""
+
+    gke: Gke
+    bursts: dict[Key, Entry] = field(default_factory=dict)
+    tokens: list[str] = field(default_factory=list)
+    """Those that were sent."""
+    trouble: ProviderError | None = None
+    """What every call raises."""
+    looks_to_leave: int = 1
+    """How often a burst must be reaped until it is gone."""
+    crash: bool = False
+    """Whether the next provision fails after it has made its objects."""
+
+    def followers(self, cluster: Cluster, settings: GkeSettings, tags: Tags) -> Pods:
+        """Return what the provider works with."""
+        return Pods(self, cluster, settings, tags)
+
+    def settings_of(self, burst_id: BurstId) -> GkeSettings:
+        """Return with which settings a burst's objects were made."""
+        return next(e.settings for key, e in self.bursts.items() if key[3] == burst_id)
+
+    def count(self, burst_id: BurstId) -> int:
+        """Return how many followers there are of a burst, in clusters that exist."""
+        alive = {cluster.endpoint for cluster in self.gke.clusters.values()}
+        return sum(
+            len(entry.spec.hosts)
+            for key, entry in self.bursts.items()
+            if key[3] == burst_id and key[0].removeprefix("https://") in alive
+        )
+
+
+class Pods:
+    """The bursts of one provider in one cluster."""
+
+    def __init__(
+        self, world: Kubernetes, cluster: Cluster, settings: GkeSettings, tags: Tags
+    ) -> None:
+        self._world = world
+        self._cluster = cluster
+        self._settings = settings
+        self._tags = tags
+
+    def provision(self, spec: BurstSpec) -> None:
+        self._world.bursts.setdefault(
+            self._key(spec.burst_id), Entry(spec, self._settings)
+        )
+        if self._world.crash:
+            self._world.crash = False
+            raise RuntimeError("the process died here")
+
+    def observe(self) -> Sequence[BurstStatus]:
+        scope = self._key(BurstId(""))[:3]
+        return [
+            BurstStatus(
+                burst_id=key[3],
+                phase=Phase.RUNNING if entry.ends_in is None else Phase.ENDING,
+                followers=tuple(
+                    FollowerStatus(host, Phase.RUNNING) for host in entry.spec.hosts
+                ),
+            )
+            for key, entry in self._world.bursts.items()
+            if key[:3] == scope
+        ]
+
+    def reap(self, burst_id: BurstId) -> None:
+        key = self._key(burst_id)
+        entry = self._world.bursts.get(key)
+        if entry is None:
+            raise NotFound(f"nothing of {burst_id}")
+        if entry.ends_in is None:
+            entry.ends_in = self._world.looks_to_leave
+        elif entry.ends_in == 0:
+            del self._world.bursts[key]
+            raise NotFound(f"nothing of {burst_id}")
+        entry.ends_in -= 1 if entry.ends_in else 0
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        return [ok(f"may do all at {self._cluster.access}")]
+
+    def _key(self, burst_id: BurstId) -> Key:
+        """Speak to the API server, and return under what it has a burst."""
+        access = self._cluster.access
+        assert isinstance(access, Endpoint)
+        self._world.tokens.append(access.token())
+        if self._world.trouble:
+            raise self._world.trouble
+        address = access.url.removeprefix("https://")
+        if all(c.endpoint != address for c in self._world.gke.clusters.values()):
+            raise Transient(f"no API server at {address}")
+        return access.url, self._tags.owner, self._tags.provider, burst_id

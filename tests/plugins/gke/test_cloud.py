@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Google's client as we use it: credentials, deadlines, a service that goes away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_gke import GkeProvider
+from burst_gke.cloud import Cloud
+from google.auth.credentials import Credentials
+from google.auth.exceptions import RefreshError, TransportError
+from google.cloud.container_v1 import ClusterManagerClient
+
+from burst.errors import BurstError, Refused, Transient
+from tests.plugins.gke import build
+from tests.plugins.gke.gke import Denied, Gke
+from tests.plugins.gke.server import Token, connect, serve
+
+PARENT = "projects/some-project/locations/us-central1-a"
+
+
+def _lost() -> RefreshError:
+    """Return what Google's library raises where its request got no answer."""
+    error = RefreshError("the token could not be fetched")
+    error.__cause__ = TransportError("timed out")
+    return error
+
+
+class Expiring(Credentials):
+    """A token for one look each."""
+
+    def __init__(self, trouble: Exception | None = None) -> None:
+        super().__init__()
+        self.count = 0
+        self.trouble = trouble
+
+    @property
+    def valid(self) -> bool:
+        return False
+
+    def refresh(self, request: Any) -> None:
+        if self.trouble:
+            raise self.trouble
+        self.count += 1
+        self.token = f"token-{self.count}"
+
+
+def test_a_token_is_refreshed_when_it_is_old(client: ClusterManagerClient) -> None:
+    cloud = Cloud(PARENT, client=client, credentials=Expiring())
+    assert [cloud.token(), cloud.token()] == ["token-1", "token-2"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        (RefreshError("the metadata server is busy", retryable=True), Transient),
+        (TransportError("no route to the metadata server"), Transient),
+        (_lost(), Transient),
+        (RefreshError("Reauthentication is needed"), Refused),
+    ],
+)
+def test_credentials_that_cannot_be_refreshed_are_a_decision(
+    client: ClusterManagerClient, trouble: Exception, kind: type[BurstError]
+) -> None:
+    cloud = Cloud(PARENT, client=client, credentials=Expiring(trouble))
+    for call in (cloud.clusters, cloud.token):
+        with pytest.raises(kind, match=str(trouble)):
+            call()
+
+
+def test_without_credentials_one_is_told_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    provider = GkeProvider("gke", build.settings(), "owner-a")
+    with pytest.raises(Refused, match="gcloud auth application-default login"):
+        provider.observe()
+
+
+def test_a_service_that_hangs_is_given_up(
+    gke: Gke, client: ClusterManagerClient
+) -> None:
+    gke.hangs["list_clusters"] = threading.Event()
+    cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=0.2)
+    with pytest.raises(Transient, match="Deadline Exceeded"):
+        cloud.clusters()
+
+
+def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
+    with serve(gke) as address, connect(address) as client:
+        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=2.0)
+        assert cloud.clusters() == []
+    with connect(address) as client:
+        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=2.0)
+        with pytest.raises(Transient):
+            cloud.clusters()
+
+
+def test_retry_info_is_heeded(gke: Gke, client: ClusterManagerClient) -> None:
+    denial = Denied("RESOURCE_EXHAUSTED", "limit per minute", 33.0)
+    gke.denials = {"list_operations": [denial]}
+    cloud = Cloud(PARENT, client=client, credentials=Token())
+    with pytest.raises(Transient) as caught:
+        cloud.deeds("clusters/x")
+    assert caught.value.retry_after == 33.0
+
+
+def test_without_rights_the_permission_is_named(client: ClusterManagerClient) -> None:
+    cloud = Cloud("projects/theirs/locations/x", client=client, credentials=Token())
+    with pytest.raises(Refused, match=r"container\.clusters\.list"):
+        cloud.clusters()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cloud: cloud.delete_cluster("none"),
+        lambda cloud: cloud.delete_pool("none", "none"),
+    ],
+)
+def test_what_is_not_there_cannot_be_deleted(
+    client: ClusterManagerClient, call: Callable[[Cloud], None]
+) -> None:
+    with pytest.raises(BurstError, match="Not found"):
+        call(Cloud(PARENT, client=client, credentials=Token()))

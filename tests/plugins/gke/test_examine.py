@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""`burst doctor` on a provider in GKE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.cloud.container_v1.types import NodePool
+
+from burst.model.finding import Finding, Level
+from burst.provider import Provider
+from tests.plugins.gke.build import NAMED_POOL, POOL, World
+
+PLAIN = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
+
+
+def examine(world: World, **table: Any) -> list[Finding]:
+    provider = world.make(**{**PLAIN, **table})
+    assert isinstance(provider, Provider)
+    return list(provider.examine(None))
+
+
+def words(found: list[Finding], level: Level) -> list[str]:
+    return [f"{each.what}; {each.todo}" for each in found if each.level is level]
+
+
+def test_all_well_it_says_what_it_saw(world: World) -> None:
+    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
+    world.gke.add_cluster("shared", node_pools=[pool])
+    found = examine(world, **NAMED_POOL)
+    assert {each.level for each in found} == {Level.OK}
+    assert "1 clusters there" in found[0].what
+    assert found[1].what == "cluster shared runs"
+    assert "may do all at https://10.0.0.0" in found[2].what
+
+
+def test_what_costs_is_noted(world: World) -> None:
+    found = examine(world, max_run_duration="inf", node_service_account="")
+    notes = words(found, Level.NOTE)
+    assert any("max_run_duration" in note for note in notes)
+    assert any("node_service_account" in note for note in notes)
+    assert any("five minutes" in note for note in notes)
+    world.provision()
+    assert any(world.name in note for note in words(examine(world), Level.NOTE))
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"cluster": "none"}, "no cluster none; there are: shared"),
+        ({"cluster": "shared", "pool": "x"}, "no node pool x; it has none"),
+        ({"project": "another-project"}, "grant container.clusters.list"),
+    ],
+)
+def test_what_is_wrong_is_named(world: World, table: dict[str, Any], says: str) -> None:
+    world.gke.add_cluster("shared")
+    (found,) = words(examine(world, **table), Level.WRONG)
+    assert says in found
+
+
+def test_a_cluster_that_does_not_run_is_wrong(world: World) -> None:
+    world.gke.add_cluster("shared", "ERROR", status_message="it broke")
+    (found,) = words(examine(world, **POOL), Level.WRONG)
+    assert "shared is ERROR: it broke" in found
+
+
+def test_image_and_address_are_looked_at_before_there_is_a_cluster(
+    world: World,
+) -> None:
+    found = world.make(**PLAIN).examine(world.spec.lead)
+    said = " ".join(each.what for each in found)
+    assert "registry.test/flux:0.88" in said
+    assert "127.0.0.1" in said

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""Making a burst while GKE is slow, fails, lies, or has something of that name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from google.cloud.container_v1.types import NodePool
+from google.rpc.code_pb2 import Code
+
+from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.kits import certificate
+from burst.model.shape import Shape
+from burst.provider import Failure, Phase
+from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
+
+FORMS: list[dict[str, Any]] = [{}, POOL]
+CREATE = "create_cluster", "create_node_pool"
+
+
+@pytest.fixture(params=FORMS, ids=["cluster", "pool"])
+def form(request: pytest.FixtureRequest, world: World) -> World:
+    """A world in which a burst gets a cluster, or a pool, of its own."""
+    if request.param:
+        world.gke.add_cluster("shared")
+    world.make(**request.param)
+    return world
+
+
+def orders(world: World) -> int:
+    return len(world.gke.orders)
+
+
+def test_slow_work_is_waited_for_and_ordered_once(form: World) -> None:
+    form.gke.fates = [Fate(looks=8)]
+    said = form.provision()
+    assert "PROVISIONING" in said
+    assert orders(form) == 1
+    status = form.status()
+    assert status
+    assert status.phase is Phase.RUNNING
+    assert len(status.followers) == 2
+
+
+def test_while_it_is_made_it_is_listed_with_why(form: World) -> None:
+    form.gke.fates = [Fate(looks=8)]
+    with pytest.raises(Transient) as caught:
+        form.provider.provision(form.spec)
+    assert caught.value.retry_after
+    status = form.status()
+    assert status
+    assert status.phase is Phase.PENDING
+    assert status.why == f"{form.name} is PROVISIONING"
+
+
+def test_an_answer_that_is_lost_leads_to_no_second_order(form: World) -> None:
+    form.gke.drops = dict.fromkeys(CREATE, 1)
+    with pytest.raises(Transient, match="Socket closed"):
+        form.provider.provision(form.spec)
+    form.make(**_table(form))
+    form.provision()
+    assert orders(form) == 1
+
+
+def test_what_does_not_show_yet_is_not_ordered_again(form: World) -> None:
+    form.gke.fates = [Fate(looks=100, remains="")]
+    with pytest.raises(Transient):
+        form.provider.provision(form.spec)
+    with pytest.raises(Transient, match="GKE is at create_"):
+        form.provider.provision(form.spec)
+    assert orders(form) == 1
+
+
+def test_a_success_that_is_none_is_not_believed(form: World) -> None:
+    form.gke.fates = [Fate(remains="")]
+    with pytest.raises(AssertionError, match=r"says that it made .* not show it"):
+        form.provision(5)
+    assert orders(form) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (EXHAUSTED, STOCKOUT[1], InsufficientCapacity),
+        (int(Code.INTERNAL), "Internal error", InsufficientCapacity),
+        (int(Code.PERMISSION_DENIED), "may not act as x", Refused),
+    ],
+)
+def test_failed_and_gone_it_is_not_ordered_again(
+    form: World, code: int, message: str, kind: type[Exception]
+) -> None:
+    form.gke.fates = [Fate(error=(code, message), remains="")]
+    with pytest.raises(kind, match=message.split(maxsplit=1)[0]):
+        form.provision()
+    with pytest.raises(kind):
+        form.provision()
+    assert orders(form) == 1
+
+
+@pytest.mark.parametrize("looks", [3, 100])
+def test_a_stockout_is_found_before_google_gives_up(form: World, looks: int) -> None:
+    form.gke.fates = [Fate(looks=looks, conditions=[STOCKOUT], remains="ERROR")]
+    with pytest.raises(InsufficientCapacity, match="does not have enough resources"):
+        form.provision()
+    status = form.status()
+    assert status
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+
+
+@pytest.mark.parametrize("remains", ["ERROR", "DEGRADED", "RUNNING_WITH_ERROR"])
+def test_what_comes_out_broken_is_a_failure_with_why(
+    world: World, remains: str
+) -> None:
+    table = POOL if remains == "RUNNING_WITH_ERROR" else {}
+    world.gke.add_cluster("shared")
+    world.make(**table)
+    world.gke.fates = [Fate(remains=remains, conditions=[("UNKNOWN", "it broke")])]
+    world.provision()
+    status = world.status()
+    assert status
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
+    assert status.why == f"{world.name} is {remains}: it broke"
+    assert world.kubernetes.count(world.spec.burst_id) == 0
+
+
+def test_a_cluster_that_runs_without_its_nodes_has_failed(world: World) -> None:
+    world.provision()
+    pool: Any = world.gke.clusters[world.name].node_pools[0]
+    pool.status = NodePool.Status.RUNNING_WITH_ERROR
+    pool.status_message = "quota CPUS exceeded"
+    status = world.status()
+    assert status
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+
+
+def test_deleted_by_others_while_it_is_made_it_is_not_made_again(form: World) -> None:
+    form.provision()
+    form.reap()
+    with pytest.raises(InsufficientCapacity, match="was deleted"):
+        form.provider.provision(form.spec)
+    assert orders(form) == 1
+
+
+@pytest.mark.parametrize("labels", [{}, {"burst-id": "other"}])
+def test_somebody_elses_thing_of_that_name_is_refused(
+    form: World, labels: dict[str, str]
+) -> None:
+    _put(form, labels)
+    before = form.gke.things().keys()
+    with pytest.raises(Refused, match=f"{form.name} .*not ours"):
+        form.provider.provision(form.spec)
+    assert form.status() is None
+    assert form.reap() == []
+    assert form.gke.things().keys() == before
+    assert form.gke.calls["delete_cluster"] == form.gke.calls["delete_node_pool"] == 0
+
+
+def test_our_own_thing_is_adopted_only_if_it_is_of_this_spec(form: World) -> None:
+    form.provision()
+    other = msgspec.structs.replace(form.spec, hosts=("burst-0-0", "burst-0-2"))
+    other = msgspec.structs.replace(other, ranks=(1, 3))
+    with pytest.raises(Refused, match="other hosts"):
+        form.provider.provision(other)
+    form.provision()
+
+
+def test_made_by_another_between_two_calls_it_is_looked_at_first(form: World) -> None:
+    form.gke.denials = {name: [Denied("ALREADY_EXISTS", "there is")] for name in CREATE}
+    with pytest.raises(Transient, match="there is"):
+        form.provider.provision(form.spec)
+
+
+@pytest.mark.parametrize(
+    ("denial", "kind"),
+    [
+        (
+            Denied("PERMISSION_DENIED", "Insufficient regional quota"),
+            InsufficientCapacity,
+        ),
+        (Denied("PERMISSION_DENIED", "container.clusters.create"), Refused),
+        (Denied("RESOURCE_EXHAUSTED", "concurrent operations quota", 7.0), Transient),
+        (Denied("NOT_FOUND", "network net not found"), Refused),
+    ],
+)
+def test_an_order_that_is_declined_is_a_decision(
+    form: World, denial: Denied, kind: type[Exception]
+) -> None:
+    form.gke.denials = {name: [denial] for name in CREATE}
+    with pytest.raises(kind) as caught:
+        form.provider.provision(form.spec)
+    assert getattr(caught.value, "retry_after", None) == denial.retry_after
+    assert form.gke.things() == {}
+
+
+def test_what_pods_could_not_use_is_not_paid_for(form: World) -> None:
+    big = msgspec.structs.replace(form.spec, shape=Shape(64))
+    homeless = msgspec.structs.replace(
+        form.spec, lead=msgspec.structs.replace(form.spec.lead, endpoint="")
+    )
+    for wrong in (big, homeless):
+        with pytest.raises(Refused):
+            form.provider.provision(wrong)
+    assert orders(form) == 0
+
+
+def test_a_list_with_holes_is_no_list(form: World) -> None:
+    form.provision()
+    form.gke.missing_zones = ["us-central1-a"]
+    for call in (form.provider.observe, form.reap):
+        with pytest.raises((Transient, AssertionError), match="us-central1-a"):
+            call()
+    assert form.gke.things()
+
+
+@pytest.mark.parametrize("status", ["STOPPING", None])
+def test_a_shared_cluster_that_goes_or_is_not_there_is_refused(
+    world: World, status: str | None
+) -> None:
+    if status:
+        world.gke.add_cluster("shared", status)
+    world.make(**POOL)
+    with pytest.raises(Refused, match=r"cluster shared .*cannot be used"):
+        world.provider.provision(world.spec)
+
+
+def test_a_shared_cluster_that_is_made_is_waited_for(world: World) -> None:
+    world.gke.add_cluster("shared", "PROVISIONING")
+    world.make(**POOL)
+    with pytest.raises(Transient, match="cannot be used yet"):
+        world.provider.provision(world.spec)
+
+
+def test_a_pool_that_is_named_has_to_be_there(world: World) -> None:
+    world.gke.add_cluster("shared", node_pools=[NodePool(name="default-pool")])
+    world.make(**NAMED_POOL)
+    with pytest.raises(Refused, match="no node pool burstable; it has default-pool"):
+        world.provider.provision(world.spec)
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR"])
+def test_in_a_named_pool_nothing_is_made_but_pods(world: World, status: str) -> None:
+    pool = NodePool(name="burstable", status=getattr(NodePool.Status, status))
+    world.gke.add_cluster("shared", node_pools=[pool])
+    world.make(**NAMED_POOL)
+    assert world.provision() == ""
+    assert orders(world) == 0
+    found = world.kubernetes.settings_of(world.spec.burst_id)
+    assert found.node_selector == {"cloud.google.com/gke-nodepool": "burstable"}
+
+
+def test_pods_end_when_google_ends_their_nodes(form: World) -> None:
+    form.make(**_table(form), max_run_duration="2h")
+    form.provision()
+    entry = next(iter(form.kubernetes.bursts.values()))
+    assert entry.spec.lease_end == form.clock.now + 7200
+
+
+def test_no_order_has_the_secret(form: World) -> None:
+    form.provision()
+    secret = certificate.read(Path(form.spec.lead.certificate)).secret.decode()
+    assert orders(form)
+    assert secret not in str(form.gke.orders)
+
+
+def test_pods_get_the_token_of_the_moment(form: World) -> None:
+    form.provision()
+    assert set(form.kubernetes.tokens) == {"token-1"}
+
+
+def _put(world: World, labels: dict[str, str]) -> None:
+    """Have a thing of the burst's name that is not the burst's."""
+    if "shared" in world.gke.clusters:
+        pool = NodePool(name=world.name, status=NodePool.Status.RUNNING)
+        pool.config.resource_labels = labels
+        world.gke.clusters["shared"].node_pools.append(pool)
+    else:
+        world.gke.add_cluster(world.name, resource_labels=labels)
+
+
+def _table(world: World) -> dict[str, Any]:
+    return POOL if "shared" in world.gke.clusters else {}

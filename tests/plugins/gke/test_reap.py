@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: MIT
+"""Taking a burst down until nothing that costs is left, whatever stands in the way."""
+
+from __future__ import annotations
+
+import pytest
+from google.cloud.container_v1.types import NodePool
+from google.rpc.code_pb2 import Code
+
+from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.provider import Phase
+from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.gke import STOCKOUT, Denied, Fate
+
+DELETE = "delete_cluster", "delete_node_pool"
+
+
+@pytest.fixture(params=[{}, POOL], ids=["cluster", "pool"])
+def form(request: pytest.FixtureRequest, world: World) -> World:
+    """A world in which a burst gets a cluster, or a pool, of its own."""
+    if request.param:
+        world.gke.add_cluster("shared")
+    world.make(**request.param)
+    return world
+
+
+def orders(world: World) -> int:
+    return len(world.gke.orders)
+
+
+def deletions(world: World) -> int:
+    return sum(world.gke.calls[name] for name in DELETE)
+
+
+def test_pods_leave_before_their_nodes(form: World) -> None:
+    form.kubernetes.looks_to_leave = 3
+    form.provision()
+    for _ in range(3):
+        form.provider.reap(form.spec.burst_id)
+        assert deletions(form) == 0
+    form.reap()
+    assert form.gke.things() == {}
+    assert form.kubernetes.count(form.spec.burst_id) == 0
+
+
+def test_pods_that_do_not_leave_lose_their_nodes_all_the_same(form: World) -> None:
+    form.kubernetes.looks_to_leave = 1000
+    form.provision()
+    form.provider.reap(form.spec.burst_id)
+    assert deletions(form) == 0
+    form.clock.now += 61
+    form.provider.reap(form.spec.burst_id)
+    assert deletions(form) == 1
+
+
+def test_deletion_is_asked_for_once_while_it_goes_on(form: World) -> None:
+    form.provision()
+    form.gke.fates = [Fate(looks=9)]
+    form.reap()
+    assert deletions(form) == 1
+
+
+def test_while_it_goes_it_is_listed_as_ending(form: World) -> None:
+    form.provision()
+    form.gke.fates = [Fate(looks=100)]
+    for _ in range(4):
+        form.provider.reap(form.spec.burst_id)
+    status = form.status()
+    assert status
+    assert status.phase is Phase.ENDING
+
+
+def test_a_deletion_that_fails_is_asked_for_again(form: World) -> None:
+    form.provision()
+    form.gke.fates = [Fate(error=(int(Code.INTERNAL), "could not"))]
+    for _ in range(4):
+        form.provider.reap(form.spec.burst_id)
+    for thing in form.gke.things().values():
+        thing.status = type(thing).Status.ERROR
+    form.reap()
+    assert deletions(form) == 2
+    assert form.gke.things() == {}
+
+
+def test_reaped_while_it_is_made_it_goes_once_it_can(form: World) -> None:
+    form.gke.fates = [Fate(looks=8)]
+    with pytest.raises(Transient):
+        form.provider.provision(form.spec)
+    said = form.reap()
+    assert any("currently running" in words for words in said)
+    assert form.gke.things() == {}
+
+
+def test_reaped_before_it_shows_it_is_not_forgotten(form: World) -> None:
+    form.gke.fates = [Fate(looks=100, remains="")]
+    with pytest.raises(Transient):
+        form.provider.provision(form.spec)
+    with pytest.raises(Transient, match="still has create_"):
+        form.provider.reap(form.spec.burst_id)
+
+
+def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
+    world.provision()
+    world.gke.unlisted = {world.name}
+    with pytest.raises(Transient):
+        world.provider.provision(world.spec)
+    world.reap()
+    assert world.gke.clusters == {}
+    assert orders(world) == 1
+
+
+def test_the_remains_of_a_stockout_are_deleted(form: World) -> None:
+    form.gke.fates = [Fate(looks=5, conditions=[STOCKOUT], remains="ERROR")]
+    with pytest.raises(InsufficientCapacity):
+        form.provision()
+    form.reap()
+    assert form.gke.things() == {}
+
+
+def test_an_answer_that_is_lost_does_no_harm(form: World) -> None:
+    form.provision()
+    form.gke.drops = dict.fromkeys(DELETE, 1)
+    form.reap()
+    assert form.gke.things() == {}
+
+
+def test_gone_between_two_looks_is_gone(form: World) -> None:
+    form.provision()
+    form.gke.denials = {name: [Denied("NOT_FOUND", "gone")] for name in DELETE}
+    form.reap()
+    assert form.gke.things() == {}
+
+
+def test_without_rights_to_delete_the_permission_is_named(form: World) -> None:
+    form.provision()
+    denial = Denied("PERMISSION_DENIED", 'Required "container.clusters.delete"')
+    form.gke.denials = {name: [denial] for name in DELETE}
+    with pytest.raises(Refused, match=r"grant container\.clusters\.delete"):
+        form.reap()
+
+
+def test_an_api_server_that_is_gone_keeps_no_cluster_alive(world: World) -> None:
+    world.provision()
+    world.kubernetes.trouble = Transient("no answer")
+    world.reap()
+    assert world.gke.things() == {}
+
+
+def test_pods_nobody_can_ask_for_are_not_called_gone(world: World) -> None:
+    world.gke.add_cluster("shared")
+    world.make(**POOL)
+    world.provision()
+    world.kubernetes.trouble = Transient("no answer")
+    with pytest.raises(AssertionError, match="no answer"):
+        world.reap()
+    assert world.gke.things() == {}, "the pool costs, so it goes"
+    world.kubernetes.trouble = None
+    world.reap()
+    assert world.kubernetes.count(world.spec.burst_id) == 0
+
+
+def test_of_a_shared_cluster_only_the_pool_goes(world: World) -> None:
+    other = NodePool(name="other", status=NodePool.Status.RUNNING)
+    world.gke.add_cluster("shared", node_pools=[other])
+    world.make(**POOL)
+    world.provision()
+    world.reap()
+    assert [p.name for p in world.gke.clusters["shared"].node_pools] == ["other"]
+
+
+def test_with_a_shared_cluster_its_bursts_are_gone(world: World) -> None:
+    world.gke.add_cluster("shared")
+    world.make(**POOL)
+    world.provision()
+    del world.gke.clusters["shared"]
+    assert world.status() is None
+    assert world.reap() == []
+
+
+def test_bursts_are_found_though_the_settings_name_another_cluster(
+    world: World,
+) -> None:
+    world.gke.add_cluster("shared")
+    world.gke.add_cluster("newer")
+    world.make(**POOL)
+    world.provision()
+    world.make(cluster="newer")
+    status = world.status()
+    assert status
+    assert status.phase is Phase.RUNNING
+    world.reap()
+    assert world.gke.things() == {}
+
+
+def test_in_a_named_pool_only_pods_go(world: World) -> None:
+    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
+    world.gke.add_cluster("shared", node_pools=[pool])
+    world.make(**NAMED_POOL)
+    world.provision()
+    world.reap()
+    assert deletions(world) == 0
+    assert world.kubernetes.count(world.spec.burst_id) == 0
+
+
+def test_one_api_server_in_trouble_hides_no_other_burst(world: World) -> None:
+    world.provision()
+    world.kubernetes.trouble = Transient("no answer")
+    status = world.status()
+    assert status
+    assert status.phase is Phase.PENDING
+    assert status.why == "no answer"
+
+
+def test_a_shared_one_in_trouble_may_hide_bursts(world: World) -> None:
+    world.gke.add_cluster("shared")
+    world.make(**POOL)
+    world.provision()
+    world.kubernetes.trouble = Transient("no answer")
+    with pytest.raises(Transient, match="no answer"):
+        world.provider.observe()
+
+
+@pytest.mark.parametrize("method", ["list_clusters", "list_operations"])
+def test_a_project_that_is_not_found_does_not_mean_a_burst_that_is_gone(
+    form: World, method: str
+) -> None:
+    form.gke.denials = {method: [Denied("NOT_FOUND", "no such project")]}
+    with pytest.raises(Refused, match="no such project"):
+        form.provider.reap(form.spec.burst_id)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""What a site may say of GKE, and what it is told where that cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_gke.settings import offers_of
+
+from burst.errors import ConfigError, Refused
+from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings
+
+
+def one_offer(**table: Any) -> dict[str, Any]:
+    return {
+        "offers": {OFFER: {"machine_type": "n2-standard-8", "max_nodes": 4, **table}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"project": ""}, "project: is empty"),
+        ({"location": "mars"}, "neither a zone such as us-central1-a nor a region"),
+        ({"location": "us-central1"}, "zone: say in which zone"),
+        ({"location": "us-central1", "zone": "us-east1-b"}, "is not in 'us-central1'"),
+        ({"zone": "us-central1-b"}, "is not in 'us-central1-a'"),
+        ({"pool": "x"}, "pool: name the cluster"),
+        ({"labels": {"burst-owner": "me"}}, "begins with burst-"),
+        ({"labels": {"Team": "x"}}, "labels: Team"),
+        ({"labels": {"team": "X Y"}}, "labels: team"),
+        ({"max_run_duration": "5s"}, "30s to 120d"),
+        ({"max_run_duration": "200d"}, "30s to 120d"),
+        ({"machine": "x"}, "machine: no such key"),
+        ({"offers": {}}, "at least one machine_type"),
+        (one_offer(machine_type="e2-medium"), "'e2-medium' does not tell"),
+        (one_offer(gpus=1), "set both or none"),
+        (one_offer(accelerator="nvidia-l4"), "set both or none"),
+        (one_offer(max_nodes=0), "max_nodes"),
+        (one_offer(sport=True), "sport"),
+    ],
+)
+def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(**table)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("providers.gke")
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "cores"),
+    [
+        ("n2-standard-8", 4),
+        ("e2-highcpu-2", 1),
+        ("c3d-highcpu-30-lssd", 15),
+        ("t2d-standard-16", 16),
+        ("h3-standard-88", 88),
+        ("c4a-standard-4", 4),
+        ("n1-standard-1", 1),
+    ],
+)
+def test_cores_are_those_that_flux_counts(machine_type: str, cores: int) -> None:
+    found = settings(**one_offer(machine_type=machine_type))
+    (offer,) = offers_of(found)
+    assert offer.shape.cores == cores
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "cpu"),
+    [("n2-standard-8", ""), ("t2d-standard-4", "2000m"), ("h3-standard-88", "44000m")],
+)
+def test_a_pod_leaves_room_for_those_of_gke(machine_type: str, cpu: str) -> None:
+    found = settings(**one_offer(machine_type=machine_type)).machine(OFFER)
+    assert found.cpu == cpu
+    mine = settings(**one_offer(machine_type=machine_type, cpu="3")).machine(OFFER)
+    assert mine.cpu == "3"
+
+
+def test_cores_that_are_set_are_believed() -> None:
+    found = settings(**one_offer(machine_type="a2-highgpu-1g", cores=6))
+    assert found.machine(OFFER).cores == 6
+
+
+def test_offers_are_the_tables_with_prices() -> None:
+    offers = {
+        "cheap": {
+            "machine_type": "n2-standard-8",
+            "max_nodes": 8,
+            "price": 0.12,
+            "spot": True,
+        },
+        "gpu": {
+            "machine_type": "g2-standard-4",
+            "max_nodes": 2,
+            "gpus": 1,
+            "accelerator": "nvidia-l4",
+            "price": 0.71,
+            "join_time": "10m",
+        },
+    }
+    cheap, gpu = offers_of(settings(offers=offers))
+    assert (cheap.name, cheap.max_nodes, cheap.price) == ("cheap", 8, 0.12)
+    assert (gpu.shape.cores, gpu.shape.gpus, gpu.join_time) == (2, 1, 600.0)
+
+
+def test_the_less_has_to_be_made_the_sooner_nodes_join() -> None:
+    times = [
+        offers_of(settings(**table))[0].join_time for table in ({}, POOL, NAMED_POOL)
+    ]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > times[-1] > 0
+
+
+def test_an_offer_that_is_none_is_refused_with_those_there_are() -> None:
+    with pytest.raises(Refused, match=f"'big'; there are {OFFER}"):
+        settings().machine("big")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Kind providers over a docker and a kind that are scripts, and clusters in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from burst_kind import KindProvider, KindSettings
+
+from burst.errors import NotFound, Transient
+from burst.kits.minicluster import OfferTable
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, ok
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus
+from burst.testing import (
+    FakeCloud,
+    FakeProvider,
+    FakeSettings,
+    example_lead,
+    example_spec,
+)
+from tests.plugins.kind import programs
+from tests.support.fluxlead import short_directory, wait_until
+
+_PROGRAM = """\
+#!/bin/sh
+exec {python} -IS {script} {world} {name} "$@"
+"""
+
+
+class Pods(FakeProvider):
+    """Bursts in one cluster."""
+
+    given: LeadIdentity | None = None
+
+    def provision(self, spec: BurstSpec) -> None:
+        self.given = spec.lead
+        super().provision(spec)
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        return [ok("the cluster answers")]
+
+
+class Desk:
+    """Providers of one owner, as before and after restarts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory
+        self.world = directory / "world"
+        self.owner = f"owner-{uuid.uuid4().hex[:8]}"
+        self.clouds: dict[str, FakeCloud] = {}
+        """What is in each cluster, by the id of its control plane."""
+        self.pods: list[Pods] = []
+        """Each made by a provider that reached its cluster, the last last."""
+        bin_ = directory / "bin"
+        bin_.mkdir()
+        self.world.mkdir()
+        for name in ("docker", "kind"):
+            script = _PROGRAM.format(
+                python=shlex.quote(sys.executable),
+                script=shlex.quote(programs.__file__),
+                world=shlex.quote(str(self.world)),
+                name=name,
+            )
+            (bin_ / name).write_text(script)
+            (bin_ / name).chmod(0o755)
+        self.environment = {"PATH": f"{bin_}:/usr/bin:/bin"}
+        self.settings = KindSettings(
+            image="local.test/flux:1",
+            offers={"nodes": OfferTable(cores=2, max_nodes=4)},
+            dir=str(directory / "run"),
+            create=True,
+            cluster="far",
+        )
+
+    def provider(self, owner: str = "", **changes: Any) -> KindProvider:
+        """Return a new provider object."""
+        owner = owner or self.owner
+        return KindProvider(
+            "far",
+            msgspec.structs.replace(self.settings, **changes),
+            owner,
+            environment=self.environment,
+            reach=lambda kubeconfig: self.reach(kubeconfig, owner),
+        )
+
+    def reach(self, kubeconfig: Path, owner: str) -> Pods:
+        """Return the bursts in the cluster that a kubeconfig is for."""
+        cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())
+        pods = Pods("far", FakeSettings(shape=self.shape), owner, cloud)
+        self.pods.append(pods)
+        return pods
+
+    @property
+    def shape(self) -> Any:
+        """Return that of a follower."""
+        return example_lead(self.path).shapes[0]
+
+    def spec(self, number: int = 0, owner: str = "") -> BurstSpec:
+        """Return a burst of an example lead."""
+        return example_spec(
+            example_lead(self.path, owner or self.owner), number, "nodes"
+        )
+
+    def containers(self) -> dict[str, Path]:
+        """Return what docker has."""
+        found = (self.world / "containers").glob("*")
+        return {path.name: path for path in sorted(found)}
+
+    def count(self, burst_id: BurstId) -> int:
+        """Return how many followers of a burst are in clusters that exist."""
+        ids = [(box / "id").read_text() for box in self.containers().values()]
+        return sum(self.clouds[i].count(burst_id) for i in ids if i in self.clouds)
+
+    def calls(self) -> list[str]:
+        """Return all that docker and kind were asked."""
+        return (self.world / "calls").read_text().splitlines()
+
+    def set(self, knob: str, text: str = "") -> None:
+        """Have docker or kind misbehave."""
+        (self.world / knob).write_text(text)
+
+    def unset(self, knob: str) -> None:
+        """Have them behave again."""
+        (self.world / knob).unlink()
+
+    def make_cluster(self, name: str, nodes: int = 1) -> None:
+        """Make a cluster as a person would."""
+        world = programs.World(self.world)
+        world.make(name, "control-plane")
+        for number in range(1, nodes):
+            world.make(name, "worker", str(number))
+
+    def status(self, provider: KindProvider) -> BurstStatus:
+        """Return the status of the only burst."""
+        (status,) = provider.observe()
+        return status
+
+    def provision(self, provider: KindProvider, spec: BurstSpec) -> None:
+        """Provision until the burst's pods are made."""
+
+        def done() -> bool:
+            try:
+                provider.provision(spec)
+            except Transient:
+                return False
+            return True
+
+        wait_until(done, f"the provision of {spec.burst_id}")
+
+    def reap_all(self, provider: KindProvider, burst_id: BurstId) -> None:
+        """Reap until nothing is left."""
+
+        def gone() -> bool:
+            try:
+                provider.reap(burst_id)
+            except NotFound:
+                return True
+            except Transient:
+                pass
+            return False
+
+        wait_until(gone, f"the end of {burst_id}")
+
+
+@contextlib.contextmanager
+def open_desk() -> Iterator[Desk]:
+    """Give a desk, and end whatever was begun at it."""
+    with short_directory() as directory:
+        desk = Desk(directory)
+        try:
+            yield desk
+        finally:
+            for knob in ("gate", "docker-error", "exec-error", "create-error"):
+                (desk.world / knob).unlink(missing_ok=True)
+            provider = desk.provider()
+            for status in provider.observe():
+                desk.reap_all(provider, status.burst_id)
