@@ -69,3 +69,31 @@ def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
     job = lead.submit(whole(100, constraint=lent))
     s.until(lambda: job in lead.running())
     assert lead.jobs[job].ranks == frozenset(range(8, 108))
+
+
+def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():
+    """The rule of docs/intake.md: it starves nobody, and nobody starves it."""
+    s = sim("hold")
+    busy = s.lead.submit(whole(2))
+    s.tick(2)
+    ahead = s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
+    burst = s.lead.submit(whole(4))
+    behind = s.lead.submit(whole(1, constraint='{"properties":["local"]}'))
+    s.until(lambda: s.lead.jobs[burst].urgency == 16 and len(s.lead.online) == 6)
+    s.tick(3)
+    assert s.lead.running() == [busy], "each waits for the one ahead"
+    s.lead.finish(busy)
+    s.tick(2)
+    assert s.lead.running() == [ahead, burst]
+    s.lead.finish(ahead)
+    s.tick(2)
+    assert s.lead.running() == [burst, behind]
+
+
+def test_a_site_may_put_released_jobs_ahead():
+    s = Sim(intake={"release_urgency": 20})
+    s.lead.submit(whole(2))
+    s.tick(2)
+    s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
+    burst = s.lead.submit(whole(4))
+    s.until(lambda: burst in s.lead.running())
