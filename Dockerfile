@@ -10,7 +10,7 @@ ARG PYTHON=python:3.11-slim-trixie@sha256:9534e5a8e315485d4061ed659af0fd78a284c0
 
 FROM ${PYTHON} AS build
 # Each of the project's extras but dev.
-ARG EXTRAS=flux,kube
+ARG EXTRAS=flux,gke,kube
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY burst ./burst

@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Of pytest-xdist: a file's tests share instances, and these one control plane.
         shared = item.get_closest_marker("kubernetes")
         group = "kubernetes" if shared else item.path.as_posix()
+        group = item.nodeid if _LONGEST in group else group
         item.add_marker(pytest.mark.xdist_group(group))
     missing = {}
     if not shutil.which("flux"):

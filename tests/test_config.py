@@ -72,6 +72,11 @@ def test_a_file_is_read_with_units(tmp_path):
             "x: daemon.observe: longer than daemon.cadence; observe is how often a"
             " busy provider is asked, cadence an idle one",
         ),
+        (
+            {"deadlines": {"lease": "10m"}},
+            "x: deadlines.lease: not longer than deadlines.drain; a burst is drained"
+            " that long before its lease ends",
+        ),
         ({"providers": 1}, "x: providers: expected tables [providers.NAME]"),
         (
             {"providers": {"a": 1}},

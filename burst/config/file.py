@@ -107,6 +107,11 @@ def _check_ranges(settings: Settings, where: str) -> None:
                 f"{where}: {key}: {value} is out of range",
                 f"at least {low}" + (f", at most {high}" if high < math.inf else ""),
             )
+    if settings.deadlines.lease <= settings.deadlines.drain:
+        raise ConfigError(
+            f"{where}: deadlines.lease: not longer than deadlines.drain",
+            "a burst is drained that long before its lease ends",
+        )
     if settings.daemon.observe > settings.daemon.cadence:
         raise ConfigError(
             f"{where}: daemon.observe: longer than daemon.cadence",

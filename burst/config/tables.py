@@ -158,6 +158,11 @@ class DeadlineSettings(Table, frozen=True):
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""
+    lease: Seconds = Seconds("inf")
+    """How long a burst may live. It is drained `drain` before, and what then still runs
+    is ended by providers that can, even if no daemon is left: this bounds the bill of a
+    daemon that is gone. None by default, as it may end a job: make it longer than your
+    longest job and `drain`."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before `explain` and the
     log say that something else has its nodes."""

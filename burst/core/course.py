@@ -56,6 +56,8 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
         State.JOIN: burst.since + limits_of.join,
     }
     ends = [entered.get(burst.state, math.inf)]
+    if burst.state is State.ONLINE:
+        ends.append(_drained_from(burst, settings))
     if burst.state is State.ONLINE and burst.idle_since is not None:
         ends.append(burst.idle_since + limits_of.idle)
     if burst.state is State.ONLINE and burst.lost_since is not None:
@@ -128,6 +130,15 @@ def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
     elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
         note = f"idle for {format_fsd(deadlines.idle)}"
         _begin_drain(draft, burst, Result.COMPLETED, note)
+    elif now > _drained_from(burst, settings):
+        note = f"its lease ends; it is drained {format_fsd(deadlines.drain)} before"
+        _begin_drain(draft, burst, Result.COMPLETED, note)
+
+
+def _drained_from(burst: Burst, settings: Settings) -> float:
+    """Return when it is drained whoever needs it, as its lease ends."""
+    end = burst.lease.end
+    return end - settings.deadlines.drain if end else math.inf
 
 
 def _drain(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:

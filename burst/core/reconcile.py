@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -130,7 +131,20 @@ def make_plan(
         find_room(books, world.lead, settings.plan.share),
         settings.plan,
     )
-    return planner.make(demands, world.identity.owner, draft.now)
+    plan = planner.make(demands, world.identity.owner, draft.now)
+    return _limit(plan, draft.now + settings.deadlines.lease)
+
+
+def _limit(plan: Plan, end: float) -> Plan:
+    """Return the plan with leases that end then."""
+    if math.isinf(end):
+        return plan
+    replace = msgspec.structs.replace
+    proposals = tuple(
+        replace(proposal, lease=replace(proposal.lease, end=end))
+        for proposal in plan.proposals
+    )
+    return replace(plan, proposals=proposals)
 
 
 def _adopt(draft: Draft, plan: Plan, world: World) -> None:

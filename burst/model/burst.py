@@ -60,6 +60,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     created: float = 0.0
     price: float = 0.0
     """Per node and hour, as offered."""
+    end: float = 0.0
+    """From then on its provider may end it by itself, seconds since the epoch; 0 for
+    never."""
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):

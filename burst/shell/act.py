@@ -81,4 +81,5 @@ def make_spec(burst: Burst, identity: LeadIdentity) -> BurstSpec:
         ranks=lease.ranks,
         shape=lease.shape,
         lead=identity,
+        lease_end=lease.end,
     )

@@ -179,6 +179,8 @@ def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
         line = hang_up(daemon, "the old settings stay: ", len(daemon.log))
     assert f"the old settings stay: {desk.config}: " in line
     assert told in line
+    # What a provider offers is asked anew after each reload.
+    wait_until(lambda: bool(desk.status()["providers"][0]["offers"]), "its offers")
     assert desk.status()["providers"][0]["offers"][0]["max_nodes"] == 8
 
 
@@ -276,6 +278,7 @@ def test_the_log_may_be_json_and_holds_no_secret(
     with desk.daemon() as daemon:
         burst_id = bring_up(desk, 1)
         desk.run("down", burst_id)
+        daemon.says('"undrain"')
         assert daemon.end() == 0
     lines = [json.loads(line) for line in daemon.log.splitlines()]
     about = [line for line in lines if line["context"].get("about") == burst_id]

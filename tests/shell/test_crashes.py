@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -336,10 +339,22 @@ class WhatNeverHappens(RuleBasedStateMachine):
         }, self.sim.story()
 
 
-TestWhatNeverHappens = WhatNeverHappens.TestCase
-TestWhatNeverHappens.settings = settings(
-    max_examples=2100,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+# In parts, so that several workers of pytest-xdist have a share. Each draws its own.
+PARTS = 4
+
+
+def _part() -> type:
+    part: Any = type("Part", (WhatNeverHappens,), {})
+    case = part.TestCase
+    case.settings = settings(
+        max_examples=2100 // PARTS,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+    # With coverage and on a busy machine it is slow, and it does not wait for anything.
+    marked: type = pytest.mark.timeout(1200)(case)
+    return marked
+
+
+TestPart1, TestPart2, TestPart3, TestPart4 = (_part() for _ in range(PARTS))

@@ -521,3 +521,26 @@ def test_a_lead_without_an_address_cannot_burst():
     s.tick(2)
 
     assert "its address is not known" in str(s.lead.memos[job]["why"])
+
+
+def test_a_burst_is_drained_before_its_lease_ends_and_its_job_ends_in_peace():
+    s = sim(deadlines={"lease": "100s", "drain": "20s", "idle": "1h"})
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    burst = s.burst
+    assert burst.lease.end == burst.lease.created + 100
+    [made] = s.cloud.bursts.values()
+    assert made.spec.lease_end == burst.lease.end
+
+    s.tick(78 - round(s.now - burst.lease.created))
+    assert s.in_state(State.ONLINE)()
+    s.tick(4)
+    assert s.in_state(State.DRAIN)()
+    assert s.burst.events[-1].context["note"] == (
+        "its lease ends; it is drained 20s before"
+    )
+    assert s.lead.jobs[job].state is JobState.RUN
+
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.COMPLETED

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""From objects created to brokers online, on real nodes, against plain pods there.
+
+Ours: `burst_kube` makes a burst of two followers; it ends when the lead has both
+online.
+Baseline: an indexed Job of two pods of the same image that only sleep, on the same two
+nodes; it ends when the API server says that both run. Rounds of both take turns in one
+run. The tail counts: a fault of start-up shows in the spread, not in the median.
+
+Real Flux outside of a Kubernetes of two kubelets, which is made for the run: needs
+root, Debian, Go and `flux`.
+
+    python benchmarks/minicluster.py [--json] [--rounds 20]
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from burst_kube import KubeProvider, KubeSettings
+
+from benchmarks.table import Goal, Measure, Skipped, main_of
+from burst.config import convert
+from burst.errors import NotFound
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.kube.kinds import JOB, POD, Manifest
+from burst.lead import Lead
+from burst.model.shape import Shape
+from burst.shell import flux
+from burst.shell.leadplan import RankSlot
+from burst.testing import example_spec
+from tests.e2e.programs import host_paths
+from tests.kubelab import nodes
+from tests.kubelab.build import PAUSE_IMAGE, Unavailable
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.support.fluxlead import flux_lead
+
+NODES = 2
+DEADLINE_S = 60.0
+_LOOK_S = 0.01
+
+
+def measure(rounds: int) -> Sequence[Measure]:
+    """Take turns; both are timed from the first call that creates anything."""
+    if "KUBELAB" not in os.environ:
+        raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
+    slot = RankSlot(hosts=f"burst-0-[0-{NODES - 1}]", shape=Shape(1))
+    given = GivenCluster(Path(os.environ["KUBECONFIG"]))
+    with (
+        given,
+        new_namespace(given, "bench") as namespace,
+        flux_lead(slot, address=OUTSIDE_IP) as stand,
+        closing(flux.connect(stand.files.uri)) as lead,
+        closing(Cluster(Kubeconfig(str(given.kubeconfig), ""))) as cluster,
+    ):
+        settings = convert(KubeSettings, _table(given, namespace), "providers.far")
+        ours = Ours(KubeProvider("far", settings, "bench"), lead, stand.identity())
+        plain = Plain(cluster, namespace)
+        plain.round()  # the first pods of a node take longer than any later ones
+        times = [(ours.round(), plain.round()) for _ in range(rounds)]
+    return _measures([t for t, _ in times], [t for _, t in times])
+
+
+class Ours:
+    """Bursts of burst_kube that join a lead."""
+
+    def __init__(self, provider: KubeProvider, lead: Lead, identity: Any) -> None:
+        self._provider = provider
+        self._lead = lead
+        self._identity = identity
+        self._changed = threading.Event()
+        lead.listen(self._changed.set)
+        self._count = 0
+
+    def round(self) -> float:
+        """Return the seconds of one; nothing is left afterwards."""
+        spec = example_spec(self._identity, self._count, "nodes", NODES)
+        ranks = frozenset(spec.ranks)
+        begun = time.monotonic()
+        self._provider.provision(spec)
+        self._wait(lambda: ranks <= self._lead.observe().online)
+        taken = time.monotonic() - begun
+        self._wait(lambda: self._gone(spec.burst_id))
+        self._wait(lambda: not ranks & self._lead.observe().online)
+        return taken
+
+    def _gone(self, burst_id: Any) -> bool:
+        try:
+            self._provider.reap(burst_id)
+        except NotFound:
+            return True
+        return False
+
+    def _wait(self, holds: Callable[[], bool]) -> None:
+        ends = time.monotonic() + DEADLINE_S
+        while not holds():
+            if time.monotonic() > ends:
+                raise TimeoutError("the burst neither came nor went")
+            self._changed.wait(_LOOK_S)
+            self._changed.clear()
+
+
+class Plain:
+    """Jobs of pods that only sleep: what the kubelets themselves need."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+
+    def round(self) -> float:
+        """Return the seconds of one; nothing is left afterwards."""
+        name = f"plain-{secrets.token_hex(3)}"
+        begun = time.monotonic()
+        self._cluster.apply(_job(self._namespace, name))
+        self._wait(lambda: self._running(name) == NODES)
+        taken = time.monotonic() - begun
+        found = self._cluster.get(JOB, self._namespace, name)
+        assert found is not None
+        self._cluster.delete(found)
+        self._wait(lambda: not self._pods(name))
+        return taken
+
+    def _running(self, name: str) -> int:
+        return sum(p["status"].get("phase") == "Running" for p in self._pods(name))
+
+    def _pods(self, name: str) -> list[Manifest]:
+        return self._cluster.find(POD, self._namespace, {"job-name": name})
+
+    def _wait(self, holds: Callable[[], bool]) -> None:
+        ends = time.monotonic() + DEADLINE_S
+        while not holds():
+            if time.monotonic() > ends:
+                raise TimeoutError("plain pods neither came nor went")
+            time.sleep(_LOOK_S)
+
+
+def _table(given: GivenCluster, namespace: str) -> dict[str, Any]:
+    flux_program = shutil.which("flux") or ""
+    path = f"{Path(flux_program).parent}:/usr/bin:/bin"
+    return {
+        "kubeconfig": str(given.kubeconfig),
+        "namespace": namespace,
+        "image": PAUSE_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": NODES, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "flux": flux_program,
+        "environment": {"PATH": path, "HOME": "/tmp"},
+    }
+
+
+def _job(namespace: str, name: str) -> Manifest:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"job-name": name}},
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "topologySpreadConstraints": [spread],
+        "containers": [
+            {"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "Never"}
+        ],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "completions": NODES,
+            "parallelism": NODES,
+            "completionMode": "Indexed",
+            "template": {"spec": pod},
+        },
+    }
+
+
+def _measures(ours: list[float], plain: list[float]) -> Sequence[Measure]:
+    found = []
+    for what, times in (("burst online", ours), ("plain pods running", plain)):
+        found += [
+            Measure(f"{what}, mean", statistics.mean(times), "s"),
+            Measure(f"{what}, sd", statistics.stdev(times), "s"),
+            Measure(f"{what}, p95", _p95(times), "s"),
+        ]
+    ratio = statistics.mean(ours) / statistics.mean(plain)
+    spread = _p95(ours) / statistics.median(ours)
+    return [
+        *found,
+        Measure("burst against plain pods, mean", ratio, "x", Goal("<=", 1.1)),
+        Measure("burst, p95 against its median", spread, "x", Goal("<=", 1.2)),
+    ]
+
+
+def _p95(times: list[float]) -> float:
+    return statistics.quantiles(times, n=20)[-1]
+
+
+def main() -> None:
+    """Measure; first make a Kubernetes around this program, if it is in none."""
+    inside = "KUBELAB" in os.environ or not shutil.which("flux")
+    if inside or {"-h", "--help"} & set(sys.argv):
+        main_of(__doc__, measure, rounds=(20, "of each"))
+        return
+    again = [sys.executable, "-m", "benchmarks.minicluster", *sys.argv[1:]]
+    try:
+        sys.exit(int(nodes.run(again)))  # type: ignore[no-untyped-call]
+    except Unavailable:
+        # It cannot be had here: `measure` says so, in the form that was asked for.
+        main_of(__doc__, measure, rounds=(20, "of each"))
+
+
+if __name__ == "__main__":
+    main()
