@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from burst.config import IntakeSettings
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import LeadIdentity, LeadView, Leases
 
 Failures = Mapping[JobId, str]
 """Jobs for which a request failed, and what the lead said: gone, or not allowed."""
@@ -88,6 +89,21 @@ class Lead(Protocol):
 
     def release(self, urgencies: Mapping[JobId, int]) -> Failures:
         """Set the urgency of each job to the given value, 1 to 31."""
+        ...
+
+    def prepare(self, intake: IntakeSettings) -> None:
+        """Make sure that jobs can come in that way: its scheduler, its queues.
+
+        Raises ConfigError that says what the instance lacks, and what to do.
+        """
+        ...
+
+    def move(self, queues: Mapping[JobId, str]) -> Failures:
+        """Put each job into another queue."""
+        ...
+
+    def lend(self, leases: Leases) -> None:
+        """Tell the scheduler whose the leased ranks are. Raises LeadError."""
         ...
 
     def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:

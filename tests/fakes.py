@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from burst.core.constraint import Constraints
-from burst.errors import LeadError, LeadGone, StoreError, Unreadable
+from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView, Leases
 from burst.model.shape import Shape
 from burst.shell.executor import run
 from tests.build import T0, identity
@@ -68,6 +68,9 @@ class FakeLead:
     closed: bool = False
     deaf: bool = False
     """Hold and release have no effect, as if the daemon died before asking."""
+    scheduler: str = "sched-burst"
+    lent: list[Leases] = field(default_factory=list)
+    """What the scheduler was told, each time."""
     log: list[tuple[str, JobId, str]] = field(default_factory=list)
 
     # What the engine sees.
@@ -98,6 +101,21 @@ class FakeLead:
 
     def release(self, urgencies):
         return self._set_urgencies(urgencies)
+
+    def prepare(self, intake):
+        if intake.mode == "queue" and self.scheduler != "sched-burst":
+            raise ConfigError("there is no such queue", "make it")
+
+    def move(self, queues):
+        failures = {job: "not pending" for job in queues if self._over(job)}
+        for job in queues.keys() - failures.keys():
+            self.change(job, queue=queues[job])
+        return failures
+
+    def lend(self, leases):
+        if self.scheduler != "sched-burst":
+            raise LeadError("sched-burst is not loaded any more", "load it")
+        self.lent.append(leases)
 
     def tell(self, memos):
         for job, texts in memos.items():
@@ -164,9 +182,19 @@ class FakeLead:
                 self.finish(job.id, "failed")
 
     def schedule(self):
-        """Start what can start; the first that cannot blocks those behind it."""
+        """Start what can start; the first that cannot blocks those behind it.
+
+        Jobs of the queue `burst` are not shown to it; those for which ranks are lent
+        start on these.
+        """
         constraints = Constraints(self.known)
-        queue = [j for j in self.jobs.values() if not self._over(j.id) and j.urgency]
+        queue = [
+            j
+            for j in self.jobs.values()
+            if not self._over(j.id) and j.urgency and j.queue != "burst"
+        ]
+        lent = self.lent[-1].jobs if self.lent else {}
+        queue = [j for j in queue if lent.get(j.id, {0})]
         for job in sorted(queue, key=lambda j: (-j.urgency, j.id)):
             request = job.request
             free = [

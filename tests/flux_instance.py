@@ -133,7 +133,7 @@ class FluxInstance:
             os.environ.pop(name, None)
         for host in list(self._brokers):
             self._end(host, signal.SIGKILL)
-        for pid in _pids_with(str(self.directory)):
+        for pid in pids_with(str(self.directory)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -285,7 +285,7 @@ def _resources() -> dict[str, Any]:
     return {"version": 1, "execution": execution}
 
 
-def _pids_with(text: str) -> Iterator[int]:
+def pids_with(text: str) -> Iterator[int]:
     """Yield the processes in whose environment the text is, except this one."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, demo, doctor, lead, serve
+from burst.cli import act, ask, demo, doctor, lead, serve, setup
 from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
@@ -33,6 +33,7 @@ for command in (
     lead.lead,
     serve.daemon,
     serve.show_config,
+    setup.setup,
     embedded,
 ):
     group.add_command(command)

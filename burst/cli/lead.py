@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from burst.cli.common import Place, place_options
+from burst.config import IntakeSettings, Mode
 from burst.kits import certificate
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.shell.leadinit import Provider, Ready, init_lead
 from burst.shell.leadplan import LeadPlan, parse_slot
+from burst.shell.leadslots import add_slots, compare
 from burst.shell.machine import own_shape, short_name
+from burst.shell.setupplan import Choice, check_flux
 
 _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 
@@ -69,11 +74,23 @@ def lead() -> None:
     help="Who brings the nodes, for burst.toml.",
 )
 @click.option(
+    "--mode",
+    type=click.Choice(["hold", "queue", "scheduler"]),
+    help="How jobs come in; brings what Flux loads for that, and starts the daemon with"
+    " the lead. Default: hold, with nothing for Flux to load.",
+)
+@click.option(
     "--force",
     is_flag=True,
     help="Write broker.toml and R anew; keep the certificate and burst.toml.",
 )
-def init(directory: Path, provider: Provider, force: bool, **options: Any) -> None:
+def init(
+    directory: Path,
+    provider: Provider,
+    force: bool,
+    mode: Mode | None,
+    **options: Any,
+) -> None:
     """Write to DIR what a lead needs to be able to burst, and say how to start it.
 
     Those are broker.toml with every rank that may ever join, R, a certificate, and
@@ -81,8 +98,51 @@ def init(directory: Path, provider: Provider, force: bool, **options: Any) -> No
     write the files anew and restart it.
     """
     plan = _plan(provider, options)
-    for line in _how_to_go_on(init_lead(directory, plan, provider, replace=force)):
+    choice = None
+    if mode:
+        intake = IntakeSettings(mode=mode)
+        check_flux(intake)
+        choice = Choice(intake=intake, local_queue="batch")
+    ready = init_lead(directory, plan, provider, replace=force, choice=choice)
+    for line in _how_to_go_on(ready, has_daemon=choice is not None):
         click.echo(line)
+
+
+@lead.command("add-slot")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only say what would be added.")
+def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
+    """Declare further rank slots in the files of the lead in DIR.
+
+    Their nodes are as this machine unless cores and GPUs are given. They come after
+    all other ranks, which keep their numbers. The lead takes them when it is restarted:
+    `burst lead check DIR` says what that would do. Where burst.toml lists its slots
+    under [lead], list them there too.
+    """
+    wanted = [parse_slot(text, own_shape()) for text in slots]
+    for added in add_slots(directory, wanted, dry_run=dry_run):
+        verb = "would add" if dry_run else "added"
+        click.echo(f"{verb} {added.hosts} as ranks {added.ranks}, each {added.shape}")
+    if not dry_run:
+        click.echo(f"restart it once `burst lead check {directory}` says that is safe")
+
+
+@lead.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@place_options
+def check(directory: Path, place: Place) -> None:
+    """Say what a restart from the files in DIR would change of the running lead.
+
+    The exit status is 1 where that is not safe now: jobs run, or ranks would change.
+    """
+    with place.lead() as running:
+        running.listen(lambda: None)
+        said, safe = compare(directory, running.identity(), running.observe())
+    for line in said:
+        click.echo(line)
+    if not safe:
+        sys.exit(1)
 
 
 def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
@@ -116,7 +176,7 @@ def _expand(hosts: str) -> tuple[str, ...]:
         return (hosts,)
 
 
-def _how_to_go_on(ready: Ready) -> Iterator[str]:
+def _how_to_go_on(ready: Ready, *, has_daemon: bool) -> Iterator[str]:
     files = ready.files
     own = parse_hostlist(ready.own)
     notes = {
@@ -141,5 +201,5 @@ def _how_to_go_on(ready: Ready) -> Iterator[str]:
             yield f"    {shlex.join(command)}{where}"
         yield f"    export FLUX_URI={shlex.quote(uri)}"
     yield "\nThen:\n"
-    for verb in ("doctor", "daemon"):
+    for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"

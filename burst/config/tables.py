@@ -10,6 +10,8 @@ import msgspec
 
 from burst.config.convert import Seconds, Table
 
+Mode = Literal["hold", "queue", "scheduler"]
+
 
 class LeadSettings(Table, frozen=True):
     """`[lead]`: how to find the lead, and how followers reach it."""
@@ -62,9 +64,19 @@ class DaemonSettings(Table, frozen=True):
 class IntakeSettings(Table, frozen=True):
     """`[intake]`: which jobs may burst, and how they are kept from blocking others."""
 
-    mode: Literal["hold"] = "hold"
+    mode: Mode = "hold"
     """hold: a burstable job that cannot start is held (urgency 0) as soon as it is
-    seen. The scheduler may be faster now and then."""
+    seen. The scheduler may be faster now and then. queue: burstable jobs come into a
+    stopped queue, and are moved to another when their nodes are online. scheduler:
+    the lead's scheduler is sched-burst, which lets them wait without blocking others.
+    The first needs nothing of the site; docs/intake.md says which to choose."""
+    queue: str = "burst"
+    """In mode queue: the stopped queue into which burstable jobs are submitted."""
+    ready: str = "burst-ready"
+    """In mode queue: the started queue of jobs whose nodes are online."""
+    share: bool = False
+    """Whether jobs that are not burstable may run on lent nodes too. Off: who pays for
+    nodes wants to find them free. `burst setup` tells the frobnicator."""
     attribute: str = "burstable"
     """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
     patience: Seconds = Seconds(60)
@@ -72,9 +84,17 @@ class IntakeSettings(Table, frozen=True):
     before it bursts all the same."""
     release_urgency: int = 0
     """Urgency with which jobs are released, 1 to 31; 0: the one they had before."""
-    impossible: Literal["hold", "fail"] = "hold"
-    """What becomes of a job that no offer could ever serve: held, so that it does not
-    block the queue, or failed with the reason."""
+    impossible: Literal["auto", "hold", "fail"] = "auto"
+    """What becomes of a job that no offer could ever serve: it waits without blocking
+    the queue, or is failed with the reason. auto: fail in mode scheduler, where Flux
+    itself would have failed it, and else hold."""
+
+    @property
+    def fails_impossible(self) -> bool:
+        """Whether a job that nothing could ever serve is failed."""
+        if self.impossible == "auto":
+            return self.mode == "scheduler"
+        return self.impossible == "fail"
 
 
 class PlanSettings(Table, frozen=True):

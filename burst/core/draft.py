@@ -57,6 +57,12 @@ class ReleaseJobs(msgspec.Struct, frozen=True):
     urgencies: dict[JobId, int]
 
 
+class MoveJobs(msgspec.Struct, frozen=True):
+    """Put jobs into other queues; each name is where the job goes."""
+
+    queues: dict[JobId, str]
+
+
 class FailJob(msgspec.Struct, frozen=True):
     """Raise a fatal exception on a job that nothing can ever help."""
 
@@ -64,7 +70,9 @@ class FailJob(msgspec.Struct, frozen=True):
     reason: str
 
 
-Action = Provision | Reap | Drain | Undrain | HoldJobs | ReleaseJobs | FailJob
+Action = (
+    Provision | Reap | Drain | Undrain | HoldJobs | ReleaseJobs | MoveJobs | FailJob
+)
 
 
 class Page(dict[_K, _V]):
@@ -159,10 +167,11 @@ class Draft:
         """Return the bursts that each job counts on: those not being taken down."""
         found: dict[JobId, list[Burst]] = {}
         for burst in self.bursts.values():
-            if burst.state in _COUNTED_ON and not burst.quarantined:
+            if burst.state in COUNTED_ON and not burst.quarantined:
                 for job in burst.jobs:
                     found.setdefault(job, []).append(burst)
         return found
 
 
-_COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+"""States of a burst that jobs count on: it is not being taken down."""

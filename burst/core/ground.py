@@ -95,6 +95,11 @@ class Ground:
         if not slots:
             del self._free[kind]
 
+    def least(self, request: Request) -> int:
+        """Return how many nodes of some slot would do for a job; 0 if none would."""
+        needs = (nodes_needed(request, kind[0]) for kind in self._all)
+        return min(filter(None, needs), default=0)
+
     def never(
         self, request: Request, caps: Mapping[str, int], spread: bool
     ) -> tuple[Reason, dict[str, object]] | None:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Which jobs are held, and which get their urgency back.
+"""Which jobs are held, which get their urgency back, and which change their queue.
 
 A job that waits for absent ranks blocks the queue behind it under every scheduler that
-Flux ships. So it is held for exactly as long as it would: while its burst is on the
-way, or while nothing that is up could ever run it. Otherwise Flux has it.
+Flux ships. So it is kept from Flux for exactly as long as it would: while its burst is
+on the way, or while nothing that is up could ever run it. It is held, or in mode queue
+stays in the stopped queue. In mode scheduler Flux has all jobs, as it blocks nobody.
 """
 
 from __future__ import annotations
 
 from burst.config import IntakeSettings
-from burst.core.draft import Draft, FailJob, HoldJobs, ReleaseJobs
-from burst.core.intake import Intake, is_up
+from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.intake import HOPELESS, Intake, is_up, parked
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
@@ -22,7 +23,7 @@ ASK_AGAIN = 2.0
 # So many holds and releases are asked for in one tick: Flux takes a millisecond for
 # each, and the rest of the world must not wait for thousands. The next tick goes on.
 _AT_ONCE = 1000
-_FOREVER = (Reason.TOO_LARGE, Reason.NEVER_FITS, Reason.EXCLUDED)
+_FOREVER = (*HOPELESS, Reason.UNMOVABLE)
 _NOT_OURS = (Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY)
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
@@ -34,19 +35,23 @@ def settle(
     verdicts: dict[JobId, Verdict],
     settings: IntakeSettings,
 ) -> None:
-    """Decide on hold, release or failure of every pending job."""
+    """Decide on hold, release, queue or failure of every pending job."""
     bursts_of = draft.bursts_of()
     holding: list[JobId] = []
     releasing: dict[JobId, int] = {}
+    moving: dict[JobId, str] = {}
     for job_id, verdict in verdicts.items():
         job = lead.jobs[job_id]
-        if verdict.reason in _NOT_OURS or job.request is None:
-            continue
-        if verdict.reason in _FOREVER and settings.impossible == "fail":
-            draft.actions.append(FailJob(job_id, verdict.text()))
+        if verdict.reason in _NOT_OURS or _failed(draft, job, verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
-        if _blocks_others(job, bursts, intake):
+        blocks = _blocks_others(job, bursts, intake)
+        queue = _other_queue(job, bursts, blocks, settings)
+        if queue:
+            moving[job_id] = queue
+            told = "job-hold" if blocks else "job-release"
+            _tell_bursts(draft, bursts, told, job_id)
+        if blocks and not _waits_harmlessly(job, settings):
             if len(holding) < _AT_ONCE and _hold(draft, job):
                 holding.append(job_id)
                 _tell_bursts(draft, bursts, "job-hold", job_id)
@@ -58,13 +63,45 @@ def settle(
         draft.actions.append(HoldJobs(tuple(holding)))
     if releasing:
         draft.actions.append(ReleaseJobs(releasing))
+    if moving:
+        draft.actions.append(MoveJobs(moving))
+
+
+def _failed(
+    draft: Draft, job: JobView, verdict: Verdict, settings: IntakeSettings
+) -> bool:
+    """Fail a job that nothing could ever serve, where the site wants that."""
+    if verdict.reason not in _FOREVER or not settings.fails_impossible:
+        return False
+    draft.actions.append(FailJob(job.id, verdict.text()))
+    return True
+
+
+def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:
+    """Tell whether the job needs no hold to keep it from blocking others."""
+    if settings.mode == "queue":
+        return job.queue in (settings.queue, settings.ready)
+    return settings.mode == "scheduler"
+
+
+def _other_queue(
+    job: JobView, bursts: list[Burst], blocks: bool, settings: IntakeSettings
+) -> str:
+    """Return the queue in which the job belongs, empty if it is there.
+
+    Of those in no queue of ours, nothing is known that would speak for another.
+    """
+    if parked(job, settings):
+        return settings.ready if bursts and not blocks else ""
+    ready = settings.mode == "queue" and job.queue == settings.ready
+    return settings.queue if ready and blocks else ""
 
 
 def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
         return not all(is_up(burst) for burst in bursts)
-    assert job.request is not None
+    assert job.request is not None  # or the verdict were UNREADABLE
     return not intake.can_ever_run_here(job.request)
 
 

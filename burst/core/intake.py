@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from burst.config import Settings
+import msgspec
+
+from burst.config import IntakeSettings, Settings
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool, nodes_needed
 from burst.core.place import Demand, Room
 from burst.core.world import Books, World
 from burst.model.burst import Burst, State
-from burst.model.fsd import format_fsd
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -21,6 +22,13 @@ from burst.model.shape import Shape
 
 # Tuples, not sets: a member is found by identity, and an enum's hash takes long.
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
+HOPELESS = (
+    Reason.TOO_LARGE,
+    Reason.NEVER_FITS,
+    Reason.EXCLUDED,
+    Reason.OVER_LIMIT,
+)
+"""Verdicts on what no offer could ever serve. All that share one ask for the same."""
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -39,13 +47,15 @@ class Intake:
         self._lead: LeadView = world.lead
         self._constraints = constraints
         self._holds = books.holds
-        self._patience = settings.intake.patience
+        self._settings = settings.intake
+        self._queues = world.identity.queues
         self._release_deadline = settings.deadlines.release
         self._now = now
         own = own_ranks(books, world.lead)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
         self._local = Pool(free, self._whole)
+        self._world = world
         self._blocked: set[Request] = set()
         self._feasible: dict[Request, bool] = {}
         self.verdicts: dict[JobId, Verdict] = {}
@@ -81,6 +91,35 @@ class Intake:
             self._feasible[request] = feasible
         return feasible
 
+    def temper(self, verdicts: Mapping[JobId | None, Verdict]) -> dict[JobId, Verdict]:
+        """Return a plan's verdicts on jobs, none hopeless that need not be.
+
+        What no offer could ever serve may still run on the lead's own nodes, when
+        those that are down come back, or those that are busy become free.
+        """
+        made: dict[int, Verdict] = {}
+        tempered: dict[JobId, Verdict] = {}
+        for job, verdict in verdicts.items():
+            assert job is not None  # only a request ahead of jobs is for none
+            if id(verdict) not in made:
+                made[id(verdict)] = verdict
+                if verdict.reason in HOPELESS and self._is_own(job):
+                    milder = Verdict(Reason.TURNED_DOWN, {}, verdict.refusals)
+                    made[id(verdict)] = milder
+            tempered[job] = made[id(verdict)]
+        return tempered
+
+    def _is_own(self, job: JobId) -> bool:
+        """Tell whether the lead's own nodes, all up and idle, would do for a job."""
+        request = self._lead.jobs[job].request
+        assert request is not None
+        not_own = {rank for slot in self._world.slots for rank in slot.ranks}
+        not_own |= self._lead.excluded
+        shapes = enumerate(self._world.identity.shapes)
+        own = {rank: shape for rank, shape in shapes if rank not in not_own}
+        pool = Pool(own, own)
+        return pool.take(request, self._admitted(request))
+
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
         hold = self._holds.get(job.id)
@@ -90,6 +129,18 @@ class Intake:
         return -self.urgency(job), job.id
 
     def _triage(self, job: JobView, bursts: list[Burst]) -> Verdict | Demand:
+        alone = self._leave_alone(job)
+        if alone:
+            return alone
+        assert job.request is not None
+        if bursts:
+            return self._helped(job, job.request, bursts)
+        if self._starts_here(job, job.request, self._holds.get(job.id)):
+            return Verdict(Reason.LOCAL)
+        return self._demand(job, job.request, 0)
+
+    def _leave_alone(self, job: JobView) -> Verdict | None:
+        """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
         if job.request is None:
             return Verdict(Reason.UNREADABLE, {"why": job.unreadable})
@@ -98,12 +149,9 @@ class Intake:
             return Verdict(Reason.NOT_READY, {"what": what})
         if job.urgency == 0 and not (hold and hold.state in _OURS):
             return Verdict(Reason.USER_HOLD)
-        if bursts:
-            return self._helped(job, job.request, bursts)
-        if self._starts_here(job, job.request, hold):
-            facts = {"patience": format_fsd(self._patience)}
-            return Verdict(Reason.LOCAL, facts)
-        return self._demand(job, job.request, 0)
+        if parked(job, self._settings) and not self._may_move(job.request):
+            return Verdict(Reason.UNMOVABLE, {"queue": job.queue})
+        return None
 
     def _helped(
         self, job: JobView, request: Request, bursts: list[Burst]
@@ -137,12 +185,25 @@ class Intake:
         released = hold is not None and hold.state is HoldState.RELEASED
         since = hold.since if hold and released else job.t_submit
         held = hold is not None and hold.state in _OURS
-        if request in self._blocked:
+        if request in self._blocked or parked(job, self._settings):
             return False
         if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
             return False
-        return held or self._now - since < self._patience
+        wait = self._settings.patience if job.wish.wait is None else job.wish.wait
+        return held or self._now - since < wait
+
+    def _may_move(self, request: Request) -> bool:
+        """Tell whether Flux lets the job change its queue.
+
+        It does where the job's constraints are those of its queue and no others, since
+        those of the new queue replace them (job-manager's queue.c).
+        """
+        if not request.constraint:
+            return True
+        required = self._queues.get(self._settings.queue, ())
+        expected: dict[str, object] = {"properties": list(required)}
+        return bool(msgspec.json.decode(request.constraint) == expected)
 
     def _demand(self, job: JobView, request: Request, coming: int) -> Demand:
         return Demand(
@@ -157,6 +218,11 @@ class Intake:
         if not request.constraint:
             return None
         return self._constraints.admitted(request.constraint)
+
+
+def parked(job: JobView, settings: IntakeSettings) -> bool:
+    """Tell whether the job is in the stopped queue, where it can never start."""
+    return settings.mode == "queue" and job.queue == settings.queue
 
 
 def own_ranks(books: Books, lead: LeadView) -> list[int]:
@@ -201,6 +267,7 @@ def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
                 burst=burst.id,
                 userids=frozenset(burst.lease.userids),
                 provider=burst.lease.provider,
+                price=burst.lease.price,
                 pool=pool,
             )
         )

@@ -125,6 +125,17 @@ class Usage:
         if userid is not None:
             self._by_user[userid] = self._by_user.get(userid, 0) + nodes
 
+    def never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
+        """Return the limit that alone keeps anybody from so many nodes for a user."""
+        limits = self._limits
+        for key, limit in (
+            ("max_nodes", limits.max_nodes),
+            ("max_nodes_per_user", 0 if userid is None else limits.max_nodes_per_user),
+        ):
+            if 0 < limit < nodes:
+                return {"key": f"limits.{key}", "limit": limit, "need": nodes}
+        return None
+
     def refuse(self, offer: str, sizes: tuple[int, ...], grown: int) -> Refusal | None:
         """Return why that much more is too much, None if it is not.
 

@@ -20,6 +20,8 @@ _WORDS = {
     Reason.TOO_LARGE: "impossible",
     Reason.NEVER_FITS: "impossible",
     Reason.EXCLUDED: "impossible",
+    Reason.OVER_LIMIT: "impossible",
+    Reason.UNMOVABLE: "impossible",
     Reason.UNREADABLE: "unreadable",
 }
 

@@ -35,6 +35,8 @@ class Room(msgspec.Struct, kw_only=True):
     userids: frozenset[int]
     """For whose jobs; empty for anybody's."""
     provider: str
+    price: float = 0.0
+    """Per node and hour."""
     pool: Pool
 
 

@@ -19,6 +19,7 @@ from burst.core.place import Demand, Opened, Plan, Room
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
+from burst.model.request import Wish
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -91,7 +92,7 @@ class Planner:
         for room in self._rooms:
             if not room.pool or not self._may_share(demand, room.userids):
                 continue
-            if demand.wish.provider not in {"", room.provider}:
+            if not _suits(demand.wish, room.provider, room.price):
                 continue
             if room.pool.take(demand.request, self._admitted(demand)):
                 assert demand.job is not None
@@ -117,7 +118,8 @@ class Planner:
         return False
 
     def _add(self, opened: Opened, demand: Demand) -> bool:
-        if demand.wish.provider not in {"", opened.priced.provider}:
+        priced = opened.priced
+        if not _suits(demand.wish, priced.provider, priced.offer.price):
             return False
         if not self._may_share(demand, frozenset(opened.userids)):
             return False
@@ -158,19 +160,34 @@ class Planner:
         refusals.extend(self._market.refusals)
         if not refusals:
             return Verdict(Reason.NO_OFFERS)
-        wish = demand.wish.provider
-        caps = {n: cap for n, cap in self._caps.items() if wish in {"", n}}
-        never = self._ground.never(demand.request, caps, self._settings.spread)
-        if caps and never:
-            reason, facts = never
-            facts["want"] = describe_need(demand.request)
-            return Verdict(reason, facts, tuple(refusals))
+        never = self._never(demand)
+        if never:
+            return Verdict(*never, tuple(refusals))
         return Verdict(Reason.TURNED_DOWN, {}, tuple(refusals))
 
+    def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
+        """Return why nothing could ever serve a demand, None if something could."""
+        request, wish = demand.request, demand.wish.provider
+        limit = self._usage.never(self._ground.least(request), demand.userid)
+        if limit:
+            return Reason.OVER_LIMIT, limit
+        caps = {n: cap for n, cap in self._caps.items() if wish in {"", n}}
+        never = self._ground.never(request, caps, self._may_spread(demand))
+        if not caps or not never:
+            return None
+        reason, facts = never
+        facts["want"] = describe_need(request)
+        if reason is Reason.TOO_LARGE and max(caps.values()) >= self._ground.least(
+            request
+        ):
+            # A lead can get further rank slots, a provider no further nodes.
+            reason = Reason.NO_ROOM
+        return reason, facts
+
     def _try(self, priced: Priced, demand: Demand, key: _Key) -> Refusal | None:
-        if demand.wish.provider not in {"", priced.provider}:
-            facts: dict[str, object] = {"wish": demand.wish.provider}
-            return Refusal(priced.key, Reason.WISHED_OTHER, facts)
+        refused = _unwished(demand.wish, priced)
+        if refused:
+            return refused
         refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
         for kind in self._ground.kinds(priced.provider):
             pieces = self._pieces(priced, demand, kind)
@@ -204,7 +221,7 @@ class Planner:
             slot = self._ground.one(kind, need, request.constraint)
             if slot:
                 return [(slot, need)]
-        if self._settings.spread:
+        if self._may_spread(demand):
             most = offer.max_nodes
             pieces = self._ground.several(kind, need, request.constraint, most)
             if pieces:
@@ -230,9 +247,28 @@ class Planner:
             self._ground.take(kind, slot)
             self._usage.add(nodes, 1, opened.userids)
 
+    def _may_spread(self, demand: Demand) -> bool:
+        return self._settings.spread and demand.wish.where != "together"
+
     def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:
         return self._settings.share_users or not userids or userids == {demand.userid}
 
     def _admitted(self, demand: Demand) -> frozenset[int] | None:
         constraint = demand.request.constraint
         return self._ground.admitted(constraint) if constraint else None
+
+
+def _suits(wish: Wish, provider: str, price: float) -> bool:
+    cheap = wish.max_price is None or price <= wish.max_price
+    return cheap and wish.provider in {"", provider}
+
+
+def _unwished(wish: Wish, priced: Priced) -> Refusal | None:
+    """Return why the user does not want an offer, None if he does."""
+    price = priced.offer.price
+    if wish.provider not in {"", priced.provider}:
+        return Refusal(priced.key, Reason.WISHED_OTHER, {"wish": wish.provider})
+    if not _suits(wish, priced.provider, price):
+        facts = {"price": price, "most": wish.max_price}
+        return Refusal(priced.key, Reason.TOO_DEAR, facts)
+    return None

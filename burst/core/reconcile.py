@@ -103,8 +103,7 @@ def _judge(
     intake.sort(draft.bursts_of(), stands)
     plan = make_plan(draft, world, settings, constraints, intake.demands)
     _adopt(draft, plan, world)
-    placed = {job: v for job, v in plan.verdicts.items() if job is not None}
-    fresh = {**intake.verdicts, **placed}
+    fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
     settle(draft, world.lead, intake, fresh, settings.intake)
     return Judged(grounds=grounds, jobs=world.lead.jobs, stands=stands, fresh=fresh)
 

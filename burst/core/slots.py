@@ -21,6 +21,8 @@ from burst.model.shape import Shape
 
 # The reason we give when we drain a rank begins with this; only such drains are ours.
 DRAIN_TAG = "burst: "
+LENT = "burst"
+"""The property of R that all ranks have which may be lent."""
 _STEM = re.compile(r"(burst-\d+)-\d+\Z")
 
 

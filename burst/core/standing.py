@@ -31,6 +31,7 @@ _REFUSED = (
     Reason.NO_OFFERS,
     Reason.NO_ADDRESS,
     Reason.TOO_LARGE,
+    Reason.OVER_LIMIT,
     Reason.NEVER_FITS,
     Reason.EXCLUDED,
     Reason.TURNED_DOWN,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from burst.config import LimitSettings
 from burst.core import limits
@@ -12,7 +12,7 @@ from burst.core.facts import Meaning, meaning, provider_word, rank_count
 from burst.core.lifecycle import LIVE
 from burst.core.world import Call, Outcome, Verb, World
 from burst.model.burst import Burst, State
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
@@ -46,7 +46,15 @@ def sync(
         if burst.live and not burst.quarantined:
             _follow_jobs(draft, burst, world.lead)
             _follow_use(draft, draft.bursts[burst.id], world.lead)
-    jobs = world.lead.jobs
+    _follow_holds(draft, world.lead.jobs, same)
+
+
+def _follow_holds(
+    draft: Draft, jobs: Mapping[JobId, JobView], same: Container[JobId]
+) -> None:
+    for view in jobs.values():
+        if view.wish.urgency and not view.urgency:
+            _adopt_hold(draft, view)
     for job in [job for job in draft.holds if job not in same]:
         _follow_hold(draft, job, draft.holds[job], jobs.get(job))
 
@@ -153,6 +161,19 @@ def _follow_use(draft: Draft, burst: Burst, lead: LeadView) -> None:
         draft.note(burst.id, "busy", {})
     if not used and burst.idle_since is None:
         draft.note(burst.id, "idle", {})
+
+
+def _adopt_hold(draft: Draft, view: JobView) -> None:
+    """Take a job that was submitted held for us as held by us.
+
+    The urgency that it asks for is its user's word, who may ask for the default and
+    for less, flux-submit(1).
+    """
+    if view.state is JobState.SCHED and view.id not in draft.holds:
+        urgency = min(view.wish.urgency, DEFAULT_URGENCY)
+        draft.holds[view.id] = Hold(
+            urgency=urgency, state=HoldState.HELD, since=draft.now
+        )
 
 
 def _follow_hold(draft: Draft, job: JobId, hold: Hold, view: JobView | None) -> None:

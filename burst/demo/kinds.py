@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +30,10 @@ class Kind(Protocol):
 
     name: str
     """`embedded` or `flux`."""
+    mode: str
+    """How jobs come in, as `[intake] mode` has it."""
+    preparing: tuple[Argv, ...]
+    """What its owner types once it is up, so that jobs can come in that way."""
     user: Argv
     """What a user's command begins with. `submit` and `cancel` are alike in both."""
     typed: str
@@ -42,11 +47,11 @@ class Kind(Protocol):
         """Raise BurstError if such a lead cannot run here."""
         ...
 
-    def uri(self, files: LeadFiles) -> str:
+    def uri(self, lead: LeadFiles) -> str:
         """Return where clients reach the lead."""
         ...
 
-    def brokers(self, files: LeadFiles) -> Mapping[str, Argv]:
+    def brokers(self, lead: LeadFiles) -> Mapping[str, Argv]:
         """Return the commands of rank 0 and of the lead's other own node, by host."""
         ...
 
@@ -59,6 +64,8 @@ class Embedded:
     """The stand-in for Flux."""
 
     name = "embedded"
+    mode = "hold"
+    preparing: tuple[Argv, ...] = ()
     user: Argv = (sys.executable, "-m", "burst.embedded")
     typed = "burst embedded"
     jobs: Argv = ("jobs", "--json")
@@ -68,23 +75,21 @@ class Embedded:
     def check(self) -> None:
         """Need nothing."""
 
-    def uri(self, files: LeadFiles) -> str:
+    def uri(self, lead: LeadFiles) -> str:
         """Return embedded://PATH."""
-        return f"embedded://{_beside(files, 'run')}/control"
+        return f"embedded://{_beside(lead, 'run')}/control"
 
-    def brokers(self, files: LeadFiles) -> Mapping[str, Argv]:
+    def brokers(self, lead: LeadFiles) -> Mapping[str, Argv]:
         """Return `burst embedded lead` and `follower`."""
         return {
             "lead-0": (
                 *(*self.user, "lead", "--hostname", "lead-0"),
-                *("--config", str(files.config)),
-                *("--rundir", str(_beside(files, "run"))),
-                *("--statedir", str(_beside(files, "state"))),
+                *("--config", str(lead.config)),
+                *("--rundir", str(_beside(lead, "run"))),
+                *("--statedir", str(_beside(lead, "state"))),
             ),
             _OWN_NODE: tuple(
-                embedded_follower_argv(
-                    files.config, _OWN_NODE, _beside(files, _OWN_NODE)
-                )
+                embedded_follower_argv(lead.config, _OWN_NODE, _beside(lead, _OWN_NODE))
             ),
         }
 
@@ -97,6 +102,8 @@ class Flux:
     """Real brokers."""
 
     name = "flux"
+    mode = "hold"
+    preparing: tuple[Argv, ...] = ()
     user: Argv = ("flux",)
     typed = "flux"
     jobs: Argv = ("jobs", "-a", "--json")
@@ -113,24 +120,34 @@ class Flux:
             )
         import_core()
 
-    def uri(self, files: LeadFiles) -> str:
+    def uri(self, lead: LeadFiles) -> str:
         """Return local://PATH."""
-        return files.uri
+        return lead.uri
 
-    def brokers(self, files: LeadFiles) -> Mapping[str, Argv]:
+    def brokers(self, lead: LeadFiles) -> Mapping[str, Argv]:
         """Return what `burst lead init` prints, with a rundir for each on one host."""
-        rundir = _beside(files, _OWN_NODE)
+        rundir = _beside(lead, _OWN_NODE)
         rundir.mkdir(mode=0o700, exist_ok=True)
-        node = flux_follower_argv("flux", files.config, _OWN_NODE, rundir)
-        return {"lead-0": files.commands[0], _OWN_NODE: tuple(node)}
+        node = flux_follower_argv("flux", lead.config, _OWN_NODE, rundir)
+        return {"lead-0": lead.commands[0], _OWN_NODE: tuple(node)}
 
     def read_jobs(self, text: str) -> tuple[JobSeen, ...]:
         """Read what `flux jobs -a --json` prints."""
         return tuple(map(_of_flux, msgspec.json.decode(text)["jobs"]))
 
 
-def _beside(files: LeadFiles, name: str) -> Path:
-    return files.config.parent / name
+class FluxScheduler(Flux):
+    """Real brokers, and the scheduler that steps over jobs whose nodes are absent."""
+
+    mode = "scheduler"
+    preparing: tuple[Argv, ...] = (
+        ("module", "remove", "sched-simple"),
+        ("module", "load", str(files("burst") / "fluxfiles" / "sched-burst.py")),
+    )
+
+
+def _beside(lead: LeadFiles, name: str) -> Path:
+    return lead.config.parent / name
 
 
 def _of_embedded(job: JobInfo) -> JobSeen:

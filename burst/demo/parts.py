@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The four jobs of the story, and what each of them is to come to. Pure."""
+"""The jobs of the story, and what each of them is to come to. Pure."""
 
 from __future__ import annotations
 
@@ -57,3 +57,14 @@ SMALL = Part(nodes=2, hosts=SLOTS[1], requires="burst-1")
 # The lead declares ten hosts, and eight of them may be lent.
 HUGE = Part(nodes=9, hosts="")
 PARTS = (LOCAL, LARGE, SMALL, HUGE)
+# The second act: while the huge one waits, others pass it. Both are for the lead's own
+# nodes, so that each ends before the next act whatever is lent meanwhile.
+PASSING = (
+    Part(nodes=2, hosts=OWN, burstable=False, requires="local"),
+    Part(nodes=1, hosts=OWN, burstable=False, requires="local"),
+)
+
+
+def parts_of(mode: str) -> tuple[Part, ...]:
+    """Return the jobs of a story in which jobs come in that way."""
+    return (*PARTS, *PASSING) if mode == "scheduler" else PARTS

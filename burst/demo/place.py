@@ -15,6 +15,7 @@ import tomli_w
 
 from burst.demo.parts import OWN, SLOTS
 from burst.demo.processes import MARK
+from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.shell.leadfiles import LeadFiles, write_lead
 from burst.shell.leadplan import LeadPlan, RankSlot
@@ -24,6 +25,7 @@ PROVIDER = "local"
 _ROOM = 46
 _PREFIX = "burst-demo-"
 _SHAPE = Shape(1)
+_LENT = sum(len(parse_hostlist(hosts)) for hosts in SLOTS)
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -62,17 +64,19 @@ class Place(msgspec.Struct, frozen=True):
         )
         return write_lead(self.lead, plan, replace=True)
 
-    def write_settings(self, uri: str) -> None:
+    def write_settings(self, uri: str, mode: str) -> None:
         """Write burst.toml for the daemon of the lead at that URI."""
-        self.settings.write_text(tomli_w.dumps(self._tables(uri)))
+        self.settings.write_text(tomli_w.dumps(self._tables(uri, mode)))
 
     def remove(self) -> None:
         """Remove everything."""
         shutil.rmtree(self.directory)
 
-    def _tables(self, uri: str) -> dict[str, Any]:
+    def _tables(self, uri: str, mode: str) -> dict[str, Any]:
         return {
             "lead": {"uri": uri},
+            # What can never be served is to be seen waiting, in each mode.
+            "intake": {"mode": mode, "impossible": "hold"},
             # Reaped at the end of the story in any case; this is for its failure.
             "daemon": {"on_stop": "reap"},
             "deadlines": {
@@ -86,6 +90,7 @@ class Place(msgspec.Struct, frozen=True):
                     "type": "local",
                     "dir": str(self.followers),
                     "cores": _SHAPE.cores,
+                    "max_nodes": _LENT,
                     "grace": "5s",
                     "environment": {MARK: str(self.directory)},
                 }

@@ -85,6 +85,7 @@ def _perform(kind: Kind, place: Place, stop: Stop) -> Record:
             left = tidy(setup, story)
     return Record(
         lead=kind.name,
+        mode=kind.mode,
         acts=story.acts,
         bursts=story.scene.bursts,
         left=left,

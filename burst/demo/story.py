@@ -7,10 +7,11 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
-from burst.demo.parts import HUGE, LARGE, LOCAL, PARTS, SMALL, Part
+from burst.demo.parts import HUGE, LARGE, LOCAL, PARTS, PASSING, SMALL, Part
 from burst.demo.record import Act
 from burst.demo.scene import IMPOSSIBLE, JobSeen, Row, Scene
 from burst.demo.setup import Setup
@@ -103,9 +104,21 @@ class Story:
         self._wait("the job on the lead's own nodes ends", lambda: self._ended(LOCAL))
         for part in (LOCAL, LARGE, SMALL):
             self._outputs[self._jobs[part]] = self._order(self._kind.attach, part)
+        if self._kind.mode == "scheduler":
+            self._show_passing()
         self._order(("cancel",), HUGE)
         self._wait("", lambda: self._ended(HUGE))
         self._wait("the bursts idle, drain and are reaped", self._all_gone)
+
+    def _show_passing(self) -> None:
+        """The second act: a job larger than what is up waits, and others pass it."""
+        for part in PASSING:
+            self._submit(part)
+            self._wait("local jobs pass it", partial(self._ended, part))
+            self._outputs[self._jobs[part]] = self._order(self._kind.attach, part)
+        huge = self._seen(HUGE)
+        if huge is None or huge.state != "sched":
+            raise BurstError("the job larger than the instance did not wait for nodes")
 
     def _start_lead(self) -> None:
         """Start it with its other own node, on another port if one was just taken."""
@@ -139,8 +152,11 @@ class Story:
             return False
 
     def _start_daemon(self) -> None:
+        for words in self._kind.preparing:
+            self.say(f"{self._kind.typed} {shlex.join(words)}")
+            self._processes.run((*self._kind.user, *words), self.uri)
         self.say(f"the daemon starts: burst daemon -c {self._place.settings}")
-        self._place.write_settings(self.uri)
+        self._place.write_settings(self.uri, self._kind.mode)
         argv = (sys.executable, "-m", "burst", "daemon")
         self._processes.start("daemon", (*argv, "-c", str(self._place.settings)))
         self._wait("", self._daemon_serves)

@@ -59,6 +59,7 @@ class Followers:
         self._boot = boot
         self._ranks: dict[bytes, int] = {}
         self._lost: deque[int] = deque()
+        self._unreachable: deque[bytes] = deque()
         self._strangers_said = 0.0
         self._zap = context.socket(zmq.ROUTER)
         self._zap.bind(_ZAP)
@@ -85,6 +86,11 @@ class Followers:
                 self._tell(identity, Leave("it cannot be understood"))
                 continue
             yield from self._hear(identity, message)
+        # Only now: what could not be reached may have said goodbye before.
+        while self._unreachable:
+            identity = self._unreachable.popleft()
+            if identity in self._ranks:
+                self._drop(identity, "is lost: its connection is closed")
         while self._lost:
             yield self._lost.popleft(), Lost()
 
@@ -92,7 +98,7 @@ class Followers:
         """Send to a member; one that is gone is lost, as `receive` will say."""
         for identity, member in list(self._ranks.items()):
             if member == rank and not self._tell(identity, message):
-                self._drop(identity, "is lost: its connection is closed")
+                self._unreachable.append(identity)
 
     def beat(self) -> None:
         """Let every member hear from us, which finds those that are gone."""

@@ -9,6 +9,9 @@ import msgspec
 
 from burst.errors import RecordUnreadable
 
+DEFAULT_URGENCY = 16
+"""Flux's, and the highest that is not the instance owner's to give."""
+
 
 class HoldState(enum.Enum):
     """Each intent is recorded before the lead is asked, and its effect when seen."""

@@ -48,6 +48,8 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """By rank, from R."""
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
+    queues: Mapping[str, tuple[str, ...]] = {}
+    """Named queues, and the properties that each requires."""
     bootstrap: Bootstrap
     endpoint: str
     """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""
@@ -91,6 +93,16 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     t_finish: float = 0.0
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
+
+
+class Leases(msgspec.Struct, frozen=True):
+    """Which ranks are leased, and for whom: what sched-burst is told."""
+
+    jobs: Mapping[JobId, frozenset[int]] = {}
+    """Pending jobs for which bursts are made, and the ranks that they may start on
+    now: none as long as not all are online."""
+    ranks: frozenset[int] = frozenset()
+    """All that are leased."""
 
 
 class LeadView(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,13 +43,22 @@ class Reason(enum.Enum):
     )
     NO_OFFERS = "no provider offers anything"
     TOO_LARGE = "it needs {need} nodes; the most that any offer has is {most}"
-    NO_ROOM = "it needs {need} nodes; free rank slots hold {most} at the most"
+    NO_ROOM = (
+        "it needs {need} nodes; they are to be had, but no rank slots of the lead"
+        " hold more than {most} (burst lead add-slot, then restart the lead)"
+    )
+    OVER_LIMIT = "it needs {need} nodes; the limit {key} is {limit}"
+    UNMOVABLE = (
+        "it has constraints beyond those of queue {queue}, so Flux does not let it"
+        " change its queue; submit it without --requires"
+    )
     NEVER_FITS = "no rank slot has a node that holds it ({want})"
     EXCLUDED = "its constraints exclude every rank slot"
     TURNED_DOWN = "every offer was turned down"
 
     # About an offer or a slot that was turned down for a job.
     WISHED_OTHER = "the job asks for provider {wish}"
+    TOO_DEAR = "costs {price} for a node and hour; the job pays {most} at the most"
     SHAPE = "its nodes have {has}; the rank slot declares {want}"
     NODE_SMALL = "a node of the rank slot has {has}; the job needs {want}"
     FEW_NODES = "sells {most} nodes at the most; {need} are needed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -48,10 +48,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Wish(msgspec.Struct, frozen=True):
     """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
 
-    A wish narrows what may be done for the job; it never widens a limit.
+    A wish narrows what may be done for the job; it never widens a limit. Anybody can
+    write one by `--setattr`, so nothing of it is taken for a fact.
     """
 
     provider: str = ""
+    """Its nodes only; empty for any."""
+    max_price: float | None = None
+    """Per node and hour."""
+    wait: float | None = None
+    """How long to try the nodes that are up, in seconds; None for as long as the site
+    does."""
+    where: Literal["", "together", "spread"] = ""
+    """One burst, or several if there is none large enough; empty: as the site does."""
+    urgency: int = 0
+    """What it was to have, of a job that was submitted held for the daemon to release
+    (`flux submit --burst`); 0 if it was not."""
 
 
 def parse_request(jobspec: Mapping[str, Any]) -> Request:
@@ -92,12 +104,18 @@ def parse_duration(jobspec: Mapping[str, Any]) -> float:
 def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
     """Return the user's wish. Raises JobspecError where it cannot be read."""
     try:
-        wish = _system(jobspec).get("burst") or {}
-        return Wish(provider=str(wish.get("provider") or ""))
-    except AttributeError as error:
+        found = msgspec.convert(_system(jobspec).get("burst") or {}, _Wish)
+    except (msgspec.ValidationError, AttributeError) as error:
         raise JobspecError(
             f"its attribute system.burst cannot be read: {error}"
         ) from error
+    return Wish(
+        provider=found.provider or "",
+        max_price=found.max_price,
+        wait=found.wait,
+        where=found.where or "",
+        urgency=found.urgency or 0,
+    )
 
 
 def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
@@ -106,6 +124,19 @@ def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
         return bool(jobspec["attributes"]["system"].get(attribute))
     except (AttributeError, KeyError, TypeError):
         return False
+
+
+_Amount = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Wish(msgspec.Struct, rename="kebab"):
+    """The attribute as it is written. Keys that we do not know are others' business."""
+
+    provider: str | None = None
+    max_price: _Amount | None = None
+    wait: _Amount | None = None
+    where: Literal["", "together", "spread"] | None = None
+    urgency: Annotated[int, msgspec.Meta(ge=0, le=31)] | None = None
 
 
 class _Found(msgspec.Struct):

@@ -56,6 +56,8 @@ class Actor:
                 self._report("hold", self._lead.hold(jobs))
             case draft.ReleaseJobs(urgencies):
                 self._report("release", self._lead.release(urgencies))
+            case draft.MoveJobs(queues):
+                self._report("move", self._lead.move(queues))
             case draft.FailJob(job, reason):
                 self._lead.fail(job, reason)
             case draft.Drain(ranks, reason):

@@ -17,6 +17,7 @@ from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
 from burst.core.reconcile import Decisions, reconcile
+from burst.core.slots import LENT
 from burst.core.world import Books, World
 from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
@@ -46,6 +47,7 @@ class Api:
         self._since = since
         self._methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
+            "intake": self._intake,
             "status": self._status,
             "explain": self._explain,
             "release": self._release,
@@ -83,6 +85,17 @@ class Api:
 
     def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
         return self.holder()
+
+    def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Say how jobs come in; `flux submit --burst` asks that."""
+        intake = snapshot.settings.intake
+        return {
+            "mode": intake.mode,
+            "attribute": intake.attribute,
+            "property": LENT,
+            "queue": intake.queue,
+            "providers": list(snapshot.world.providers),
+        }
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         row = report.status(

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from burst.config import IntakeSettings
 from burst.embedded import calls
 from burst.embedded.client import TIMEOUT_S, Client
-from burst.errors import Unreadable
+from burst.errors import ConfigError, LeadError, Unreadable
 from burst.lead import Failures, Handler, Store
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.shell.embeddedlines import Service, Watched, as_json
 from burst.shell.filestore import FileStore
 
@@ -65,6 +66,23 @@ class EmbeddedLead:
     def release(self, urgencies: Mapping[JobId, int]) -> Failures:
         """Set the urgency of each job."""
         return self._ask(calls.Urge(urgencies), dict[JobId, str])
+
+    def prepare(self, intake: IntakeSettings) -> None:
+        """Know mode hold only."""
+        if intake.mode != "hold":
+            raise ConfigError(
+                f"[intake] mode {intake.mode} is for Flux; the embedded lead has no"
+                " queues and a scheduler of its own",
+                'set mode = "hold"',
+            )
+
+    def move(self, queues: Mapping[JobId, str]) -> Failures:
+        """Have no queues."""
+        return dict.fromkeys(queues, "the embedded lead has no queues")
+
+    def lend(self, leases: Leases) -> None:
+        """Have a scheduler that cannot be told anything."""
+        raise LeadError(f"nobody to tell about {len(leases.ranks)} leased ranks")
 
     def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
         """Merge each mapping into the job's memo under `burst`."""

@@ -18,16 +18,17 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
+from burst.core.leases import leases
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
 from burst.core.world import Books, World
-from burst.errors import BurstError, LeadGone, Unreadable
+from burst.errors import BurstError, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.reason import Verdict
 from burst.provider import Provider
 from burst.shell.act import Actor
@@ -84,6 +85,7 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
+        self._lent: tuple[float, Leases] = (0.0, Leases())
         self._memos = Memos(parts.lead)
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
@@ -148,6 +150,7 @@ class Engine:
         )
         self._mind(orphans, world, now)
         if view is not None:
+            self._lend(now)
             self._memos.send(decisions.verdicts, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
@@ -190,6 +193,25 @@ class Engine:
         for burst, event in decisions.events:
             log.event(event, burst)
         self._actor.perform(decisions.actions, self._books, now)
+
+    def _lend(self, now: float) -> None:
+        """Tell a scheduler that wants to know whose the leased ranks are.
+
+        Now and then again: it forgets that when it is reloaded.
+        """
+        if self._settings.intake.mode != "scheduler":
+            return
+        told_at, told = self._lent
+        current = leases(self._books)
+        if current == told and now - told_at < self._settings.daemon.cadence:
+            return
+        self._lent = now, current
+        try:
+            self._lead.lend(current)
+        except Unreadable:
+            raise
+        except LeadError as error:
+            log.say("%s", error, level=logging.WARNING)
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import tomli_w
 
+from burst.core.slots import LENT
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import check_socket
@@ -39,7 +40,22 @@ class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Of the running lead, for FLUX_URI on the host of rank 0."""
 
 
-def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> LeadFiles:
+class Extra(msgspec.Struct, frozen=True):
+    """What goes into the files beyond the plan."""
+
+    tables: Mapping[str, Any] = {}
+    """Of broker.toml."""
+    environment: Mapping[str, str] = {}
+    """Of the broker of rank 0."""
+
+
+def write_lead(
+    directory: Path,
+    plan: LeadPlan,
+    *,
+    replace: bool = False,
+    extra: Extra = Extra(),  # noqa: B008 - it is frozen
+) -> LeadFiles:
     """Write the files into the directory, which is made if need be.
 
     With `replace` broker.toml and R are written anew, and a certificate that is there
@@ -48,13 +64,14 @@ def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> Lea
     and CertificateError for a certificate that is there and cannot be used.
     """
     groups = resolve(plan)
-    files = _name(directory.absolute(), groups[0])
+    files = _name(directory.absolute(), groups[0], extra.environment)
     for path in (files.config, files.resources, files.certificate):
         if path.exists() and not replace:
             raise ConfigError(
                 f"{path}: exists already",
                 "name another directory, or write it anew with --force",
             )
+    tables = {**_tables(plan, files, groups), **extra.tables}
     kept = files.certificate.exists()
     if kept:
         certificate.read(files.certificate)
@@ -62,7 +79,7 @@ def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> Lea
         for place in (".", "state", "run"):
             (directory / place).mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(files.resources, json.dumps(_resources(groups)) + "\n")
-        write_whole(files.config, tomli_w.dumps(_tables(plan, files, groups)))
+        write_whole(files.config, tomli_w.dumps(tables))
     except OSError as error:
         raise ConfigError(
             f"{directory}: cannot be written: {error.strerror}",
@@ -73,7 +90,7 @@ def write_lead(directory: Path, plan: LeadPlan, *, replace: bool = False) -> Lea
     return files
 
 
-def _name(directory: Path, own: Group) -> LeadFiles:
+def _name(directory: Path, own: Group, environment: Mapping[str, str]) -> LeadFiles:
     config = directory / "broker.toml"
     socket = directory / "run" / "local"
     check_socket(socket)
@@ -81,6 +98,8 @@ def _name(directory: Path, own: Group) -> LeadFiles:
         ("flux", "broker", f"--config-path={config}", f"-Shostname={host}")
         for host in own.names
     )
+    setting = [f"{name}={value}" for name, value in environment.items()]
+    setting = ["env", *setting] if setting else []
     lead = (
         # By default the quorum is the size, which counts hosts that join only in a
         # burst: the lead would wait for them for ever.
@@ -95,7 +114,7 @@ def _name(directory: Path, own: Group) -> LeadFiles:
         config=config,
         resources=directory / "R",
         certificate=directory / "burst.cert",
-        commands=((*brokers[0], *lead), *brokers[1:]),
+        commands=((*setting, *brokers[0], *lead), *brokers[1:]),
         uri=f"local://{socket}",
     )
 
@@ -156,8 +175,8 @@ def _resources(groups: Sequence[Group]) -> dict[str, Any]:
             children["gpu"] = format_idset(range(group.shape.gpus))
         lite.append({"rank": format_idset(ranks), "children": children})
         # A slot local-[0-3] must not pass for nodes of our own.
-        slot = group.slot if group.slot != "local" else "burst"
-        for name in ("burst", slot) if rank else ("local",):
+        slot = group.slot if group.slot != "local" else LENT
+        for name in (LENT, slot) if rank else ("local",):
             properties.setdefault(name, []).extend(ranks)
         rank = ranks.stop
     names = [name for group in groups for name in group.names]

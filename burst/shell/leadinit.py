@@ -14,8 +14,11 @@ from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.model.ranks import format_hostlist
-from burst.shell.leadfiles import LeadFiles, write_lead, write_whole
+from burst.shell.leadfiles import Extra, LeadFiles, write_lead, write_whole
 from burst.shell.leadplan import Group, LeadPlan, resolve
+from burst.shell.leadservice import daemon_script, unit
+from burst.shell.setup import install
+from burst.shell.setupplan import Choice, directory_places, lead_tables, make_files
 
 Provider = Literal["local", "none"]
 
@@ -44,6 +47,11 @@ max_nodes = {nodes}
 cores = {cores}
 gpus = {gpus}
 """
+_INTAKE = """
+[intake]
+# How jobs come in: hold, queue or scheduler. broker.toml has what goes with it.
+mode = "{mode}"
+"""
 _NONE = """\
 # Who brings the nodes. Nothing can be bursted before there is one.
 # [providers.NAME]
@@ -70,9 +78,17 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def init_lead(
-    directory: Path, plan: LeadPlan, provider: Provider, *, replace: bool = False
+    directory: Path,
+    plan: LeadPlan,
+    provider: Provider,
+    *,
+    replace: bool = False,
+    choice: Choice | None = None,
 ) -> Ready:
     """Write the lead's files and burst.toml.
+
+    With a choice of how jobs come in, also what Flux loads for that, into `flux`
+    below the directory, and the script that starts the daemon with the lead.
 
     With `replace`, a certificate and a burst.toml that are there are kept: others have
     copies of the first, and a person may have edited the second. Raises ConfigError
@@ -93,9 +109,12 @@ def init_lead(
             "name another directory; with --force it is kept and the rest written anew",
         )
     had_certificate = (directory / "burst.cert").exists()
-    files = write_lead(directory, plan, replace=replace)
+    extra = _install(directory.absolute(), choice) if choice else Extra()
+    files = write_lead(directory, plan, replace=replace, extra=extra)
     if not old:
-        write_whole(settings, _settings(directory, plan, groups, provider))
+        text = _settings(directory, plan, groups, provider)
+        mode = choice.intake.mode if choice else "hold"
+        write_whole(settings, text + _INTAKE.format(mode=mode) * bool(choice))
     return Ready(
         files=files,
         settings=settings,
@@ -105,6 +124,22 @@ def init_lead(
         fingerprint=certificate.read(files.certificate).fingerprint,
         stand_in=tuple(_stand_in(files, groups[0])),
         stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
+    )
+
+
+def _install(directory: Path, choice: Choice) -> Extra:
+    places = directory_places(directory / "flux")
+    made = make_files(places, choice)
+    rc1 = directory / "flux" / "rc1.d" / "burst-daemon"
+    made[rc1] = daemon_script(directory)
+    made[directory / "flux" / "burst.service"] = unit(directory)
+    del made[places.config / "burst.toml"]  # broker.toml says it
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    install(places.own, made)
+    rc1.chmod(0o755)
+    return Extra(
+        lead_tables(places, choice),
+        {**places.environment, "FLUX_RC_EXTRA": str(directory / "flux")},
     )
 
 

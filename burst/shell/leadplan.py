@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -76,8 +77,16 @@ def resolve(plan: LeadPlan) -> tuple[Group, ...]:
     groups = (own, *(_group(slot, plan) for slot in plan.slots))
     _refuse_twice(groups)
     for shape in {group.shape for group in groups}:
-        if shape.cores < 1 or shape.gpus < 0:
-            raise ConfigError(f"no node has {shape}", "give at least one core")
+        _check_shape(shape)
+    return groups
+
+
+def resolve_slots(known: Sequence[str], slots: Sequence[RankSlot]) -> list[Group]:
+    """Return further slots for a lead that has these hosts. Raises ConfigError."""
+    groups = [Group(_hosts(slot.hosts), slot.shape) for slot in slots]
+    _refuse_twice((Group(tuple(known), Shape(1)), *groups))
+    for group in groups:
+        _check_shape(group.shape)
     return groups
 
 
@@ -151,6 +160,11 @@ def _hosts(text: str) -> tuple[str, ...]:
         if not is_host_name(host):
             raise ConfigError(f"not a host name: {host!r} in {text!r}", _NAMES)
     return hosts
+
+
+def _check_shape(shape: Shape) -> None:
+    if shape.cores < 1 or shape.gpus < 0:
+        raise ConfigError(f"no node has {shape}", "give at least one core")
 
 
 def _refuse_twice(groups: tuple[Group, ...]) -> None:

@@ -65,9 +65,11 @@ class Runtime:
     def begin(self) -> None:
         """Become the one daemon of this lead, and listen to it.
 
-        Raises ServiceTaken naming the holder.
+        Raises ServiceTaken naming the holder, and ConfigError where jobs cannot come
+        in the way that the settings say.
         """
         spare_collector()
+        self.lead.prepare(self.settings.intake)
         self.lead.serve(self.api.answer, self.api.holder())
         self.lead.listen(self.wake)
 
@@ -83,6 +85,7 @@ class Runtime:
     def replace(self, settings: Settings) -> None:
         """Go on with other settings. Raises ConfigError; then the old ones stay."""
         self._check_left_out(settings, self.engine.snapshot.books)
+        self.lead.prepare(settings.intake)
         if not self._workers.finish(_HAND_OVER):
             raise ConfigError(
                 "a provider has not answered its last call yet", "reload again later"

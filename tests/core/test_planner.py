@@ -218,11 +218,12 @@ def test_a_large_job_gets_several_slots_where_allowed():
     ]
     made = plan(demand(1, whole(6)), spread=False)
     assert reasons(made, 1) == (
-        Reason.TOO_LARGE,
+        Reason.NO_ROOM,
         [("local/small", Reason.SLOTS_SMALL)],
     )
     assert made.verdicts[1].text() == (
-        "it needs 6 nodes; the most that any offer has is 4"
+        "it needs 6 nodes; they are to be had, but no rank slots of the lead hold more"
+        " than 4 (burst lead add-slot, then restart the lead)"
     )
 
 

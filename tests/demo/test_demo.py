@@ -70,7 +70,7 @@ def is_clean(home):
 
 def check_story(found, lead):
     """Assert all of the object that `burst demo --json` prints."""
-    assert list(found) == ["ok", "lead", "jobs", "bursts", "left"]
+    assert list(found) == ["ok", "lead", "mode", "jobs", "bursts", "left"]
     assert found["ok"] is True
     assert found["lead"] == lead
     assert found["left"] == {"followers": 0, "slots": 0, "files": 0}
@@ -123,6 +123,27 @@ def test_the_whole_story_on_flux(start, home):
     assert status == 0, errors
     check_story(json.loads(output), "flux")
     assert is_clean(home)
+
+
+@pytest.mark.flux
+def test_in_mode_scheduler_local_jobs_pass_one_that_waits(start, home):
+    status, output, errors = finish(start("--flux", "--mode", "scheduler", "--json"))
+
+    assert status == 0, errors
+    found = json.loads(output)
+    assert found["mode"] == "scheduler"
+    states = [(job["nodes"], job["state"]) for job in found["jobs"]]
+    assert states[3:] == [(9, "canceled"), (2, "completed"), (1, "completed")]
+    assert sorted(found["jobs"][4]["output"].split()) == ["lead-0", "lead-1"]
+    assert all("hold" not in burst["timeline"] for burst in found["bursts"])
+    assert is_clean(home)
+
+
+def test_mode_scheduler_is_for_flux_only(start):
+    status, _, errors = finish(start("--mode", "scheduler"))
+
+    assert status == 2
+    assert "--mode scheduler goes with --flux" in errors
 
 
 def test_without_a_terminal_there_is_a_line_for_each_change_and_a_report(start, home):

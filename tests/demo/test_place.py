@@ -43,7 +43,7 @@ def test_the_lead_has_two_nodes_and_two_rank_slots(place):
 
 
 def test_the_settings_are_such_as_a_user_could_write(place):
-    place.write_settings("embedded:///x/control")
+    place.write_settings("embedded:///x/control", "hold")
 
     settings = load(place.settings)
 

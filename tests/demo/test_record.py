@@ -86,6 +86,7 @@ def test_the_object_has_what_the_story_came_to_and_nothing_else():
     assert found == {
         "ok": True,
         "lead": "embedded",
+        "mode": "hold",
         "jobs": [
             {
                 "id": id_,

@@ -279,3 +279,15 @@ def test_a_timeline_counts_from_the_first_submission():
     assert list(stages) == list(timeline.STAGES)
     assert stages["submit"] == 0
     assert list(stages.values()) == sorted(stages.values())
+
+
+def test_anybody_may_ask_how_jobs_come_in():
+    asking = Asking(intake={"mode": "queue", "queue": "lent", "attribute": "cloud"})
+
+    assert asking.ask("intake", guest=True) == {
+        "mode": "queue",
+        "attribute": "cloud",
+        "property": "burst",
+        "queue": "lent",
+        "providers": ["local"],
+    }

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from burst.config import IntakeSettings, Mode
 from burst.embedded.wire import PROTOCOL
-from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
-from burst.model.lead import JobState
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, Leases
 from burst.shell.embedded import STORE, connect
 from burst.shell.embeddedlines import Watched
 from tests.contract.serving import HOLDER
@@ -167,3 +169,17 @@ def test_a_request_that_waits_is_told_when_the_daemon_ends(
 def test_the_attribute_is_all_that_connect_takes(instance: EmbeddedInstance) -> None:
     with pytest.raises(ConfigError):
         connect("flux:///nowhere")
+
+
+def test_there_is_one_way_in(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead:
+        lead.prepare(IntakeSettings())
+        modes: tuple[Mode, ...] = ("queue", "scheduler")
+        for mode in modes:
+            with pytest.raises(ConfigError, match='set mode = "hold"'):
+                lead.prepare(IntakeSettings(mode=mode))
+        assert lead.move({JobId(1): "burst"}) == {
+            JobId(1): "the embedded lead has no queues"
+        }
+        with pytest.raises(LeadError, match="nobody to tell about 1 leased ranks"):
+            lead.lend(Leases({}, frozenset({2})))

@@ -30,6 +30,7 @@ from burst.shell.doctor.facts import (
     SettingsFacts,
     Trouble,
 )
+from burst.shell.doctor.judge_intake import judge_intake
 from burst.shell.doctor.judge_start import (
     judge_boot,
     judge_flux,
@@ -49,6 +50,7 @@ from burst.shell.doctor.judge_way import (
     judge_slots,
 )
 from burst.shell.flux.probe import read_boot
+from burst.shell.setupcheck import read_instance
 
 __all__ = ["Question", "SettingsFacts", "Trouble", "diagnose"]
 
@@ -94,6 +96,11 @@ def _examine(question: Question) -> Iterator[Finding]:
             yield from _without_lead(question)
         else:
             yield from _about("ranks", judge_boot(identity, boot))
+            if boot is not None:
+                instance = attempt(lambda: read_instance(uri))
+                installed = collect.read_installed(os.environ)
+                found = judge_intake(instance, installed, settings.intake)
+                yield from _about("intake", found)
             yield from _beside(lead, identity, question)
 
 

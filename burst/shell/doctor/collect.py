@@ -28,6 +28,7 @@ from burst.shell.doctor.attempt import Attempt, attempt
 from burst.shell.doctor.facts import (
     EndpointFacts,
     FluxFacts,
+    InstalledFacts,
     ProviderFacts,
     StateFacts,
     Trouble,
@@ -36,6 +37,7 @@ from burst.shell.doctor.reach import reach
 from burst.shell.flux.find import find_program, import_core
 from burst.shell.flux.handle import library_version
 from burst.shell.ledger import Ledger
+from burst.shell.setupplan import system_places, user_places
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of
 # this; a firewall that drops packets never does.
@@ -62,6 +64,27 @@ def read_flux() -> FluxFacts:
         bindings=bindings,
         library=library_version() if found else "",
     )
+
+
+def read_installed(environment: Mapping[str, str]) -> InstalledFacts:
+    """Look for the files of `burst setup` where Flux looks for them."""
+    system = attempt(system_places)
+    plugins = environment.get("FLUX_CLI_PLUGINPATH", "").split(":")
+    user = user_places(environment)
+    formats = [str(user.formats)]
+    dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    formats += [f"{directory}/flux" for directory in dirs.split(":")]
+    if not isinstance(system, Trouble):
+        plugins.append(str(system.plugins))
+    return InstalledFacts(
+        plugin=_first(plugins, "burst.py"),
+        jobs_format=_first(formats, "flux-jobs.burst.toml"),
+    )
+
+
+def _first(directories: Sequence[str], name: str) -> str:
+    paths = (Path(directory) / name for directory in directories if directory)
+    return next((str(path) for path in paths if path.exists()), "")
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:

@@ -93,6 +93,15 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Name and fingerprint of the certificate."""
 
 
+class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What `burst setup` installs, as far as Flux finds it for this user."""
+
+    plugin: str = ""
+    """Path of the command-line plugin; empty if there is none."""
+    jobs_format: str = ""
+    """Path of the file with the format of flux jobs -o burst."""
+
+
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One provider, as far as it answered."""
 

@@ -22,7 +22,8 @@ _OWNER_HOST_LENGTH = 20
 
 def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
     """Return the identity of the instance. Raises Unreadable, Denied, StoreError."""
-    table = client.ask("config.get").get("bootstrap", {})
+    config = client.ask("config.get")
+    table = config.get("bootstrap", {})
     hosts = parse_hostlist(_attribute(client, "hostlist"))
     resources = client.ask("resource.status")["R"]
     nodes = parse_nodes(resources)
@@ -34,6 +35,7 @@ def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
         properties=parse_properties(resources),
+        queues=parse_queues(config.get("queues", {})),
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
@@ -55,6 +57,11 @@ def parse_bootstrap(table: Mapping[str, Any], hosts: tuple[str, ...]) -> Bootstr
         default_connect=table.get("default_connect", ""),
         enable_ipv6=table.get("enable_ipv6", False),
     )
+
+
+def parse_queues(tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the named queues, flux-config-queues(5), and what each requires."""
+    return {name: tuple(table.get("requires", ())) for name, table in tables.items()}
 
 
 def endpoint(table: Mapping[str, Any], lead: str) -> str:

@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from burst.config import IntakeSettings
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.lead import Failures, Handler
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.ranks import format_idset
 from burst.shell.flux.find import check_version
 from burst.shell.flux.handle import Handle, library_version
 from burst.shell.flux.identity import read_identity
+from burst.shell.flux.intake import QUEUE, lend, prepare
 from burst.shell.flux.journal import Journal
 from burst.shell.flux.loop import Loop
 from burst.shell.flux.ranks import Bell, read_ranks
@@ -113,6 +115,24 @@ class FluxLead:
     def release(self, urgencies: Mapping[JobId, int]) -> Failures:
         """See `burst.lead.Lead`."""
         return self._set_urgencies(urgencies)
+
+    def prepare(self, intake: IntakeSettings) -> None:
+        """See `burst.lead.Lead`."""
+        prepare(self._client, intake)
+
+    def move(self, queues: Mapping[JobId, str]) -> Failures:
+        """See `burst.lead.Lead`. Its constraints become those of the new queue."""
+        return self._order(
+            queues,
+            (
+                ("job-manager.update", {"id": job, "updates": {QUEUE: queue}})
+                for job, queue in queues.items()
+            ),
+        )
+
+    def lend(self, leases: Leases) -> None:
+        """See `burst.lead.Lead`."""
+        lend(self._client, leases)
 
     def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
         """See `burst.lead.Lead`."""

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+"""Blocking: what jobs that wait for absent nodes cost the jobs behind them.
+
+In each mode, 20 burst jobs come first, for nodes that never join, then 200 jobs for the
+lead's own. In the same instance the 200 run once without the 20: that is what the time
+is compared with. `none` is Flux alone. `hold` is `--setattr=burstable`, which the
+daemon holds when it sees it; in `hold-burst` and the others jobs come as
+`flux submit --burst` submits them there.
+
+With --race it counts instead, of 2,000 burst jobs that come in one batch, half larger
+than the instance and half small but for lent nodes only, how many the scheduler denied
+or started on own nodes before anybody could keep them from it.
+
+python -m benchmarks.blocking [--json] [--race] [MODE...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from tests.cli.desk import Desk, open_desk, wait_until
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
+from tests.flux_instance import flux_instance as started
+from tests.intake.desk import Typist
+
+GOAL = 1.1
+BURST_JOBS, LOCAL_JOBS, RACING = 20, 200, 2000
+LASTS = "0.2s"
+"""What a local job takes: simulated, so that only the scheduler's time differs."""
+DEADLINE_S = 300.0
+_LOOK_S = 0.25
+PATIENCE = 2.0
+"""Times the time without burst jobs, after which local jobs count as blocked."""
+MODES = ("none", "hold", "hold-burst", "queue", "scheduler")
+QUEUES = {
+    "batch": {"requires": ["local"]},
+    "burst": {"requires": ["burst"]},
+    "burst-ready": {"requires": ["burst"]},
+}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What became of the local jobs."""
+
+    local_done: int
+    ratio: float | None
+    in_order: bool
+
+
+class Race(msgspec.Struct, frozen=True):
+    """What the scheduler did to burst jobs."""
+
+    jobs: int
+    denied: int
+    started: int
+
+
+class Bench:
+    """An instance in one mode, with a daemon whose followers never join."""
+
+    def __init__(self, instance: FluxInstance, mode: str) -> None:
+        self._instance = instance
+        self._mode = mode
+        self._flux = flux_bindings()
+        self._job = self._flux.job
+        self._handle = self._flux.Flux(instance.uri)
+
+    def submit_burst(self, count: int, **shape: Any) -> list[int]:
+        """Submit burst jobs as this mode has them submitted, in one batch."""
+        attributes: dict[str, Any] = {}
+        urgency = 16
+        if self._mode != "none":
+            attributes = {"burstable": True, "burst": {}}
+        if self._mode == "hold-burst":
+            attributes["burst"]["urgency"], urgency = 16, 0
+        if self._mode == "queue":
+            attributes["queue"] = "burst"
+        if self._mode in {"hold-burst", "scheduler"} and "num_nodes" not in shape:
+            attributes["constraints"] = {"properties": ["burst"]}
+        return self._submit(count, urgency, attributes, shape)
+
+    def submit_local(self) -> list[int]:
+        """Submit the local jobs in one batch."""
+        attributes: dict[str, Any] = {"exec.test.run_duration": LASTS}
+        attributes["constraints"] = {"properties": ["local"]}
+        if self._mode == "queue":
+            attributes["queue"] = "batch"
+        return self._submit(LOCAL_JOBS, 16, attributes, {"num_tasks": 1})
+
+    def _submit(
+        self, count: int, urgency: int, attributes: Mapping[str, Any], shape: Any
+    ) -> list[int]:
+        spec = self._job.JobspecV1.from_command(["true"], **shape)
+        spec.cwd = str(self._instance.directory)
+        spec.environment = {}
+        for name, value in attributes.items():
+            spec.setattr(name, value)
+        text = spec.dumps()
+        futures = [
+            self._job.submit_async(self._handle, text, urgency=urgency)
+            for _ in range(count)
+        ]
+        return [int(future.get_id()) for future in futures]
+
+    def events(self, jobs: Sequence[int]) -> list[dict[str, float]]:
+        """Return for each job when its events happened first."""
+        found = []
+        for job in jobs:
+            text = self._job.job_kvs_lookup(self._handle, job, keys=["eventlog"])
+            times: dict[str, float] = {}
+            for line in text["eventlog"].splitlines():
+                event = json.loads(line)
+                name = event["name"]
+                if name == "exception":
+                    name = f"exception-{event['context']['type']}"
+                times.setdefault(name, event["timestamp"])
+            found.append(times)
+        return found
+
+    def wait(self, jobs: Sequence[int], deadline_s: float = DEADLINE_S) -> None:
+        """Return once these jobs ended, or at the deadline."""
+        ends = time.monotonic() + deadline_s
+        while time.monotonic() < ends:
+            if all("clean" in log for log in self.events(jobs)):
+                return
+            time.sleep(_LOOK_S)
+
+    def time_local(self, deadline_s: float = DEADLINE_S) -> tuple[int, float, bool]:
+        """Run the local jobs; return how many ended, in what time, in order or not.
+
+        All are there before the first may start: job ids say the order then.
+        """
+        self._start(False)
+        jobs = sorted(self.submit_local())
+        begin = time.time()
+        self._start(True)
+        self.wait(jobs, deadline_s)
+        logs = self.events(jobs)
+        done = [log for log in logs if "finish" in log]
+        starts = [log["alloc"] for log in done]
+        for job, log in zip(jobs, logs, strict=True):
+            if "clean" not in log:
+                self._job.cancel(self._handle, job)
+        last = max((log["finish"] for log in done), default=begin)
+        return len(done), last - begin, starts == sorted(starts)
+
+    def _start(self, start: bool) -> None:
+        request: dict[str, Any] = {"start": start, "all": False}
+        if self._mode == "queue":
+            request["name"] = "batch"
+        self._instance.rpc("job-manager.queue-start", request)
+
+    def blocking(self) -> Found:
+        """Compare the local jobs behind burst jobs with the same alone.
+
+        Each the better of two runs: what others do on the machine is not ours.
+        """
+        alone = [self.time_local()[1]]
+        burst = self.submit_burst(BURST_JOBS, num_tasks=4, num_nodes=4)
+        behind = [self.time_local(PATIENCE * alone[0])]
+        if behind[0][0] == LOCAL_JOBS:
+            behind.append(self.time_local())
+        for log in self.events(burst):
+            assert "alloc" not in log, "a burst job got nodes"
+        for job in burst:
+            self._job.cancel(self._handle, job)
+        alone.append(self.time_local()[1])
+        done = min(run[0] for run in behind)
+        if done < LOCAL_JOBS:
+            return Found(done, None, False)
+        ratio = min(run[1] for run in behind) / min(alone)
+        return Found(done, round(ratio, 3), all(run[2] for run in behind))
+
+    def race(self) -> Race:
+        """Count what the scheduler got of burst jobs that came in one batch."""
+        half = RACING // 2
+        jobs = self.submit_burst(half, num_tasks=100, num_nodes=100)
+        jobs += self.submit_burst(half, num_tasks=1)
+        wait_until(lambda: self._settled(jobs), "the batch to be dealt with")
+        logs = self.events(jobs)
+        return Race(
+            jobs=len(jobs),
+            denied=sum("exception-alloc" in log for log in logs),
+            started=sum("alloc" in log for log in logs),
+        )
+
+    def _settled(self, jobs: Sequence[int]) -> bool:
+        """Tell whether the scheduler has nothing of ours to decide any more.
+
+        A plain job that is last in the queue has been started by then.
+        """
+        last = self.submit_local()[-1:]
+        self.wait(last)
+        return all("priority" in log for log in self.events(jobs[-1:]))
+
+
+@contextmanager
+def bench(mode: str) -> Iterator[Bench]:
+    """Yield an instance in a mode; end all of it in any case."""
+    tables = {"queues": QUEUES} if mode == "queue" else {}
+    with started(tables) as instance:
+        typist = Typist(instance)
+        if mode == "queue":
+            typist.do("queue", "start", "-qbatch")
+        if mode == "scheduler":
+            typist.use_scheduler()
+        if mode == "none":
+            yield Bench(instance, mode)
+            return
+        with open_desk(instance) as desk, serving(desk, mode):
+            yield Bench(instance, mode)
+
+
+@contextmanager
+def serving(desk: Desk, mode: str) -> Iterator[None]:
+    """Have a daemon serve whose followers start and never join."""
+    never = desk.directory / "never"
+    never.write_text("#!/bin/sh\nexec sleep 3600\n")
+    never.chmod(0o700)
+    local = {"type": "local", "dir": str(desk.home), "flux": str(never)}
+    desk.write(
+        intake={"mode": mode.partition("-")[0], "impossible": "hold"},
+        deadlines={"join": "1h", "provision": "1h"},
+        providers={"local": {**local, **desk.options}},
+    )
+    with desk.daemon():
+        yield
+
+
+def measure(modes: Sequence[str], race: bool) -> dict[str, Any]:
+    """Return what was found in each mode, as the command prints it."""
+    found: dict[str, Any] = {}
+    for mode in modes:
+        with bench(mode) as place:
+            result = place.race() if race else place.blocking()
+            found[mode] = msgspec.to_builtins(result)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; return 0 if queue and scheduler meet their goals."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.blocking")
+    parser.add_argument("modes", nargs="*", metavar="MODE", help=", ".join(MODES))
+    parser.add_argument("--race", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    unknown = set(options.modes) - set(MODES)
+    if unknown:
+        parser.error(f"no such mode: {', '.join(unknown)}; there are {MODES}")
+    if not FLUX:
+        sys.stderr.write(f"blocking: skipped, {MISSING}\n")
+        return 0
+    found = measure(options.modes or MODES, options.race)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        for mode, row in found.items():
+            print(f"{mode:10}  " + ", ".join(f"{k} {v}" for k, v in row.items()))
+    return (
+        0 if all(is_met(found[m]) for m in ("queue", "scheduler") if m in found) else 1
+    )
+
+
+def is_met(row: Mapping[str, Any]) -> bool:
+    """Tell whether a mode that promises no loss has none."""
+    if "jobs" in row:
+        return not row["denied"] and not row["started"]
+    done = row["local_done"] == LOCAL_JOBS and row["in_order"]
+    return bool(done and row["ratio"] <= GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: MIT
+"""Order and cost: sched-burst against the scheduler that it is made of.
+
+A recorded workload without burst jobs is replayed through both, each as Flux has it,
+over the real resource pool: jobs come, are given nodes and end at the same simulated
+times. What each job got and in which order must be the same; the cost is the time of
+this process spent in the scheduler.
+
+python benchmarks/order.py [--json] [--jobs 10000] [--policy fifo|backfill]
+
+The record is made by a formula: the same on every machine and in every year.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from tests.flux_instance import FLUX, MISSING, flux_bindings
+from tests.intake.desk import SCHEDULER
+
+GOAL = 1.2
+NODES, CORES = 64, 8
+DEPTH = {"fifo": 8, "backfill": 0}
+"""How many pending jobs the job manager shows the shipped scheduler; 0 for all."""
+ROUNDS = 3
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A job of the record; times in seconds."""
+
+    job: int
+    at: float
+    cores: int
+    nodes: int
+    lasts: float
+    priority: int
+
+
+def record(jobs: int) -> Iterator[Entry]:
+    """Yield a workload that keeps the nodes busy and the queue some hundreds long."""
+    state, at = 1, 0.0
+    for job in range(1, jobs + 1):
+        draws = []
+        for _ in range(5):
+            state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+            draws.append(state >> 40)
+        at += draws[0] % 100 / 80
+        nodes = draws[1] % 9 if draws[2] % 4 == 0 else 0
+        yield Entry(
+            job=job,
+            at=at,
+            cores=1 + draws[1] % CORES,
+            nodes=nodes,
+            lasts=float(5 + draws[3] % 120),
+            priority=16 + (draws[4] % 20 == 0),
+        )
+
+
+class Log(list[Any]):
+    """What a scheduler did, in order."""
+
+
+class Request:
+    """An alloc request as the scheduler answers it."""
+
+    def __init__(self, entry: Entry, replay: Replay) -> None:
+        self._entry = entry
+        self._replay = replay
+
+    def success(self, pool: Any, _annotations: Any = None) -> None:
+        """Take what it was given."""
+        self._replay.started(self._entry, pool)
+
+    def deny(self, note: str | None = None) -> None:
+        """Take that it gets nothing."""
+        self._replay.denied(self._entry, note)
+
+    def cancel(self) -> None:
+        """Take that it was recalled."""
+        self._replay.recalled(self._entry)
+
+    def annotate(self, _annotations: Any) -> None:
+        """Nobody reads them."""
+
+
+class Replay:
+    """One run of the record through one scheduler."""
+
+    def __init__(self, scheduler: Any, pool: Any, depth: int) -> None:
+        self._scheduler = scheduler
+        self._pool = pool
+        self._depth = depth
+        self._waiting: list[tuple[int, int, Entry]] = []
+        self._shown: dict[int, Entry] = {}
+        self._ends: list[tuple[float, int, Any]] = []
+        self.now = 0.0
+        self.spent = 0.0
+        self.log = Log()
+
+    def run(self, entries: list[Entry]) -> None:
+        """Play it to its end."""
+        coming = iter(entries)
+        entry = next(coming, None)
+        while entry or self._ends:
+            if entry and (not self._ends or entry.at <= self._ends[0][0]):
+                self.now = entry.at
+                heapq.heappush(self._waiting, (-entry.priority, entry.job, entry))
+                entry = next(coming, None)
+            else:
+                self.now, job, pool = heapq.heappop(self._ends)
+                begin = time.process_time()
+                self._scheduler.free(job, pool, final=True)
+                self.spent += time.process_time() - begin
+            self._turn()
+        assert not self._waiting
+        assert not self._shown
+
+    def started(self, entry: Entry, pool: Any) -> None:
+        """Note what the job got, and when it will end."""
+        del self._shown[entry.job]
+        self.log.append((round(self.now, 3), entry.job, pool.dumps()))
+        heapq.heappush(self._ends, (self.now + entry.lasts, entry.job, pool))
+
+    def recalled(self, entry: Entry) -> None:
+        """Show it again later."""
+        del self._shown[entry.job]
+        heapq.heappush(self._waiting, (-entry.priority, entry.job, entry))
+
+    def denied(self, entry: Entry, note: str | None) -> None:
+        """Note that the job gets nothing."""
+        del self._shown[entry.job]
+        self.log.append((round(self.now, 3), entry.job, f"denied: {note}"))
+
+    def _turn(self) -> None:
+        """Show jobs and have the scheduler look, until neither has more to do."""
+        done = -1
+        while done != len(self.log):
+            done = len(self.log)
+            self._recall()
+            while self._waiting and self._has_room():
+                _, _, entry = heapq.heappop(self._waiting)
+                self._shown[entry.job] = entry
+                self._show(entry)
+            begin = time.process_time()
+            for _ in self._scheduler.schedule():
+                pass
+            for _ in self._scheduler.forecast() or ():
+                pass
+            self.spent += time.process_time() - begin
+
+    def _has_room(self) -> bool:
+        return not self._depth or len(self._shown) < self._depth
+
+    def _recall(self) -> None:
+        """Take the least of those shown back for one that comes before it."""
+        if self._waiting and not self._has_room():
+            least = max(self._shown.values(), key=lambda e: (-e.priority, e.job))
+            if self._waiting[0][:2] < (-least.priority, least.job):
+                self._scheduler.cancel(least.job)
+
+    def _show(self, entry: Entry) -> None:
+        jobspec = make_jobspec(entry)
+        request = Request(entry, self)
+        begin = time.process_time()
+        self._scheduler.alloc(request, entry.job, entry.priority, 0, entry.at, jobspec)
+        self.spent += time.process_time() - begin
+
+
+def make_jobspec(entry: Entry) -> dict[str, Any]:
+    slot = {
+        "type": "slot",
+        "count": 1,
+        "label": "task",
+        "with": [{"type": "core", "count": entry.cores}],
+    }
+    node = {"type": "node", "count": entry.nodes, "with": [slot]}
+    return {
+        "version": 1,
+        "resources": [node if entry.nodes else slot],
+        "attributes": {"system": {"duration": entry.lasts}},
+    }
+
+
+class Clock:
+    """The simulated time, in the place of the module `time` of a shipped scheduler."""
+
+    replay: Replay | None = None
+
+    def time(self) -> float:
+        """Return the simulated time."""
+        return self.replay.now if self.replay else 0.0
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("loaded", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_pool(flux: Any) -> Any:
+    execution = {
+        "R_lite": [{"rank": f"0-{NODES - 1}", "children": {"core": f"0-{CORES - 1}"}}],
+        "nodelist": [f"n[0-{NODES - 1}]"],
+        "starttime": 0.0,
+        "expiration": 0.0,
+        "properties": {"burst": f"{NODES // 2}-{NODES - 1}"},
+    }
+    return flux.resource.ResourcePool({"version": 1, "execution": execution})
+
+
+def play(policy: str, ours: bool, entries: list[Entry]) -> Replay:
+    """Replay the record through one scheduler and return how it went."""
+    flux = flux_bindings()
+    importlib.import_module("flux.resource")
+    bursting = load(SCHEDULER)
+    kind, clock = bursting.make_class(policy), Clock()
+    shipped = kind.__mro__[2]
+    for name in ("time", "_time"):
+        if name in sys.modules[shipped.__module__].__dict__:
+            setattr(sys.modules[shipped.__module__], name, clock)
+    scheduler = (kind if ours else shipped)(flux.Flux("loop://"))
+    pool = make_pool(flux)
+    scheduler._resources = pool  # as its run() sets it
+    replay = Replay(scheduler, pool, 0 if ours else DEPTH[policy])
+    clock.replay = replay
+    replay.run(entries)
+    return replay
+
+
+def measure(jobs: int, policy: str, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Replay through both, the cost of each the least of several rounds."""
+    entries = list(record(jobs))
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    logs = {}
+    for _ in range(rounds):
+        for ours in (False, True):
+            replay = play(policy, ours, entries)
+            spent[ours].append(replay.spent)
+            logs[ours] = replay.log
+    ratio = min(spent[True]) / min(spent[False])
+    return {
+        "policy": policy,
+        "jobs": jobs,
+        "identical": logs[True] == logs[False],
+        "started": len(logs[True]),
+        "ours_s": min(spent[True]),
+        "shipped_s": min(spent[False]),
+        "ratio": ratio,
+        "goal": GOAL,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; return 0 if the order is the same and the goal is met."""
+    parser = argparse.ArgumentParser(description="order and cost of sched-burst")
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--policy", choices=["fifo", "backfill"], default="fifo")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    if not FLUX:
+        sys.stderr.write(f"order: skipped, {MISSING}\n")
+        return 0
+    found = measure(options.jobs, options.policy)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        same = "the same" if found["identical"] else "ANOTHER"
+        print(
+            f"{found['jobs']} jobs by {found['policy']}: {same} order and nodes;"
+            f" {found['ratio']:.2f} times the cost of the shipped one"
+            f" (goal {GOAL:g}; {found['ours_s']:.1f}s, {found['shipped_s']:.1f}s)"
+        )
+    return 0 if found["identical"] and found["ratio"] <= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""`burst setup`: what Flux itself loads, put where this Flux looks."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from burst.cli.common import Place, place_options
+from burst.config import IntakeSettings, Mode
+from burst.errors import LeadError
+from burst.shell.connect import EMBEDDED
+from burst.shell.setup import (
+    Change,
+    Step,
+    install,
+    plan_install,
+    plan_remove,
+    remove,
+)
+from burst.shell.setupcheck import check_instance, read_instance
+from burst.shell.setupplan import (
+    Choice,
+    Places,
+    Policy,
+    check_flux,
+    directory_places,
+    make_files,
+    system_places,
+    user_places,
+)
+
+_LOCAL_QUEUE = "batch"
+
+
+@click.command()
+@click.option("--user", "where", flag_value="user", help="For this user.")
+@click.option("--system", "where", flag_value="system", help="Where Flux is installed.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="All into this directory.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hold", "queue", "scheduler"]),
+    help="How jobs come in. Default: [intake] mode of the settings.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["fifo", "backfill"]),
+    default="fifo",
+    show_default=True,
+    help="Of sched-burst, in mode scheduler.",
+)
+@click.option("--remove", "removing", is_flag=True, help="Take out what was put in.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@place_options
+def setup(
+    where: str | None,
+    directory: Path | None,
+    removing: bool,
+    dry_run: bool,
+    **asked: Any,
+) -> None:
+    """Put in place what Flux loads for bursts: by default for this user.
+
+    Those are the command-line plugin (flux submit --burst), the frobnicator that keeps
+    other jobs off lent nodes, the format of flux jobs -o burst, and a piece of the
+    lead's configuration with the queues or the scheduler of the mode. What changes is
+    shown; --remove takes out exactly what was put in.
+    """
+    if where and directory:
+        raise click.UsageError("--dir goes without --user and --system")
+    places = _places(where, directory)
+    if removing:
+        _show(plan_remove(places.own) if dry_run else remove(places.own), dry_run)
+        return
+    choice = _choice(**asked)
+    made = make_files(places, choice)
+    _show(plan_install(places.own, made), True)
+    if dry_run:
+        return
+    install(places.own, made)
+    for line in _how_to_go_on(places, choice.intake):
+        click.echo(line)
+
+
+def _places(where: str | None, directory: Path | None) -> Places:
+    if directory is not None:
+        return directory_places(directory)
+    return system_places() if where == "system" else user_places()
+
+
+def _choice(place: Place, mode: Mode | None, policy: Policy) -> Choice:
+    """Return what is asked for, once it is sure that it can be had."""
+    settings = place.settings()
+    intake = settings.intake
+    if mode:
+        intake = msgspec.structs.replace(intake, mode=mode)
+    check_flux(intake)
+    uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
+    if not uri or uri.startswith(EMBEDDED):
+        click.echo("no running Flux to look at: its queues and scheduler are not known")
+        return Choice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+    try:
+        instance = read_instance(uri)
+    except LeadError as error:
+        click.echo(f"its queues and scheduler are not known: {error}")
+        return Choice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+    check_instance(instance, intake)
+    others = instance.queues.keys() - {intake.queue, intake.ready}
+    local = "" if others - {_LOCAL_QUEUE} else _LOCAL_QUEUE
+    return Choice(intake=intake, policy=policy, local_queue=local)
+
+
+def _show(steps: Iterable[Step], ahead: bool) -> None:
+    for step in steps:
+        click.echo(f"{step.change.value:9}  {step.path}")
+    if ahead and all(step.change is Change.SAME for step in steps):
+        click.echo("nothing changes")
+
+
+def _how_to_go_on(places: Places, intake: IntakeSettings) -> Iterator[str]:
+    if places.environment:
+        yield "\nHave this in the environment of users and of the lead's broker:\n"
+        for name, value in places.environment.items():
+            yield f"    export {name}={shlex.quote(value)}"
+    yield "\nThe lead's broker reads its piece of the configuration from here; put it"
+    yield "beside broker.toml where its --config-path is a directory, or merge it:\n"
+    yield f"    {places.config / 'burst.toml'}"
+    yield "\nFlux reads it when the lead is started (flux config reload is not enough"
+    yield f'for a scheduler). In burst.toml: [intake] mode = "{intake.mode}"'

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What sched-burst knows of a pending job that may burst. Loaded by it, from beside it.
+
+Like it, this runs in a broker, by Flux's Python, where no package of ours is.
+"""
+
+import copy
+import heapq
+import json
+
+from flux.resource import InfeasibleRequest
+
+
+def is_burstable(jobspec, attribute):
+    system = (jobspec.get("attributes") or {}).get("system") or {}
+    return bool(system.get(attribute))
+
+
+def restricted(request, *expressions):
+    """Return the request with further constraints, which are looked at first."""
+    if request.constraint:
+        expressions = (*expressions, request.constraint)
+    narrowed = copy.copy(request)
+    narrowed.constraint = {"and": list(expressions)}
+    return narrowed
+
+
+def fits(pool, request):
+    """Tell whether the request could be met, were all of the pool up and idle."""
+    try:
+        pool.check_feasibility(request)
+    except InfeasibleRequest:
+        return False
+    return True
+
+
+def first(heap, count):
+    """Return the first so many of a heap, in order, without sorting all of it."""
+    found, open_ = [], [(heap[0], 0)] if heap else []
+    while open_ and len(found) < count:
+        job, at = heapq.heappop(open_)
+        found.append(job)
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < len(heap):
+                heapq.heappush(open_, (heap[child], child))
+    return found
+
+
+class BurstJob:
+    """A pending job that may burst."""
+
+    __slots__ = ("job", "key", "lent", "own")
+
+    def __init__(self, job, lent):
+        request = job.resource_request
+        self.job = job
+        self.lent = restricted(request, {"properties": [lent]})
+        self.own = restricted(request, {"properties": [f"^{lent}"]})
+        # Jobs with an equal key fit or do not fit alike. Of a range of nodes or slots
+        # all of it counts, so its text is taken.
+        self.key = (
+            str(request.jobspec["resources"]),
+            json.dumps(request.constraint, sort_keys=True),
+        )
+        # As the shipped scheduler is to see it, wherever it is in its queue.
+        job.resource_request = self.own
+
+    def order(self):
+        return -self.job.priority, self.job.jobid

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""Flux scheduler in whose queue jobs that may burst wait without blocking others.
+
+    flux module load sched-burst [policy=fifo|backfill] [attribute=burstable]
+                                 [lent=burst] [log-level=LEVEL]
+
+It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one thing
+more. Ranks with the property `burst` in R are lent: nobody knows when they are up. A
+burstable job runs either on lent ranks or on the instance's own, never on both:
+
+* It stands in the shipped scheduler's queue, in its place, as long as it could run on
+  the own ranks that are up, were they idle, and no burst is on its way for it.
+* Otherwise it is stepped over. It keeps its place, blocks nobody, and is never denied
+  as infeasible: whether somebody could lend so much is for the burst daemon to know,
+  which fails it with the reason if nobody ever could.
+* In either case it starts as soon as its lent ranks are up and free, also ahead of an
+  own job at the head of the queue, which could not use them.
+
+All other jobs are served by the shipped code itself. The daemon tells which ranks are
+leased for which jobs by the request `sched-burst.lend` (owner only):
+`{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
+alone; lent ranks that nobody leases are for any burstable job.
+
+This file runs in a broker, by Flux's Python, where no other package of ours is.
+"""
+
+import errno
+import heapq
+import importlib.util
+import os
+import sys
+
+try:
+    from flux.brokermod import request_handler
+    from flux.scheduler import Scheduler  # noqa: F401 - the shipped files need it
+except ImportError as error:
+    raise ImportError(
+        f"{error}; sched-burst needs flux-core 0.84 or later: update it, or let the"
+        ' daemon hold jobs instead ([intake] mode = "hold")'
+    ) from error
+from flux.conf_builtin import conf_builtin_get
+from flux.idset import IDset
+
+# sched-fifo lets the job manager show it eight jobs. Here all are shown, as those that
+# wait for lent nodes would fill the eight; estimates are made for the first eight.
+_FORECAST = 8
+
+
+def _load(path):
+    """Return the module in a file whose name is no module's."""
+    name = os.path.basename(path).removesuffix(".py").replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+jobs = _load(os.path.join(os.path.dirname(__file__), "sched-burst-jobs.py"))
+
+
+class Lending:
+    """What is added to a shipped scheduler; stands before it among the bases."""
+
+    queue_depth = "unlimited"
+    # Whether the shipped schedule() leaves a job that it has just started in its queue
+    # where it yields; interrupted there, it would start it twice.
+    forgets_late = False
+
+    def __init__(self, h, *args):
+        super().__init__(h, *args)
+        self._attribute, self._lent = "burstable", "burst"
+        for arg in list(self._pending_args):
+            name, _, value = arg.partition("=")
+            if name in ("attribute", "lent") and value:
+                setattr(self, f"_{name}", value)
+                self._pending_args.remove(arg)
+        self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
+        self._leases = {}  # jobid to IDset, as the daemon told
+        self._leased = IDset()
+        self._stale = True  # the three below, and who stands in the queue
+        self._own_up = None  # pool of own ranks that are up
+        self._lent_up = IDset()
+        self._fits = {}  # key to whether it fits on those own ranks
+        self._started = set()
+
+    @request_handler("lend")
+    def _handle_lend(self, msg):
+        try:
+            told = msg.payload.get("jobs", {})
+            leases = {int(job): IDset(ranks) for job, ranks in told.items()}
+            leased = IDset(msg.payload.get("ranks", ""))
+        except (AttributeError, TypeError, ValueError, OSError) as error:
+            self.handle.respond_error(msg, errno.EINVAL, f"lend: {error!r}")
+            return
+        self._leases, self._leased, self._stale = leases, leased, True
+        self.handle.respond(msg, {})
+        self._request_schedule()
+
+    # What Flux's Scheduler lets a subclass override.
+
+    def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
+        if not jobs.is_burstable(jobspec, self._attribute):
+            super().alloc(request, jobid, priority, userid, t_submit, jobspec)
+            return
+        queue, self._queue = self._queue, []
+        try:
+            super().alloc(request, jobid, priority, userid, t_submit, jobspec)
+        finally:
+            new, self._queue = self._queue, queue
+        for job in new:  # none, where the jobspec was denied
+            burst = jobs.BurstJob(job, self._lent)
+            try:
+                # Whether it fits at all is for the daemon to judge.
+                jobs.fits(self.resources, burst.lent)
+            except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
+                request.deny(f"cannot evaluate its constraints: {error}")
+                return
+            self._bursts[jobid] = burst
+            if not self._stale and self._stands(burst):
+                heapq.heappush(self._queue, job)
+
+    def cancel(self, jobid):
+        burst = self._bursts.pop(jobid, None)
+        if burst is None or any(job is burst.job for job in self._queue):
+            super().cancel(jobid)
+        else:
+            burst.job.request.cancel()
+
+    def prioritize(self, priorities):
+        for jobid, priority in priorities:
+            if jobid in self._bursts:
+                self._bursts[jobid].job.priority = priority
+        super().prioritize(priorities)
+
+    def resource_update(self):
+        self._stale = True
+        super().resource_update()
+
+    def feasibility_check(self, msg, jobspec):
+        if not jobs.is_burstable(jobspec, self._attribute):
+            super().feasibility_check(msg, jobspec)
+            return
+        try:
+            self.resources.parse_resource_request(jobspec)
+        except Exception as error:  # noqa: BLE001 - as the shipped one does
+            self.handle.respond_error(msg, errno.EINVAL, str(error))
+            return
+        self.handle.respond(msg, None)
+
+    def stats_get(self):
+        return {**super().stats_get(), "burst_jobs": len(self._bursts)}
+
+    def schedule(self):
+        if self._bursts:
+            if self._stale:
+                self._look()
+            yield from self._start_lent()
+        try:
+            yield from super().schedule()
+        finally:
+            if self.forgets_late and self._started:
+                self._queue = [j for j in self._queue if j.jobid not in self._started]
+                heapq.heapify(self._queue)
+            self._started.clear()
+
+    def forecast(self):
+        plan = super().forecast()
+        if plan is None:
+            return
+        # The shipped one takes its jobs from the queue when it begins.
+        queue, self._queue = self._queue, jobs.first(self._queue, _FORECAST)
+        try:
+            next(plan, None)
+        finally:
+            self._queue = queue
+        yield
+        yield from plan
+
+    def _request_schedule(self):
+        if self._queue:
+            super()._request_schedule()
+        elif self._bursts:
+            self.start_schedule()
+
+    def _try_alloc(self, job, **options):
+        done = super()._try_alloc(job, **options)
+        if done:
+            self._bursts.pop(job.jobid, None)
+            self._started.add(job.jobid)
+        return done
+
+    # Where burstable jobs stand.
+
+    def _look(self):
+        """See anew which ranks are up, and put into the queue who stands there."""
+        self._stale = False
+        everything = self.resources.to_resource_set()
+        down = self.resources.copy_down().ranks
+        lent = everything.copy_constraint({"properties": [self._lent]}).ranks
+        self._lent_up = lent.difference(down)
+        self._own_up = self.resources.copy()
+        self._own_up.remove_ranks(down.union(lent))
+        self._fits = {}
+        queue = [job for job in self._queue if job.jobid not in self._bursts]
+        queue += [b.job for b in self._bursts.values() if self._stands(b)]
+        heapq.heapify(queue)
+        self._queue = queue
+
+    def _stands(self, burst):
+        """Tell whether the job has a place in the shipped scheduler's queue."""
+        if burst.job.jobid in self._leases:
+            return False
+        if burst.key not in self._fits:
+            self._fits[burst.key] = jobs.fits(self._own_up, burst.own)
+        return self._fits[burst.key]
+
+    def _start_lent(self):
+        """Start the burstable jobs whose lent ranks are up and free, in order."""
+        if not self._lent_up:
+            return
+        anyones = self._lent_up.difference(self._leased)
+        failed = set()
+        in_order = sorted(self._bursts.values(), key=jobs.BurstJob.order)
+        for burst in in_order:
+            ranks = self._leases.get(burst.job.jobid, anyones)
+            what = burst.key, str(ranks)
+            if not ranks.intersect(self._lent_up) or what in failed:
+                continue
+            if self._try_lent(burst, ranks):
+                yield
+            else:
+                failed.add(what)
+
+    def _try_lent(self, burst, ranks):
+        job = burst.job
+        job.resource_request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
+        try:
+            # Infeasible on these ranks, it would be denied.
+            request = job.resource_request
+            started = jobs.fits(self.resources, request) and self._try_alloc(job)
+        finally:
+            job.resource_request = burst.own
+        if started and job in self._queue:
+            self._queue = [other for other in self._queue if other is not job]
+            heapq.heapify(self._queue)
+        return started
+
+
+def _shipped(policy):
+    """Return the module of a scheduler of Flux's, whose file's name is no module's."""
+    places = os.environ.get("FLUX_MODULE_PATH", "").split(":")
+    for place in (*filter(None, places), conf_builtin_get("module_path")):
+        path = os.path.join(place, f"sched-{policy}.py")
+        if os.path.exists(path):
+            return _load(path)
+    raise ValueError(f"policy={policy}: there is no sched-{policy}.py of Flux's")
+
+
+def make_class(policy):
+    """Return the scheduler for `fifo` or `backfill`. Raises ValueError."""
+    names = {"fifo": "FIFOScheduler", "backfill": "BackfillScheduler"}
+    if policy not in names:
+        raise ValueError(f"policy={policy}: there are {' and '.join(names)}")
+
+    class BurstScheduler(Lending, getattr(_shipped(policy), names[policy])):
+        forgets_late = policy == "backfill"
+
+        def __init__(self, h, *args):
+            super().__init__(h, *args)
+
+    return BurstScheduler
+
+
+def mod_main(h, *args):
+    """Run as a broker module."""
+    given = [arg for arg in args if arg.startswith("policy=")]
+    scheduler = make_class(given[-1].removeprefix("policy=") if given else "fifo")
+    scheduler(h, *(arg for arg in args if arg not in given)).run()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What starts the daemon together with its lead, and again where it ended.
+
+Flux runs the programs in FLUX_RC_EXTRA/rc1.d at the end of rc1, on every rank that has
+them, and waits for them (flux-broker(1)); systemd restarts what fails, systemd.unit(5).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+_SCRIPT = """\
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Starts the daemon with the lead's broker, and again where it failed. One that lost its
+# lead looks for it for [lead] reconnect; the lock keeps a second one waiting meanwhile.
+[ "$(flux getattr rank)" = 0 ] || exit 0
+(
+    flock 9 || exit 1
+    until {daemon} 9>&- >>{log} 2>&1; do
+        flux getattr rank >/dev/null 2>&1 || exit 0
+        sleep 5
+    done
+) 9>>{lock} </dev/null >/dev/null 2>&1 &
+"""
+_UNIT = """\
+# SPDX-License-Identifier: MIT
+# For a lead that systemd starts: instead of rc1.d/burst-daemon, so leave FLUX_RC_EXTRA
+# out of its environment then. Goes to /etc/systemd/system.
+[Unit]
+Description=Lends nodes to a Flux instance
+After=flux.service
+PartOf=flux.service
+
+[Service]
+ExecStart={daemon}
+Restart=on-failure
+RestartSec=5s
+
+[Install]
+WantedBy=flux.service
+"""
+
+
+def daemon_script(directory: Path) -> str:
+    """Return a program for rc1.d of the lead in this directory."""
+    return _SCRIPT.format(
+        daemon=shlex.join(_command(directory)),
+        log=shlex.quote(str(directory / "daemon.log")),
+        lock=shlex.quote(str(directory / "daemon.lock")),
+    )
+
+
+def unit(directory: Path) -> str:
+    """Return a unit for systemd."""
+    return _UNIT.format(daemon=shlex.join(_command(directory)))
+
+
+def _command(directory: Path) -> list[str]:
+    # By the interpreter: a broker's environment need not have our bin on its PATH.
+    settings = str(directory / "burst.toml")
+    return [sys.executable, "-m", "burst", "daemon", "-c", settings]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Further rank slots for a lead that exists, and what its files and it differ in.
+
+New ranks come after all others, so that those there are keep their numbers: what Flux
+and our records say of them stays true over the restart that it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from burst.core.slots import LENT
+from burst.errors import ConfigError
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
+from burst.shell.leadfiles import write_whole
+from burst.shell.leadplan import Group, RankSlot, resolve_slots
+
+
+class Added(msgspec.Struct, frozen=True):
+    """A rank slot that was added, or would be."""
+
+    hosts: str
+    ranks: str
+    shape: str
+
+
+def add_slots(
+    directory: Path, slots: Sequence[RankSlot], *, dry_run: bool = False
+) -> list[Added]:
+    """Declare further slots in the lead's broker.toml and R. Raises ConfigError."""
+    config, resources = directory / "broker.toml", directory / "R"
+    tables, r = _read(config, tomllib.loads), _read(resources, json.loads)
+    known = declared_hosts(tables)
+    groups = resolve_slots(known, slots)
+    added = []
+    rank = len(known)
+    for group in groups:
+        ranks = range(rank, rank + len(group.names))
+        rank = ranks.stop
+        tables["bootstrap"]["hosts"].append({"host": format_hostlist(group.names)})
+        _declare(r["execution"], group, ranks)
+        added.append(
+            Added(format_hostlist(group.names), format_idset(ranks), str(group.shape))
+        )
+    if not dry_run:
+        # R last: a broker that finds more hosts than R has none the worse for it.
+        write_whole(config, tomli_w.dumps(tables))
+        write_whole(resources, json.dumps(r) + "\n")
+    return added
+
+
+def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
+    """Return the hosts of `[bootstrap]`, in the order of ranks. Raises ConfigError."""
+    try:
+        entries = [entry["host"] for entry in tables["bootstrap"]["hosts"]]
+        names = [name for entry in entries for name in parse_hostlist(entry)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"[bootstrap] hosts cannot be read: {error!r}") from error
+    # A host may have several entries; the first place is its rank.
+    return tuple(dict.fromkeys(names))
+
+
+def compare(
+    directory: Path, identity: LeadIdentity, view: LeadView
+) -> tuple[list[str], bool]:
+    """Return what a restart from these files would change, and whether it is safe.
+
+    It is safe where nothing is allocated and every rank keeps its number.
+    """
+    tables = _read(directory / "broker.toml", tomllib.loads)
+    files, runs = declared_hosts(tables), identity.hosts
+    same = min(len(files), len(runs))
+    if files == runs:
+        return ["the lead runs with the hosts of its files; no restart is needed"], True
+    said = []
+    moved = files[:same] != runs[:same] or len(files) < len(runs)
+    if moved:
+        said.append(
+            "its files name other hosts for ranks that it has: a restart would give"
+            " running bursts and drained ranks to others; restore the order first"
+        )
+    else:
+        new = format_hostlist(files[same:])
+        said.append(
+            f"a restart adds {new} as ranks"
+            f" {format_idset(range(same, len(files)))}; all others keep theirs"
+        )
+    if view.allocated:
+        said.append(
+            f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
+            " broker: flux queue stop, and wait until flux jobs shows none running;"
+            " those that wait are kept"
+        )
+    return said, not moved and not view.allocated
+
+
+def _declare(execution: dict[str, Any], group: Group, ranks: range) -> None:
+    children = {"core": format_idset(range(group.shape.cores))}
+    if group.shape.gpus:
+        children["gpu"] = format_idset(range(group.shape.gpus))
+    execution["R_lite"].append({"rank": format_idset(ranks), "children": children})
+    execution["nodelist"].append(format_hostlist(group.names))
+    properties = execution.setdefault("properties", {})
+    for name in (LENT, group.slot if group.slot != "local" else LENT):
+        old = parse_idset(properties.get(name, ""))
+        properties[name] = format_idset(old.union(ranks))
+
+
+def _read(path: Path, parse: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = parse(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error}",
+            "name the directory that `burst lead init` wrote",
+        ) from error
+    return found

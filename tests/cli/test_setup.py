@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""`burst setup`: what it shows, what it does, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from tests.cli.desk import burst
+from tests.flux_instance import FLUX, MISSING, flux_instance
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("FLUX_URI", "BURST_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def files(directory: Path) -> set[str]:
+    paths = directory.rglob("*")
+    return {str(p.relative_to(directory)) for p in paths if p.is_file()}
+
+
+def test_it_shows_does_and_takes_back(home: Path) -> None:
+    place = home / "d"
+    asked = ("setup", "--dir", str(place), "--mode", "scheduler")
+    shown = burst(*asked, "--dry-run")
+    assert f"write      {place}/sched-burst.py" in shown.lines
+    assert not place.exists()
+    done = burst(*asked)
+    assert f"export FLUX_CLI_PLUGINPATH={place}/cli/plugins" in done.stdout
+    assert files(place) == {
+        "burst-setup.json",
+        "cli/plugins/burst.py",
+        "conf.d/burst.toml",
+        "frob-burst.py",
+        "modprobe/modprobe.d/burst.toml",
+        "modprobe/rc1.d/burst.py",
+        "sched-burst-jobs.py",
+        "sched-burst.py",
+        "xdg/flux/flux-jobs.burst.toml",
+    }
+    assert "nothing changes" in burst(*asked).lines
+    remove = ("setup", "--dir", str(place), "--remove")
+    assert f"remove     {place}/sched-burst.py" in burst(*remove, "--dry-run").lines
+    assert files(place)
+    burst(*remove)
+    assert not place.exists()
+
+
+def test_by_default_it_is_for_this_user_and_by_the_settings(home: Path) -> None:
+    settings = home / "burst.toml"
+    settings.write_text(tomli_w.dumps({"intake": {"mode": "queue", "share": True}}))
+    burst("setup", "-c", str(settings))
+    assert (home / ".config/flux/flux-jobs.burst.toml").exists()
+    config = (home / ".local/share/burst/flux/conf.d/burst.toml").read_text()
+    assert "[queues.burst-ready]" in config
+    assert "share = true" in config
+    burst("setup", "--user", "--remove")
+    assert files(home) == {"burst.toml"}
+
+
+def test_the_place_of_the_system_is_asked_of_flux() -> None:
+    lines = burst("setup", "--system", "--dry-run").lines
+    assert any(line.endswith("/cli/plugins/burst.py") for line in lines)
+    assert any(line.endswith("/etc/xdg/flux/flux-jobs.burst.toml") for line in lines)
+
+
+def test_two_places_are_refused() -> None:
+    said = burst("setup", "--system", "--dir", "x")
+    assert said.status == 2
+    assert "--dir goes without" in said.stderr
+
+
+def test_a_running_instance_is_looked_at(home: Path) -> None:
+    queues = {"queues": {"burst": {"requires": ["debug"]}, "batch": {}}}
+    with flux_instance(queues) as instance:
+        asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
+        assert "has a queue burst already" in burst(*asked, "queue").error
+        burst(*asked, "scheduler")
+    assert "policy" not in (home / "d/conf.d/burst.toml").read_text()
+
+
+def test_a_lead_that_does_not_answer_keeps_nobody_from_it(home: Path) -> None:
+    uri = f"local://{home}/none"
+    said = burst("setup", "--dir", str(home / "d"), "--uri", uri)
+    assert said.lines[0].startswith("its queues and scheduler are not known: ")
+    assert files(home / "d")
+
+
+def test_a_flux_that_is_too_old_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = home / "bin" / "flux"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho commands: 0.80.0\necho libflux-core: 0.80.0\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent), prepend=":")
+    said = burst("setup", "--dir", str(home / "d"), "--mode", "scheduler")
+    assert "needs the scheduler classes of 0.84 or later" in said.error
+    assert burst("setup", "--dir", str(home / "d"), "--mode", "hold").status == 0

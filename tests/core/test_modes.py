@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: MIT
+"""How jobs come in, and what users wish: queue, scheduler, `flux submit --burst`."""
+
+import msgspec
+import pytest
+
+from burst.core.draft import FailJob, HoldJobs, MoveJobs, Provision, ReleaseJobs
+from burst.core.leases import leases
+from burst.core.reconcile import reconcile
+from burst.core.world import Books
+from burst.errors import JobspecError
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, Leases
+from burst.model.reason import Reason
+from burst.model.request import Wish, parse_wish
+from tests.build import T0, identity, job, offer, settings, view, whole, world
+from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+
+ID = LEASE.id
+ONE = JobId(1)
+LENT = '{"properties":["burst"]}'
+QUEUES = {"burst": ("burst",), "burst-ready": ("burst",), "batch": ()}
+LEAD = identity(queues=QUEUES)
+UP = run(*WHOLE_WAY[:4])
+"""A burst of two nodes for job 1, on ranks 2 and 3."""
+COMING = run(*WHOLE_WAY[:3])
+
+
+def turn(seen, mode, books=None, limits=None, now=T0 + 100, **intake):
+    tables = {"intake": {"mode": mode, **intake}, "limits": limits or {}}
+    return reconcile(books or Books(), seen, settings(**tables), now)
+
+
+def on_books(*bursts, **fields):
+    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
+
+
+def queued(queue="burst", constraint=LENT, **changes):
+    return job(1, whole(2, constraint=constraint), queue=queue, **changes)
+
+
+def kinds(made):
+    return [type(action) for action in made.actions]
+
+
+def test_the_scheduler_has_all_jobs():
+    made = turn(world(view(job(1, whole(4)))), "scheduler")
+
+    assert kinds(made) == [Provision]
+    assert made.verdicts[1].reason is Reason.PROPOSED
+
+
+def test_what_another_mode_held_is_released():
+    held = Hold(urgency=9, state=HoldState.HELD, since=T0)
+    waiting = view(job(1, whole(4), urgency=0))
+
+    made = turn(world(waiting), "scheduler", Books(holds={ONE: held}))
+
+    assert ReleaseJobs({ONE: 9}) in made.actions
+
+
+def test_where_flux_would_deny_a_job_it_is_failed_with_the_real_reason():
+    made = turn(world(view(job(1, whole(9)))), "scheduler")
+
+    assert made.actions == (
+        FailJob(ONE, "it needs 9 nodes; the most that any offer has is 8"),
+    )
+
+
+def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
+    many = (offer(max_nodes=100),)
+
+    made = turn(world(view(job(1, whole(100))), local=many), "scheduler")
+
+    assert made.actions == ()
+    assert made.verdicts[1].reason is Reason.NO_ROOM
+    assert "burst lead add-slot" in made.verdicts[1].text()
+
+
+@pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])
+def test_a_job_that_a_limit_keeps_out_for_ever_is_failed_with_that_limit(key):
+    made = turn(
+        world(view(job(1, whole(100))), local=(offer(max_nodes=100),)),
+        "scheduler",
+        limits={key: 50},
+    )
+
+    text = f"it needs 100 nodes; the limit limits.{key} is 50"
+    assert made.actions == (FailJob(ONE, text),)
+
+
+def test_a_job_that_the_own_nodes_could_run_is_never_failed():
+    one_down = view(job(1, whole(2)), online=(0,))
+
+    made = turn(world(one_down), "scheduler", limits={"max_nodes": 1})
+
+    assert made.actions == ()
+    assert made.verdicts[1].reason is Reason.TURNED_DOWN
+
+
+def test_impossible_jobs_wait_where_the_site_wants_that():
+    made = turn(world(view(job(1, whole(9)))), "scheduler", impossible="hold")
+
+    assert made.actions == ()
+
+
+def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
+    seen = world(view(queued(), online=(0, 1, 2, 3), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue", on_books(UP))
+
+    assert made.actions == (MoveJobs({ONE: "burst-ready"}),)
+    assert made.verdicts[1].reason is Reason.RELEASED
+    assert made.books.bursts[ID].events[-1].name == "job-release"
+
+
+def test_until_then_it_stays_where_it_is_and_is_not_held():
+    seen = world(view(queued(), online=(0, 1, 2), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue", on_books(COMING))
+
+    assert made.actions == ()
+
+
+def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
+    queues = {**QUEUES, "burst": ()}
+    lead = identity(queues=queues)
+    seen = world(view(queued(constraint=""), lead=lead), lead)
+
+    made = turn(seen, "queue", now=T0 + 2)
+
+    assert made.verdicts[1].reason is Reason.PROPOSED
+
+
+def test_a_moved_job_whose_nodes_are_lost_goes_back():
+    seen = world(view(queued("burst-ready"), online=(0, 1, 2), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue", on_books(UP))
+
+    assert made.actions == (MoveJobs({ONE: "burst"}),)
+
+
+def test_a_moved_job_whose_nodes_are_online_is_left_alone():
+    online = view(queued("burst-ready"), online=(0, 1, 2, 3), lead=LEAD)
+
+    made = turn(world(online, LEAD), "queue", on_books(UP))
+
+    assert made.actions == ()
+
+
+def test_burst_jobs_of_other_queues_are_held_as_without_queues():
+    seen = world(view(job(1, whole(4), queue="batch"), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue")
+
+    assert HoldJobs((ONE,)) in made.actions
+
+
+@pytest.mark.parametrize("impossible", ["hold", "fail"])
+def test_a_job_that_cannot_change_its_queue_is_told(impossible):
+    own = '{"and":[{"properties":["burst"]},{"hostlist":["burst-0-1"]}]}'
+    seen = world(view(queued(constraint=own), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue", impossible=impossible)
+
+    assert made.verdicts[1].reason is Reason.UNMOVABLE
+    assert "submit it without --requires" in made.verdicts[1].text()
+    assert kinds(made) == [FailJob] * (impossible == "fail")
+
+
+@pytest.mark.parametrize(("asked", "given"), [(9, 9), (16, 16), (31, 16)])
+def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, given):
+    waiting = job(1, whole(2), urgency=0, wish=Wish(urgency=asked))
+    seen = world(view(waiting, online=(0, 1, 2, 3)))
+
+    made = turn(seen, "hold", on_books(UP))
+
+    assert made.actions == (ReleaseJobs({ONE: given}),)
+
+
+def test_what_its_user_holds_is_not_taken_for_ours():
+    made = turn(world(view(job(1, whole(4), urgency=0))), "hold")
+
+    assert made.verdicts[1].reason is Reason.USER_HOLD
+
+
+def test_a_held_job_that_waits_for_another_is_taken_later():
+    waiting = job(1, whole(4), urgency=0, wish=Wish(urgency=16), state=JobState.DEPEND)
+
+    made = turn(world(view(waiting)), "hold")
+
+    assert made.books.holds == {}
+
+
+def test_a_held_job_that_its_user_holds_again_is_his():
+    released = Hold(urgency=16, state=HoldState.RELEASED, since=T0)
+    waiting = job(1, whole(4), urgency=0, wish=Wish(urgency=16))
+
+    made = turn(world(view(waiting)), "hold", Books(holds={ONE: released}))
+
+    assert made.books.holds[ONE].state is HoldState.OBEYED
+    assert made.actions == ()
+
+
+def test_a_job_takes_no_offer_that_is_too_dear_for_it():
+    offers = (offer("dear", price=2.0), offer("cheap", price=1.0))
+
+    def made(most):
+        waiting = job(1, whole(4), wish=Wish(max_price=most))
+        return turn(world(view(waiting), local=offers), "hold")
+
+    assert made(1.0).verdicts[1].facts["offer"] == "local/cheap"
+    refused = made(0.5).verdicts[1]
+    assert refused.reason is Reason.TURNED_DOWN
+    assert [r.text() for r in refused.refusals] == [
+        "costs 1.0 for a node and hour; the job pays 0.5 at the most",
+        "costs 2.0 for a node and hour; the job pays 0.5 at the most",
+    ]
+
+
+def test_a_job_joins_no_burst_that_is_too_dear_for_it():
+    lease = msgspec.structs.replace(LEASE, price=2.0)
+    idle = msgspec.structs.replace(UP, lease=lease, jobs=frozenset())
+    waiting = job(2, whole(2, constraint=LENT), wish=Wish(max_price=1.0))
+    seen = world(view(waiting, online=(0, 1, 2, 3)))
+
+    made = turn(seen, "hold", on_books(idle))
+
+    assert made.verdicts[2].reason is Reason.PROPOSED
+
+
+def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
+    dear = (offer(price=2.0),)
+    cheap = job(2, whole(1, constraint=LENT), wish=Wish(max_price=1.0))
+
+    made = turn(world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold")
+
+    assert made.verdicts[1].reason is Reason.PROPOSED
+    assert made.verdicts[2].reason is Reason.TURNED_DOWN
+
+
+def test_together_means_one_burst():
+    spread = turn(world(view(job(1, whole(6)))), "hold")
+    together = job(1, whole(6), wish=Wish(where="together"))
+    one = turn(world(view(together)), "hold")
+
+    assert spread.verdicts[1].reason is Reason.PROPOSED
+    assert one.verdicts[1].reason is Reason.NO_ROOM
+
+
+@pytest.mark.parametrize(
+    ("wait", "reason"),
+    [(None, Reason.LOCAL), (0.0, Reason.PROPOSED), (50.0, Reason.LOCAL)],
+)
+def test_how_long_nodes_that_are_up_are_tried_is_the_users_to_say(wait, reason):
+    waiting = job(1, whole(1), wish=Wish(wait=wait))
+
+    made = turn(world(view(waiting)), "hold", now=T0 + 40)
+
+    assert made.verdicts[1].reason is reason
+
+
+def test_a_job_gets_its_ranks_once_all_of_them_are_online():
+    assert leases(on_books(COMING)) == Leases({ONE: frozenset()}, frozenset({2, 3}))
+    assert leases(on_books(UP)) == Leases({ONE: frozenset({2, 3})}, frozenset({2, 3}))
+
+
+def test_a_job_with_two_bursts_waits_for_both():
+    other = msgspec.structs.replace(
+        COMING, lease=msgspec.structs.replace(LEASE, id="burst-1-b", ranks=(6, 7))
+    )
+
+    assert leases(on_books(UP, other)).jobs == {ONE: frozenset()}
+    ranks = frozenset({2, 3, 6, 7})
+    assert leases(on_books(UP, other)).ranks == ranks
+
+
+def test_what_is_taken_down_is_nobodys_and_still_leased():
+    draining = run(*WHOLE_WAY[:8])
+
+    assert leases(on_books(draining)) == Leases({}, frozenset({2, 3}))
+    assert leases(Books()) == Leases()
+
+
+@pytest.mark.parametrize(
+    ("written", "wish"),
+    [
+        ({}, Wish()),
+        (None, Wish()),
+        ({"provider": None, "wait": None}, Wish()),
+        (
+            {
+                "provider": "gke",
+                "max-price": 1,
+                "wait": 0,
+                "where": "spread",
+                "urgency": 7,
+                "of-others": [1],
+            },
+            Wish("gke", 1.0, 0.0, "spread", 7),
+        ),
+    ],
+)
+def test_wishes_are_read(written, wish):
+    spec = {"attributes": {"system": {"burst": written}}}
+    assert parse_wish(spec) == wish
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "gke",
+        {"max-price": -1},
+        {"max-price": "1"},
+        {"max-price": True},
+        {"wait": -1},
+        {"where": "here"},
+        {"urgency": 32},
+        {"urgency": 1.5},
+        {"provider": 7},
+    ],
+)
+def test_a_wish_that_cannot_be_read_is_refused(written):
+    with pytest.raises(JobspecError, match=r"system\.burst cannot be read"):
+        parse_wish({"attributes": {"system": {"burst": written}}})

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Types flux commands at a real instance that has loaded what this project brings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tests.flux_instance import FLUX, FluxInstance
+
+FILES = Path(str(files("burst"))) / "fluxfiles"
+SCHEDULER = str(FILES / "sched-burst.py")
+FROBNICATOR = str(FILES / "frob-burst.py")
+DEADLINE_S = 60.0
+
+
+@cache
+def plugin_path() -> Path:
+    """Return the directory of the command-line plugin."""
+    return FILES
+
+
+class Said(str):
+    """Standard output, stripped; with the status and what went to standard error."""
+
+    status: int
+    error: str
+
+
+class Typist:
+    """Types flux commands at one instance."""
+
+    def __init__(self, instance: FluxInstance, plugins: str = "") -> None:
+        self.instance = instance
+        self._plugins = plugins
+        self.extra: dict[str, str] = {}
+
+    def type(self, *words: str, guest: bool = False) -> Said:
+        """Run `flux WORDS` and return what it said, whether it succeeded or not."""
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+        environment = {
+            **plain,
+            "FLUX_URI": self.instance.uri,
+            "FLUX_CLI_PLUGINPATH_OVERRIDE": self._plugins,
+            **self.extra,
+        }
+        if guest:
+            environment |= {
+                "FLUX_HANDLE_ROLEMASK": "0x2",
+                "FLUX_HANDLE_USERID": "1234",
+            }
+        done = subprocess.run(
+            [FLUX, *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=self.instance.directory,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        said = Said(done.stdout.strip())
+        said.status, said.error = done.returncode, done.stderr.strip()
+        return said
+
+    def do(self, *words: str) -> str:
+        """Run `flux WORDS`, which must succeed, and return its output."""
+        said = self.type(*words)
+        assert said.status == 0, (words, said, said.error)
+        return said
+
+    def submit(self, *words: str) -> str:
+        """Submit a job and return its id."""
+        return self.do("submit", *words)
+
+    def ended(self, *jobs: str) -> None:
+        """Wait until these jobs are inactive."""
+        for job in jobs:
+            self.do("job", "wait-event", f"-t{DEADLINE_S:.0f}", job, "clean")
+
+    def event(self, job: str, name: str) -> str:
+        """Wait for an event of a job; return its line, time first."""
+        return self.do("job", "wait-event", f"-t{DEADLINE_S:.0f}", job, name)
+
+    def when(self, job: str, name: str) -> float:
+        """Wait for an event of a job; return when it happened."""
+        return float(self.event(job, name).split()[0])
+
+    def state(self, job: str) -> str:
+        """Return the state of a job, such as SCHED."""
+        return self.do("jobs", "-no", "{state}", job)
+
+    def hosts(self, job: str) -> str:
+        """Return where a job ran, as a hostlist."""
+        return self.do("jobs", "-no", "{nodelist}", job)
+
+    def use_scheduler(self, *arguments: str) -> None:
+        """Put our scheduler in the place of the shipped one."""
+        self.do("module", "remove", "sched-simple")
+        self.do("module", "load", SCHEDULER, *arguments)
+
+    def stats(self) -> Mapping[str, Any]:
+        """Return what our scheduler counts. All it was sent before is done by then."""
+        answer: dict[str, Any] = self.instance.rpc("sched-burst.stats-get", {})
+        return answer
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Poll until it holds; fail after the deadline, saying what was waited for."""
+    ends = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < ends, f"waited {DEADLINE_S:.0f} s for {what}"
+        time.sleep(0.05)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Who does not burst is kept off lent nodes, unless the site shares them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.flux_instance import FLUX, MISSING
+from tests.intake.desk import FROBNICATOR, Typist
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+
+def ingest(**table: Any) -> dict[str, Any]:
+    plugins = ["defaults", FROBNICATOR, "constraints"]
+    return {"frobnicator": {"plugins": plugins, "burst": table}}
+
+
+QUEUES = {
+    "batch": {"requires": ["local"]},
+    "any": {},
+    "burst": {"requires": ["burst"]},
+    "burst-ready": {"requires": ["burst"]},
+}
+WITH_QUEUES = {"ingest": ingest(ready="burst-ready"), "queues": QUEUES}
+
+
+def constraints(typist: Typist, job: str) -> Any:
+    spec = json.loads(typist.do("job", "info", job, "jobspec"))
+    return spec["attributes"]["system"].get("constraints")
+
+
+@pytest.mark.parametrize("extra", [{"ingest": ingest()}])
+def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
+    typist: Typist,
+) -> None:
+    plain = typist.submit("true")
+    both = typist.submit("--requires=local", "true")
+    burst = typist.submit("--setattr=burstable", "-N4", "true")
+    assert constraints(typist, plain) == {"properties": ["^burst"]}
+    assert constraints(typist, both) == {
+        "and": [{"properties": ["local"]}, {"properties": ["^burst"]}]
+    }
+    assert constraints(typist, burst) is None
+    denied = typist.submit("-N5", "true")
+    typist.do("cancel", burst)
+    assert "only 2 eligible" in typist.event(denied, "exception")
+
+
+@pytest.mark.parametrize("extra", [{"ingest": ingest(share=True)}])
+def test_a_site_may_share(typist: Typist) -> None:
+    assert constraints(typist, typist.submit("true")) is None
+
+
+@pytest.mark.parametrize("extra", [{"ingest": ingest(attribute="cloud", property="x")}])
+def test_other_names_may_be_used(typist: Typist) -> None:
+    plain = typist.submit("--setattr=burstable", "true")
+    assert constraints(typist, plain) == {"properties": ["^x"]}
+    assert constraints(typist, typist.submit("--setattr=cloud", "true")) is None
+
+
+@pytest.mark.parametrize("extra", [WITH_QUEUES])
+def test_a_queue_that_says_where_its_jobs_run_is_left_alone(typist: Typist) -> None:
+    batch = typist.submit("-qbatch", "true")
+    assert constraints(typist, batch) == {"properties": ["local"]}
+    anywhere = typist.submit("-qany", "true")
+    assert constraints(typist, anywhere) == {"properties": ["^burst"]}
+
+
+@pytest.mark.parametrize("extra", [WITH_QUEUES])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-qburst"], "queue burst is for burst jobs; submit with flux submit --burst"),
+        (["-qburst-ready"], "is for jobs whose nodes are online"),
+        (["-qburst-ready", "--setattr=burstable"], "is for jobs whose nodes are"),
+    ],
+)
+def test_the_burst_queues_are_not_for_others(
+    typist: Typist, words: list[str], says: str
+) -> None:
+    said = typist.type("submit", *words, "true")
+    assert said.status != 0
+    assert says in said.error

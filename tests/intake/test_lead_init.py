@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init --mode`: a lead that is started as it says, and bursts at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import burst, wait_until
+from tests.flux_instance import FLUX, MISSING, pids_with
+from tests.support.fluxlead import broker_environment, free_port, short_directory
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.timeout(240),
+]
+
+
+class Started:
+    """A lead that was started by typing what `burst lead init` printed."""
+
+    def __init__(self, directory: Path, lines: list[str]) -> None:
+        self.directory = directory
+        typed = next(line for line in lines if "flux broker" in line)
+        beside = str(Path(sys.executable).parent)
+        plain = broker_environment()
+        self._environment = {**plain, "PATH": f"{beside}:{plain['PATH']}"}
+        words = shlex.split(typed)
+        settings = [word for word in words if word.startswith(("FLUX_", "XDG_"))]
+        self._user = dict(word.split("=", 1) for word in settings)
+        with (directory / "broker.log").open("wb") as log:
+            self.broker = subprocess.Popen(
+                shlex.split(typed),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+            )
+
+    def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        uri = {"FLUX_URI": f"local://{self.directory}/run/local"}
+        return subprocess.run(
+            [FLUX, *words],
+            env={**self._environment, **self._user, **uri},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def do(self, *words: str) -> str:
+        done = self.flux(*words)
+        assert done.returncode == 0, (words, done.stderr, self.logs())
+        return done.stdout.strip()
+
+    def logs(self) -> str:
+        names = ("broker.log", "daemon.log")
+        paths = [self.directory / name for name in names]
+        return "\n".join(path.read_text() for path in paths if path.exists())
+
+    def end(self) -> None:
+        self.broker.terminate()
+        try:
+            self.broker.wait(60)
+        finally:
+            self.broker.kill()
+            self.broker.wait()
+            # The daemon looks for its lead for a while.
+            for pid in pids_with(str(self.directory)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as directory:
+        yield directory / "lead"
+
+
+@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
+def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
+    own = ("--hosts", "lead-0", "--cores", "2", "--gpus", "0", "--mode", mode)
+    slot = ("--slot", "burst-0-[0-1]:2", "--port", str(free_port()))
+    said = burst("lead", "init", str(place), *own, *slot)
+    lead = Started(place, said.lines)
+    try:
+        wait_until(
+            lambda: lead.flux("burst", "status").returncode == 0,
+            lambda: f"the daemon to serve: {lead.logs()}",
+        )
+        if mode == "queue":
+            lead.do("queue", "start", "-qbatch")
+        words = ("--burst=local", "--burst-wait=0", "-N2")
+        job = lead.do("submit", *words, "flux", "getattr", "hostname")
+        lead.do("run", "-n1", "true")
+        lead.do("job", "wait-event", "-t60", job, "clean")
+        assert lead.do("jobs", "-ano{nodelist}", job) == "burst-0-[0-1]"
+        assert job in lead.do("jobs", "-a", "-o", "burst")
+        found = lead.flux("burst", "doctor", "-c", str(place / "burst.toml"))
+        assert "\nwrong " not in found.stdout, found.stdout
+        for part in ("sched-burst",) * (mode == "scheduler") + ("frob-burst.py",):
+            assert part in found.stdout
+        lead.do("burst", "down", lead.do("burst", "status", "-no", "{id}").split()[0])
+        wait_until(
+            lambda: lead.do("burst", "status", "-no", "{state}") in {"", "inactive"},
+            "the burst to be gone",
+        )
+    finally:
+        lead.end()
+
+
+def test_an_instance_that_has_no_part_in_it_is_left_alone(place: Path) -> None:
+    """What is installed for a lead changes no other instance that finds it."""
+    burst("setup", "--dir", str(place), "--mode", "scheduler")
+    rundir = place / "run"
+    rundir.mkdir()
+    names = {"FLUX_MODPROBE_PATH_APPEND": str(place / "modprobe")}
+    done = subprocess.run(
+        [FLUX, "start", "-s1", f"-Srundir={rundir}", "flux", "module", "list"],
+        env={**broker_environment(), **names},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "sched-simple" in done.stdout
+    assert "sched-burst" not in done.stdout
