@@ -141,7 +141,7 @@ class TestTheNameIsTaken:
 
     def test_by_one_that_is_never_there_when_asked(self, loop: Loop) -> None:
         with pytest.raises(ServiceTaken, match="cannot be had"):
-            self.register(loop, lambda _: Fault(errno.ENOSYS), deadline_s=0.05)
+            self.register(loop, lambda _: Fault(errno.ENOSYS), deadline_s=1.0)
 
     def test_and_the_lead_is_gone(self, loop: Loop) -> None:
         other = FakeHandle({})
