@@ -184,6 +184,11 @@ def measure() -> list[Measure]:
             finally:
                 turning.stop()
             commits = sorted(commit(lead.store()) for _ in range(ROUNDS))
+    return results(samples, commits)
+
+
+def results(samples: list[tuple[float, float]], commits: list[float]) -> list[Measure]:
+    """Return what the samples come to: seconds until heard, and until provision."""
     heard = sorted(sample[0] for sample in samples)
     asked = sorted(sample[1] for sample in samples)
     ratio = statistics.median(asked) / statistics.median(heard)

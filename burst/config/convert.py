@@ -50,11 +50,10 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def _plain(what: str) -> str:
-    names = {"`": "", "str": "text in quotes", "int": "whole number", "bool": "true or"}
-    what = what.replace("Invalid enum value", "unknown value")
-    for old, new in names.items():
-        what = re.sub(rf"\b{old}\b", new, what) if old.isalpha() else what
-    return what.replace("true or", "true or false").replace("`", "")
+    """Return msgspec's words in those of TOML."""
+    names = {"str": "text in quotes", "int": "whole number", "bool": "true or false"}
+    what = what.replace("Invalid enum value", "unknown value").replace("`", "")
+    return re.sub(r"\b(str|int|bool)\b", lambda found: names[found[0]], what)
 
 
 def _refuse_unknown(

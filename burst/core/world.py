@@ -44,7 +44,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The last thing asked of a provider for one burst, since this daemon started."""
 
     verb: Verb
-    asked_at: float
     done_at: float = 0.0
     outcome: Outcome = Outcome.PENDING
     note: str = ""

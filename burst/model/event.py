@@ -21,8 +21,3 @@ class Event(msgspec.Struct, frozen=True):
     def line(self) -> str:
         """Return the event as one RFC 18 line, without the newline."""
         return msgspec.json.encode(self).decode()
-
-
-def parse_event(line: str) -> Event:
-    """Return the event of one RFC 18 line. Raises msgspec.DecodeError."""
-    return msgspec.json.decode(line, type=Event)

@@ -16,7 +16,6 @@ class Reason(enum.Enum):
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = "it can start on nodes that are up"
-    PATIENCE = "it may still start on nodes that are up; bursts after {patience}"
     NOT_READY = "it waits for its {what}, not for nodes"
     RUNNING = "it runs on {hosts}"
     ENDED = "it ended: {result}"

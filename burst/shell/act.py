@@ -26,13 +26,11 @@ class Actor:
         self._identity = identity
         self._watch = watch
 
-    def perform(
-        self, actions: Sequence[draft.Action], books: Books, now: float
-    ) -> None:
+    def perform(self, actions: Sequence[draft.Action], books: Books) -> None:
         """Carry the actions out, in order. Raises Unreadable where the lead is gone."""
         for action in actions:
             if isinstance(action, draft.Provision | draft.Reap):
-                self._ask_provider(action, books.bursts[action.burst], now)
+                self._ask_provider(action, books.bursts[action.burst])
                 continue
             try:
                 self._ask_lead(action)
@@ -41,14 +39,12 @@ class Actor:
             except LeadError as error:
                 log.say("%s", error, level=logging.WARNING)
 
-    def _ask_provider(
-        self, action: draft.Provision | draft.Reap, burst: Burst, now: float
-    ) -> None:
+    def _ask_provider(self, action: draft.Provision | draft.Reap, burst: Burst) -> None:
         if isinstance(action, draft.Reap):
-            self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id), now)
+            self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
         else:
             spec = make_spec(burst, self._identity)
-            self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec), now)
+            self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
 
     def _ask_lead(self, action: draft.Action) -> None:
         match action:

@@ -136,7 +136,7 @@ class Engine:
         self._obey(world, now)
         standing = self._snapshot.standing
         decisions = reconcile(self._books, world, self._settings, now, standing)
-        self._adopt(decisions, now, answered)
+        self._adopt(decisions, answered)
         due = self._watch.ask(self._books, now)
         orphans = find_orphans(self._books, world)
         self._snapshot = Snapshot(
@@ -177,22 +177,20 @@ class Engine:
             command, future = self._commands.get()
             try:
                 decisions, answer = command(self._books, world, self._settings, now)
-                self._adopt(decisions, now)
+                self._adopt(decisions)
             except BurstError as error:
                 future.set_exception(error)
             else:
                 future.set_result(answer)
 
-    def _adopt(
-        self, decisions: Decisions, now: float, answered: tuple[BurstId, ...] = ()
-    ) -> None:
+    def _adopt(self, decisions: Decisions, answered: tuple[BurstId, ...] = ()) -> None:
         """Store, remember, log, act: in this order."""
         self._ledger.write(self._books, decisions.books)
         self._books = decisions.books
         self._watch.conclude(answered, self._books)
         for burst, event in decisions.events:
             log.event(event, burst)
-        self._actor.perform(decisions.actions, self._books, now)
+        self._actor.perform(decisions.actions, self._books)
 
     def _lend(self, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.

@@ -94,20 +94,10 @@ def init_lead(
     copies of the first, and a person may have edited the second. Raises ConfigError
     and CertificateError as `burst.shell.leadfiles.write_lead` does.
     """
-    if provider == "local" and plan.gateways:
-        raise ConfigError(
-            "followers of the local provider have no addresses of their own, so none"
-            " can be a gateway",
-            "leave --gateways out, or say --provider none",
-        )
     groups = resolve(plan)
     settings = directory.absolute() / "burst.toml"
     old = settings.exists()
-    if old and not replace:
-        raise ConfigError(
-            f"{settings}: exists already",
-            "name another directory; with --force it is kept and the rest written anew",
-        )
+    _refuse(plan, provider, settings if old and not replace else None)
     had_certificate = (directory / "burst.cert").exists()
     extra = _install(directory.absolute(), choice) if choice else Extra()
     files = write_lead(directory, plan, replace=replace, extra=extra)
@@ -125,6 +115,21 @@ def init_lead(
         stand_in=tuple(_stand_in(files, groups[0])),
         stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
     )
+
+
+def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
+    """Raise ConfigError for what cannot be made, and what is there already."""
+    if provider == "local" and plan.gateways:
+        raise ConfigError(
+            "followers of the local provider have no addresses of their own, so none"
+            " can be a gateway",
+            "leave --gateways out, or say --provider none",
+        )
+    if there:
+        raise ConfigError(
+            f"{there}: exists already",
+            "name another directory; with --force it is kept and the rest written anew",
+        )
 
 
 def _install(directory: Path, choice: Choice) -> Extra:

@@ -34,11 +34,6 @@ def load(
     }
 
 
-def known_types(found: Iterable[EntryPoint] | None = None) -> list[str]:
-    """Return what `type` may be in a table [providers.NAME]."""
-    return sorted(_by_type(found))
-
-
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
     points = entry_points(group=GROUP) if found is None else found
     return {point.name: point for point in points}

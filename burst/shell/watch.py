@@ -69,15 +69,13 @@ class Watch:
             if burst not in books.bursts or not books.bursts[burst].live:
                 del self._calls[burst]
 
-    def call(
-        self, burst: Burst, verb: Verb, run: Callable[[Provider], None], now: float
-    ) -> None:
+    def call(self, burst: Burst, verb: Verb, run: Callable[[Provider], None]) -> None:
         """Ask a burst's provider for something; the answer comes to a later tick."""
         provider = burst.lease.provider
         before = self._calls.get(burst.id)
         again = before and before.verb is verb and before.outcome in _AGAIN
         attempts = before.attempts + 1 if before and again else 1
-        self._calls[burst.id] = Call(verb=verb, asked_at=now, attempts=attempts)
+        self._calls[burst.id] = Call(verb=verb, attempts=attempts)
         self._hurry(provider)
         self._submit(provider, verb.value, run, burst.id)
 

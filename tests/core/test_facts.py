@@ -83,7 +83,7 @@ def test_the_providers_word_is_its_phase(phase, word):
 
 
 def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
-    return Call(verb=verb, asked_at=T0 - 1, done_at=done_at, outcome=outcome)
+    return Call(verb=verb, done_at=done_at, outcome=outcome)
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,7 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     odd = run("provision-start", "drained")
     answered = msgspec.structs.replace(
         world(view(job(1, whole(4)))),
-        calls={
-            ID: Call(
-                verb=Verb.PROVISION, asked_at=T0, outcome=Outcome.CAPACITY, note="no"
-            )
-        },
+        calls={ID: Call(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
         answered=(ID, BurstId("burst-7-gone")),
     )
 
@@ -305,7 +301,7 @@ def test_shapes_of_the_plan_are_those_of_the_slot():
 
 def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     joining = run("provision-start", "provision-finish")
-    late = Call(verb=Verb.PROVISION, asked_at=T0, outcome=Outcome.TRANSIENT)
+    late = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
     seen = world(view(job(1, whole(2)), busy=(0, 1)))
     seen = msgspec.structs.replace(seen, calls={ID: late}, answered=(ID,))
 

@@ -63,7 +63,7 @@ def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
     (burst,) = PROVISION.bursts.values()
     bench.ask(PROVISION)
     bench.answer(PROVISION)
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None, bench.now)
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
     pauses = []
     for _ in range(7):
         pauses.append(round(bench.ask(PROVISION), 3))
@@ -114,7 +114,7 @@ def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
     bench.ask(PROVISION)
     assert bench.answer(PROVISION).absent == {}
 
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None, bench.now)
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
     bench.ask(PROVISION)
     assert bench.answer(PROVISION).absent == {burst.id: 1}
     bench.now += 10
@@ -131,12 +131,12 @@ def test_attempts_are_counted_and_paused_longer_each_time():
     (burst,) = PROVISION.bursts.values()
     pauses = []
     for _ in range(3):
-        bench.watch.call(burst, Verb.PROVISION, failing, bench.now)
+        bench.watch.call(burst, Verb.PROVISION, failing)
         bench.answer(PROVISION)
         pauses.append(bench.watch.calls[burst.id].retry_at - bench.now)
     assert pauses == [1, 2, 4]
 
-    bench.watch.call(burst, Verb.REAP, lambda _: None, bench.now)
+    bench.watch.call(burst, Verb.REAP, lambda _: None)
     bench.answer(PROVISION)
     call = bench.watch.calls[burst.id]
     assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
@@ -152,7 +152,7 @@ def test_attempts_are_counted_and_paused_longer_each_time():
 def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None, bench.now)
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
     bench.watch.conclude((), Books())
     bench.answer()
 
