@@ -129,6 +129,11 @@ class FakeLead:
         self.log.append(("fail", job, reason))
         self.finish(job, "failed")
 
+    def jobspec(self, job):
+        if job not in self.jobs:
+            raise LeadError("no such job")
+        return {"version": 1, "attributes": {"system": {"environment": {}}}}
+
     def drain(self, ranks, reason):
         for rank in ranks:
             self.drained.setdefault(rank, reason)

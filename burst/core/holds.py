@@ -24,7 +24,11 @@ ASK_AGAIN = 2.0
 # each, and the rest of the world must not wait for thousands. The next tick goes on.
 _AT_ONCE = 1000
 _FOREVER = (*HOPELESS, Reason.UNMOVABLE)
-_NOT_OURS = (Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY)
+_NOT_OURS = (
+    *(Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY),
+    # It stays held until it is ended, or a person decides.
+    *(Reason.RAN, Reason.UNSURE),
+)
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
 
@@ -51,7 +55,9 @@ def settle(
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
             _tell_bursts(draft, bursts, told, job_id)
-        if blocks and not _waits_harmlessly(job, settings):
+        away = any(burst.lease.isolated for burst in bursts)
+        # Where a job runs elsewhere, Flux must not be able to start it.
+        if blocks and (away or not _waits_harmlessly(job, settings)):
             if len(holding) < _AT_ONCE and _hold(draft, job):
                 holding.append(job_id)
                 _tell_bursts(draft, bursts, "job-hold", job_id)

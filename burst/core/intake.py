@@ -10,9 +10,10 @@ import msgspec
 from burst.config import IntakeSettings, Settings
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool, nodes_needed
+from burst.core.isolated import elsewhere
 from burst.core.place import Demand, Room
 from burst.core.world import Books, World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, Isolated, State
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -55,6 +56,12 @@ class Intake:
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
         self._local = Pool(free, self._whole)
+        self._elsewhere = {
+            job: burst
+            for burst in books.bursts.values()
+            if burst.spent
+            for job in burst.jobs
+        }
         self._world = world
         self._blocked: set[Request] = set()
         self._feasible: dict[Request, bool] = {}
@@ -142,6 +149,8 @@ class Intake:
     def _leave_alone(self, job: JobView) -> Verdict | None:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
+        if job.id in self._elsewhere:
+            return elsewhere(self._elsewhere[job.id])
         if job.request is None:
             return Verdict(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -164,6 +173,8 @@ class Intake:
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
             return self._released(job)
+        if late.lease.isolated:
+            return elsewhere(late)
         online = self._lead.online.intersection(late.lease.ranks)
         facts = {
             "burst": late.id,
@@ -212,7 +223,15 @@ class Intake:
             request=request,
             wish=job.wish,
             coming=coming,
+            isolated=self._isolated(job),
         )
+
+    def _isolated(self, job: JobView) -> Isolated | None:
+        """Return what an isolated burst would run; None if Flux could run it, too."""
+        hold = self._holds.get(job.id)
+        if hold is not None and hold.state is HoldState.OBEYED:
+            return None
+        return Isolated(kind="job", job=job.id, duration=job.duration)
 
     def _admitted(self, request: Request) -> frozenset[int] | None:
         if not request.constraint:
@@ -234,8 +253,8 @@ def own_ranks(books: Books, lead: LeadView) -> list[int]:
 
 def capacity(burst: Burst, lead: LeadView) -> int:
     """Return with how many nodes a job may count on the burst."""
-    if burst.state is not State.ONLINE:
-        return len(burst.lease.ranks)
+    if burst.state is not State.ONLINE or burst.lease.isolated:
+        return burst.lease.nodes
     # What was lost counts until its deadline: buying more for a glitch is dear.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
     return len(there - lead.drained.keys() - lead.excluded)
@@ -249,6 +268,8 @@ def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
     rooms: list[Room] = []
     for burst in books.live:
         if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
+            continue
+        if burst.lease.isolated:
             continue
         whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
         free = whole
@@ -276,7 +297,8 @@ def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
 
 def is_up(burst: Burst) -> bool:
     """Tell whether a job that is released now finds the burst's nodes."""
-    return burst.state is State.ONLINE and burst.lost_since is None
+    joined = burst.lease.isolated is None
+    return joined and burst.state is State.ONLINE and burst.lost_since is None
 
 
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)

@@ -234,7 +234,7 @@ def plan(snapshot: Snapshot) -> Row:
         "bursts": [
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
-                "price": burst.lease.price * len(burst.lease.ranks),
+                "price": burst.lease.price * burst.lease.nodes,
             }
             for burst in new
         ],

@@ -26,6 +26,9 @@ from burst.shell.flux.store import FluxStore
 
 _HELD = 0
 _FATAL = 0
+# Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
+_DECODED = 1
+_CURRENT = 2
 
 
 def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
@@ -148,6 +151,12 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
         self._client.ask("job-manager.raise", exception)
+
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """See `burst.lead.Lead`. With all updates, as `flux job info` shows it."""
+        request = {"id": job, "keys": ["jobspec"], "flags": _DECODED | _CURRENT}
+        found: Mapping[str, Any] = self._client.ask("job-info.lookup", request)
+        return dict(found["jobspec"])
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""
