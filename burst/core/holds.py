@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
-from burst.core.intake import HOPELESS, Intake, is_up, parked
+from burst.core.intake import HOPELESS, Intake, parked
+from burst.core.room import is_up
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58

@@ -15,11 +15,12 @@ from burst.core.course import advance
 from burst.core.draft import Action, Draft
 from burst.core.ground import Ground
 from burst.core.holds import settle
-from burst.core.intake import Intake, find_room
+from burst.core.intake import Intake
 from burst.core.limits import Usage
 from burst.core.market import open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
+from burst.core.room import find_room
 from burst.core.slots import free_slots
 from burst.core.standing import (
     Judged,

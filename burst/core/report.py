@@ -14,7 +14,7 @@ from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
 from burst.core.timeline import begun, timeline
 from burst.core.world import Books, ProviderView, World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58, parse_jobid
@@ -143,6 +143,23 @@ def explain(
         told = job_row(job, verdict)
         row |= {key: told[key] for key in ("verdict", "why", "refusals")}
     return row
+
+
+def find_isolated(books: Books, name: str) -> Burst | None:
+    """Return the isolated burst of that id, or the last one of a job of that id."""
+    known = books.bursts.get(BurstId(name))
+    if known is not None:
+        return known if known.lease.isolated else None
+    try:
+        job = parse_jobid(name)
+    except ValueError:
+        return None
+    found = [
+        burst
+        for burst in books.bursts.values()
+        if burst.lease.isolated and burst.lease.isolated.job == job
+    ]
+    return max(found, key=lambda burst: burst.lease.created, default=None)
 
 
 def _verdict_of_started(job: JobView, world: World) -> Verdict | None:

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from burst.core import commands
 from burst.core.demand import nodes_needed
-from burst.core.intake import capacity
 from burst.core.reconcile import reconcile
+from burst.core.room import capacity
 from burst.core.slots import DRAIN_TAG
 from burst.errors import (
     InsufficientCapacity,

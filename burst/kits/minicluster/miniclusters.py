@@ -38,6 +38,13 @@ from burst.kits.kube.kinds import (
 )
 from burst.kits.kube.manifests import install
 from burst.kits.minicluster.examine import examine_cluster
+from burst.kits.minicluster.instance import (
+    describe_instance,
+    exit_status_of,
+    failed_pod,
+    lead_pod,
+    program_of,
+)
 from burst.kits.minicluster.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
 from burst.kits.minicluster.reaper import Reaper, find_ours, kinds_of
 from burst.kits.minicluster.render import render
@@ -91,11 +98,7 @@ class MiniClusters:
         labels = self._tags.labels()
         found = group(find_ours(self._cluster, self._settings, labels))
         warnings = self._warnings(found)
-        patience = self._settings.schedule
-        return [
-            describe(b, warnings, self._last_words(b), patience, self._clock())
-            for b in found
-        ]
+        return [self._describe(burst, warnings) for burst in found]
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none."""
@@ -105,6 +108,24 @@ class MiniClusters:
         """Look at the cluster, our rights in it, the image and the lead's address."""
         kinds = kinds_of(self._settings)
         return list(examine_cluster(self._cluster, self._settings, kinds, lead))
+
+    def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
+        patience = self._settings.schedule
+        logs = self._last_words(burst)
+        status = describe(burst, warnings, logs, patience, self._clock())
+        if not program_of(burst):
+            return status
+        return describe_instance(burst, status, self._words(burst), self._settings)
+
+    def _words(self, burst: Found) -> str:
+        """Return what an isolated burst wrote that has ended, or why it failed.
+
+        Raises Transient, Refused: without what it wrote it must not count as ended.
+        """
+        lead, failed = lead_pod(burst), failed_pod(burst)
+        if lead is not None and exit_status_of(burst) is not None:
+            return self._cluster.log(self._namespace, name_of(lead))
+        return self._tail(name_of(failed)) if failed is not None else ""
 
     def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
         """Tell whether the object is there. Raises if it is not this burst's."""
