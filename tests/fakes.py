@@ -132,7 +132,9 @@ class FakeLead:
     def jobspec(self, job):
         if job not in self.jobs:
             raise LeadError("no such job")
-        return {"version": 1, "attributes": {"system": {"environment": {}}}}
+        task = {"command": ["run", str(job)]}
+        system = {"environment": {"COLOR": "red", "HOME": "/home/u"}}
+        return {"version": 1, "tasks": [task], "attributes": {"system": system}}
 
     def drain(self, ranks, reason):
         for rank in ranks:

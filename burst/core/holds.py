@@ -28,7 +28,7 @@ _FOREVER = (*HOPELESS, Reason.UNMOVABLE)
 _NOT_OURS = (
     *(Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY),
     # It stays held until it is ended, or a person decides.
-    *(Reason.RAN, Reason.UNSURE),
+    *(Reason.RAN, Reason.FELL, Reason.UNSURE),
 )
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 

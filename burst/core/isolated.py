@@ -197,7 +197,8 @@ def elsewhere(burst: Burst) -> Verdict:
         return Verdict(Reason.UNSURE, facts)
     if burst.spent:
         word, how = _outcome(burst)
-        return Verdict(Reason.RAN, {"burst": burst.id, "how": how, "word": word})
+        reason = Reason.FELL if burst.exit_status is None else Reason.RAN
+        return Verdict(reason, {"burst": burst.id, "how": how, "word": word})
     return Verdict(Reason.ELSEWHERE, {"burst": burst.id, "state": burst.state.value})
 
 

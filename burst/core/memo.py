@@ -35,7 +35,7 @@ def memo(verdict: Verdict) -> dict[str, str] | None:
         word = f"{facts['state']} {facts['online']}/{facts['nodes']}"
     elif verdict.reason is Reason.ELSEWHERE:
         word = f"isolated {verdict.facts['state']}"
-    elif verdict.reason is Reason.RAN:
+    elif verdict.reason in {Reason.RAN, Reason.FELL}:
         word = str(verdict.facts["word"])
     else:
         word = _WORDS.get(verdict.reason, "waiting")

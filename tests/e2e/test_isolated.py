@@ -6,6 +6,7 @@ The lead and its daemon are outside. Pods have this machine's Flux, by mounts.
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 import shutil
@@ -128,7 +129,8 @@ def test_a_job_runs_there_and_its_end_and_output_come_back(site: Site) -> None:
         assert f"hello from {name}-{index}\n" in said
     assert said.count("oh\n") == 2
     assert site.flux("jobs", "-no", "{user.burst.state}", job) == "exit 0"
-    assert f"hello from {name}-0" in site.flux("jobs", "-no", "{user.burst.output}", job)
+    tail = site.flux("jobs", "-no", "{user.burst.output}", job)
+    assert f"hello from {name}-0" in tail
     site.gone()
 
 
@@ -174,7 +176,7 @@ def test_one_of_ones_own_is_reached_and_taken_down(site: Site) -> None:
 def test_a_service_has_an_address(site: Site) -> None:
     said = site.burst("request", "-N1", "--isolated", "--service")
     address = next(w for w in said.split() if w.startswith("http://"))
-    (pod,) = [item for item in site.objects("pods")]
+    (pod,) = site.objects("pods")
     name = pod["metadata"]["name"]
     code = f"import urllib.request as u; print(u.urlopen({address!r}).status)"
     inside = ("exec", "-n", site.namespace, name, "--", "python3", "-c", code)
@@ -193,8 +195,6 @@ def test_a_command_needs_no_job(site: Site) -> None:
 
 def check_secret(site: Site) -> None:
     """The instance's certificate is its own, and in its Secret only."""
-    import base64
-
     (secret,) = site.objects("secrets")
     text = base64.b64decode(secret["data"]["curve.cert"]).decode()
     made = certificate.parse(text, "the Secret")

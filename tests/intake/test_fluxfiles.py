@@ -30,11 +30,12 @@ def test_each_imports_flux_and_the_standard_library_only(path: Path) -> None:
     assert imported(path) - {"flux"} <= set(sys.stdlib_module_names)
 
 
-def test_there_are_five_and_a_format() -> None:
+def test_there_are_six_and_a_format() -> None:
     assert [path.name for path in SCRIPTS] == [
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",
+        "run-isolated.py",
         "sched-burst-jobs.py",
         "sched-burst.py",
     ]
