@@ -255,8 +255,10 @@ def _taken_back(draft: Draft, job: JobId, lead: LeadView) -> bool:
 def _is_settled(draft: Draft, view: JobView | None) -> bool:
     """Tell whether a job is held, for so long that no allocation is on its way."""
     hold = draft.holds.get(view.id) if view else None
-    if view is None or hold is None:
-        return False
-    waits = view.state is JobState.SCHED and view.urgency == 0
-    held = hold.state is HoldState.HELD and draft.now - hold.since >= SETTLED
-    return waits and held
+    return (
+        view is not None
+        and hold is not None
+        and (view.state, view.urgency) == (JobState.SCHED, 0)
+        and hold.state is HoldState.HELD
+        and draft.now - hold.since >= SETTLED
+    )

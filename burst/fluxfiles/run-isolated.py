@@ -20,6 +20,8 @@ from pathlib import Path
 # As the shell has it for SIGALRM: what Flux gives a job that runs out of time.
 _TIMED_OUT = 142
 _SIGNALED = 128
+# From SIGTERM to SIGKILL, as Flux has it for jobs.
+_GRACE_S = 5.0
 
 
 def run(flux, jobspec):
@@ -81,11 +83,20 @@ def wait(command, environment, limit):
     try:
         status = process.wait(limit)
     except subprocess.TimeoutExpired:
-        process.terminate()
         sys.stderr.write(f"it ran out of time after {limit:g} s\n")
-        process.wait()
+        end(process)
         return _TIMED_OUT
     return status if status >= 0 else _SIGNALED - status
+
+
+def end(process):
+    """Tell a process to end, and end it if it does not."""
+    process.terminate()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":

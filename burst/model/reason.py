@@ -38,8 +38,8 @@ class Reason(enum.Enum):
     ELSEWHERE = "it runs in isolated burst {burst}, which is in state {state}"
     RAN = "ran in isolated burst {burst}: {how}"
     FELL = (
-        "was to run in isolated burst {burst}, of which it is not known how far it came:"
-        " {how}"
+        "was to run in isolated burst {burst}, of which it is not known how far it"
+        " came: {how}"
     )
     UNSURE = (
         "isolated burst {burst}, in which it may run, is quarantined: {why}; burst down"

@@ -8,7 +8,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core import commands, isolated
+from burst.core import commands, isolated, lifecycle, reconcile
 from burst.core.facts import Word
 from burst.core.isolated import Far, Turn
 from burst.core.memo import memo
@@ -16,13 +16,15 @@ from burst.core.report import explain, find_isolated, status
 from burst.core.room import find_room
 from burst.core.world import Books
 from burst.errors import InsufficientCapacity, LeadError, Refused
-from burst.model.burst import Isolated, Result, State
+from burst.model.burst import BurstId, Isolated, Lease, Result, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
+from burst.model.program import Program
 from burst.model.reason import Reason
 from burst.model.request import Wish
+from burst.shell.act import make_spec
 from tests.build import NODE, T0, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -263,6 +265,17 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
     assert "node lost" in reason(sim, job)
 
 
+def test_a_job_that_is_ending_is_not_ended_again(sim):
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.lead.unreadable = True
+    sim.until(sim.in_state(State.REAP))
+    sim.lead.change(job, state=JobState.CLEANUP)
+    sim.lead.unreadable = False
+    sim.until(over(sim))
+    assert sim.lead.log == []
+
+
 def test_failed_before_it_is_up_counts_against_its_offer(sim):
     sim.provider.starts_only = 0
     submit(sim)
@@ -335,6 +348,13 @@ def ask(sim, demand):
     return future.result(0)
 
 
+def take_down(sim, burst, note):
+    def command(books, _world, _settings, now):
+        return commands.bring_down(books, burst, note, now), None
+
+    return sim.engine.post(command)
+
+
 def test_one_without_a_job_stays_until_it_is_taken_down(sim):
     sim.tick(2)
     wanted = Isolated(kind="interactive")
@@ -347,12 +367,7 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
     sim.tick(1000)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id
-    future = sim.engine.post(
-        lambda books, _, __, now: (
-            commands.bring_down(books, down, "enough", now),
-            None,
-        )
-    )
+    future = take_down(sim, down, "enough")
     sim.until(lambda: sim.bursts[0].state is State.INACTIVE)
     assert future.done()
     assert sim.bursts[0].result is Result.CANCELED
@@ -509,32 +524,24 @@ def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
     sim.lead.deaf = True
     job = submit(sim)
     sim.tick(2)
-    sim.provider.provision(sim.engine._actor and make_spec(sim))
+    sim.provider.provision(spec_of(sim))
     sim.until(lambda: sim.burst.quarantined)
     sim.lead.deaf = False
     sim.tick(3)
     assert sim.engine.snapshot.verdicts[job].reason is Reason.UNSURE
-    down = sim.burst.id
-    sim.engine.post(
-        lambda books, _, __, now: (commands.bring_down(books, down, "odd", now), None)
-    )
+    take_down(sim, sim.burst.id, "odd")
     sim.until(over(sim))
     sim.tick()
     assert reason(sim, job).endswith("canceled: odd")
     assert len(sim.bursts) == 1
 
 
-def make_spec(sim):
+def spec_of(sim):
     """What the provider would be asked for."""
-    from burst.model.program import Program
-    from burst.shell.act import make_spec as make
-
-    return make(sim.burst, sim.lead.known, Program(kind="interactive"))
+    return make_spec(sim.burst, sim.lead.known, Program(kind="interactive"))
 
 
 def test_what_a_job_owes_is_kept_with_its_record(sim):
-    from burst.core import reconcile
-
     job = submit(sim)
     sim.until(over(sim))
     sim.tick()
@@ -550,8 +557,6 @@ def test_what_a_job_owes_is_kept_with_its_record(sim):
 
 
 def test_it_is_found_by_its_job(sim):
-    from burst.model.jobid import format_f58
-
     job = submit(sim)
     sim.until(over(sim))
     books = sim.engine.snapshot.books
@@ -609,9 +614,6 @@ def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
 
 
 def test_an_event_without_a_status_quarantines():
-    from burst.core import lifecycle
-    from burst.model.burst import BurstId, Lease
-
     lease = Lease(
         id=BurstId("burst-iso-1"),
         provider="p",
