@@ -105,8 +105,8 @@ def follow(draft: Draft, burst: Burst, world: World) -> bool:
     if what not in _WENT_WRONG:
         return False
     lacking = status is not None and status.failure is Failure.CAPACITY
-    # Once it was seen to be up, its job has begun: lack of nodes is no reason then.
-    lacking = lacking and before is not State.ONLINE
+    # Once all its nodes were seen, its job may have begun: they were not lacking then.
+    lacking = lacking and before is State.PROVISION
     why = (status.why if status else "") or _WENT_WRONG[what]
     draft.fail(burst.id, CAPACITY if lacking else "failed", why)
     return before is not State.ONLINE

@@ -60,24 +60,24 @@ def failed_pod(found: Found) -> Manifest | None:
 
 
 def describe_instance(
-    found: Found, base: BurstStatus, log: str, settings: MiniClusterSettings
+    found: Found, base: BurstStatus, log: str | None, settings: MiniClusterSettings
 ) -> BurstStatus:
     """Return the status of an isolated burst.
 
     `base` is what the same objects say of any burst, `log` that of the pod that failed
-    or, once the program has ended, of its lead.
+    or, once the program has ended, of its lead; None if that cannot be read now.
     """
     status = exit_status_of(found)
     lead = lead_pod(found)
     instance = InstanceStatus(
         online=lead is not None and _is_ready(lead),
         access=_access(found, lead, settings),
-        exit_status=status,
-        output=bounded(log) if status is not None else "",
+        exit_status=None if log is None else status,
+        output=bounded(log) if log is not None and status is not None else "",
     )
     found_phase, why = base.phase, base.why
     if base.phase is not Phase.ENDING:
-        failure = "" if status is not None else _failure(found, log)
+        failure = "" if status is not None else _failure(found, log or "")
         if failure:
             found_phase, why = Phase.FAILED, failure
         elif status is not None or _is_only_leaving(found, base):

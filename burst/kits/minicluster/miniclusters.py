@@ -62,6 +62,10 @@ from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Phase
 
+# So often is the log of a program asked for that has ended. A node may be busy; one
+# that is gone has taken it along.
+_LOOKS = 20
+
 
 class MiniClusters:
     """All bursts of one provider of one owner in one namespace of a cluster."""
@@ -79,6 +83,7 @@ class MiniClusters:
         self._namespace = settings.namespace
         self._tags = tags
         self._clock = clock
+        self._unread: dict[BurstId, int] = {}
         self._reaper = Reaper(cluster, settings, tags)
         self._operated = settings.form != "operator" or not settings.operator_yaml
 
@@ -117,15 +122,22 @@ class MiniClusters:
             return status
         return describe_instance(burst, status, self._words(burst), self._settings)
 
-    def _words(self, burst: Found) -> str:
+    def _words(self, burst: Found) -> str | None:
         """Return what an isolated burst wrote that has ended, or why it failed.
 
-        Raises Transient, Refused: without what it wrote it must not count as ended.
+        None where it has ended and its log cannot be read now: it then counts as not
+        ended yet, for some more looks.
         """
         lead, failed = lead_pod(burst), failed_pod(burst)
-        if lead is not None and exit_status_of(burst) is not None:
+        if lead is None or exit_status_of(burst) is None:
+            return self._tail(name_of(failed)) if failed is not None else ""
+        try:
             return self._cluster.log(self._namespace, name_of(lead))
-        return self._tail(name_of(failed)) if failed is not None else ""
+        except ProviderError as error:
+            self._unread[burst.id] = self._unread.get(burst.id, 0) + 1
+            if self._unread[burst.id] < _LOOKS:
+                return None
+            return f"its log cannot be read: {error.what}\n"
 
     def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
         """Tell whether the object is there. Raises if it is not this burst's."""
