@@ -22,9 +22,11 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.program import Program
-from burst.model.reason import Reason
+from burst.model.reason import Reason, Verdict
 from burst.model.request import Wish
+from burst.provider import Failure
 from burst.shell.act import make_spec
+from burst.testing import FakeProvider
 from tests.build import NODE, T0, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -134,7 +136,9 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"
     assert row["access"] == f"shell {sim.burst.id}-0"
-    assert explain(books, world, {}, job)["bursts"][0]["id"] == sim.burst.id
+    told = explain(books, world, {}, job)
+    assert told
+    assert told["bursts"][0]["id"] == sim.burst.id
     assert sim.lead.lent == []
 
 
@@ -256,7 +260,7 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
     sim.provider.ends_with = None
     job = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
-    failure = isolated.Failure.CAPACITY if capacity else isolated.Failure.OTHER
+    failure = Failure.CAPACITY if capacity else Failure.OTHER
     sim.provider.fail(sim.burst.id, "node lost", failure)
     sim.until(over(sim))
     sim.tick(3)
@@ -281,7 +285,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     submit(sim)
     sim.until(sim.in_state(State.PROVISION))
     sim.tick()
-    sim.provider.fail(sim.burst.id, "no node", isolated.Failure.CAPACITY)
+    sim.provider.fail(sim.burst.id, "no node", Failure.CAPACITY)
     sim.until(over(sim))
     assert sim.burst.exception == "capacity"
     health = sim.engine.snapshot.books.health["local"]
@@ -315,7 +319,7 @@ def test_every_wait_has_its_deadline():
 
 
 def test_an_instance_that_does_not_come_up_has_a_deadline(sim):
-    class Slow(type(sim.provider)):
+    class Slow(FakeProvider):
         def _instance(self, burst, phase):
             found = super()._instance(burst, phase)
             return msgspec.structs.replace(found, online=False, exit_status=None)
@@ -606,7 +610,7 @@ def test_what_the_facts_say(state, word, far, what):
 
 def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
     facts = {"burst": "burst-iso-1", "how": "exit status 0", "word": "exit 0"}
-    verdict = isolated.Verdict(Reason.RAN, facts)
+    verdict = Verdict(Reason.RAN, facts)
     assert memo(verdict) == {
         "state": "exit 0",
         "why": "ran in isolated burst burst-iso-1: exit status 0",

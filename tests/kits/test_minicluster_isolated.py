@@ -216,9 +216,9 @@ def test_its_end_and_its_output_are_told() -> None:
 
 
 def test_what_is_deleted_tells_its_end_all_the_same() -> None:
-    ending = {"metadata": {"deletionTimestamp": EARLIER}}
+    ending = thing("Job", metadata={"deletionTimestamp": EARLIER})
     done = pod(0, "Succeeded", ended=RESULT)
-    assert seen(thing("Job", **ending), done) == (Phase.ENDING, False, 3)
+    assert seen(ending, done) == (Phase.ENDING, False, 3)
 
 
 def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:

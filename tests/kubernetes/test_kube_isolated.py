@@ -108,7 +108,7 @@ def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) ->
 
     def counted() -> bool:
         (job,) = ours(bursts, spec)["jobs"]
-        return job["status"].get("failedIndexes") == "0"
+        return bool(job["status"].get("failedIndexes") == "0")
 
     wait_until(counted, lambda: ours(bursts, spec)["jobs"])
     assert lead_pod(bursts, spec)["metadata"]["uid"] == lead["metadata"]["uid"]

@@ -116,9 +116,10 @@ class MiniClusters:
 
     def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
         patience = self._settings.schedule
-        logs = self._last_words(burst)
+        isolated = bool(program_of(burst))
+        logs = {} if isolated else self._last_words(burst)
         status = describe(burst, warnings, logs, patience, self._clock())
-        if not program_of(burst):
+        if not isolated:
             return status
         return describe_instance(burst, status, self._words(burst), self._settings)
 
