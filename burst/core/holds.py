@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
-from burst.core.intake import HOPELESS, Intake, parked
+from burst.core.intake import HOPELESS, Intake, is_far, parked
 from burst.core.room import is_up
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
@@ -56,7 +56,7 @@ def settle(
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
             _tell_bursts(draft, bursts, told, job_id)
-        away = any(burst.lease.isolated for burst in bursts)
+        away = is_far(job) or any(burst.lease.isolated for burst in bursts)
         # Where a job runs elsewhere, Flux must not be able to start it.
         if blocks and (away or not _waits_harmlessly(job, settings)):
             if len(holding) < _AT_ONCE and _hold(draft, job):
@@ -109,7 +109,7 @@ def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
     if bursts:
         return not all(is_up(burst) for burst in bursts)
     assert job.request is not None  # or the verdict were UNREADABLE
-    return not intake.can_ever_run_here(job.request)
+    return is_far(job) or not intake.can_ever_run_here(job.request)
 
 
 def _hold(draft: Draft, job: JobView) -> bool:

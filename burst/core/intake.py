@@ -197,7 +197,7 @@ class Intake:
         released = hold is not None and hold.state is HoldState.RELEASED
         since = hold.since if hold and released else job.t_submit
         held = hold is not None and hold.state in _OURS
-        if request in self._blocked or parked(job, self._settings):
+        if request in self._blocked or parked(job, self._settings) or is_far(job):
             return False
         if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
@@ -238,6 +238,11 @@ class Intake:
         if not request.constraint:
             return None
         return self._constraints.admitted(request.constraint)
+
+
+def is_far(job: JobView) -> bool:
+    """Tell whether its user wants the job run in an instance elsewhere, never here."""
+    return job.wish.mode == "isolated"
 
 
 def parked(job: JobView, settings: IntakeSettings) -> bool:

@@ -79,7 +79,7 @@ class BurstPlugin(CLIPlugin):
         _check_provider(burst, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
-        elif site["mode"] == "hold" and args.urgency not in _HELD:
+        elif _is_to_be_held(args, site) and args.urgency not in _HELD:
             # Kept, since modify_jobspec puts it where the daemon finds it.
             args.burst_urgency = _URGENCIES.get(args.urgency) or int(args.urgency)
             args.urgency = "hold"
@@ -155,6 +155,11 @@ _NO_DAEMON = {
 def _given(args, name):
     """Return an option, None if it is not there at all."""
     return getattr(args, name, None)
+
+
+def _is_to_be_held(args, site):
+    """Tell whether the scheduler must not see the job: it might start it."""
+    return site["mode"] == "hold" or _given(args, "burst_mode") == "isolated"
 
 
 def _check_provider(name, site):

@@ -153,6 +153,13 @@ def test_it_is_held_in_every_mode(mode):
     assert sim.cloud.begun == [sim.burst.id]
 
 
+def test_it_is_not_for_this_instance_however_small_it_is(sim):
+    job = submit(sim, nodes=1, urgency=0, wish=Wish(mode="isolated", urgency=16))
+    sim.until(over(sim))
+    sim.tick()
+    assert reason(sim, job).endswith("exit status 0")
+
+
 def test_an_unreadable_lead_does_not_lose_the_end(sim):
     job = submit(sim)
     sim.until(lambda: sim.cloud.begun)

@@ -135,7 +135,10 @@ def test_a_job_runs_there_and_its_end_and_output_come_back(site: Site) -> None:
 
 
 def test_an_exit_status_that_is_not_zero_comes_back(site: Site) -> None:
-    job = site.flux("submit", "-n1", *ISOLATED, "sh", "-c", "echo no; exit 3")
+    # As flux submit --burst --burst-mode=isolated has it, so that it cannot start here.
+    held = ("--urgency=hold", "--setattr=burst.urgency=16")
+    words = ("-n1", *held, *ISOLATED, "sh", "-c", "echo no; exit 3")
+    job = site.flux("submit", *words)
     assert site.ended(job).endswith(": exit status 3")
     site.gone()
 
