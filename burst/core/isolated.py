@@ -227,7 +227,8 @@ def _far(status: BurstStatus | None) -> Far:
 def _finish(draft: Draft, burst: Burst, status: BurstStatus) -> None:
     """Record the result, all in one: what is reaped has nothing to tell any more."""
     assert status.instance is not None
-    output = status.instance.output
+    # Flux takes no text with a zero in it.
+    output = status.instance.output.replace("\0", "\N{REPLACEMENT CHARACTER}")
     code = status.instance.exit_status
     note = f"exit status {code}"
     context = {"status": code, "note": note, "output": output[-_TOLD_MOST:]}

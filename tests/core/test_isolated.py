@@ -118,6 +118,14 @@ def test_the_exit_status_comes_back(sim, code):
     assert reason(sim, job).endswith(f": exit status {code}")
 
 
+def test_what_it_writes_may_be_anything(sim):
+    sim.provider.writes = "a\0b\n" + "x" * 2000
+    job = submit(sim)
+    sim.until(over(sim))
+    assert sim.engine.snapshot.books.outputs[sim.burst.id].startswith("a\ufffdb\n")
+    assert sim.lead.memos[job]["output"] == "x" * 1000
+
+
 def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     sim.provider.ends_with = None
     sim.provider.starts_after = 3

@@ -21,6 +21,7 @@ from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.shell.leadplan import RankSlot
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
+from tests.e2e.test_seed import some_user
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
@@ -100,6 +101,7 @@ def site(cluster: GivenCluster, namespace: str, tmp_path: Path) -> Iterator[Site
         "host_paths": host_paths(flux=True),
         "flux": FLUX,
         "environment": {"PATH": f"{Path(FLUX).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+        "user": some_user(),
         "service": ["python3", "-m", "http.server", "5000"],
     }
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
