@@ -10,7 +10,9 @@ import base64
 import json
 import shlex
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,8 @@ class Site:
         self.config = place / "burst.toml"
         self.log = place / "daemon.log"
         self.namespace = ""
+        self.daemon: subprocess.Popen[bytes]
+        self.start: Callable[[], subprocess.Popen[bytes]]
 
     def flux(self, *words: str) -> str:
         done = self.lead.flux(*words)
@@ -113,8 +117,15 @@ def site(cluster: GivenCluster, namespace: str, tmp_path: Path) -> Iterator[Site
         }
         found.config.write_text(tomli_w.dumps(tables))
         command = [BURST, "daemon", "-c", str(found.config), "--uri", lead.files.uri]
-        with running(command, found.log):
-            says(found.log, " serves ")
+        with ExitStack() as stack:
+
+            def start() -> subprocess.Popen[bytes]:
+                daemon = stack.enter_context(running(command, found.log))
+                says(found.log, " serves ")
+                return daemon
+
+            found.start = start
+            found.daemon = start()
             yield found
 
 
@@ -142,6 +153,17 @@ def test_an_exit_status_that_is_not_zero_comes_back(site: Site) -> None:
     words = ("-n1", *held, *ISOLATED, "sh", "-c", "echo no; exit 3")
     job = site.flux("submit", *words)
     assert site.ended(job).endswith(": exit status 3")
+    site.gone()
+
+
+def test_it_runs_once_though_its_daemon_dies(site: Site) -> None:
+    job = site.flux("submit", "-N2", *ISOLATED, "sh", "-c", "echo once; sleep 3")
+    wait_until(lambda: site.objects("pods"), site.look)
+    site.daemon.kill()
+    site.daemon.wait()
+    site.daemon = site.start()
+    assert site.ended(job).endswith(": exit status 0")
+    assert site.burst("output", job) == "once\nonce\n"
     site.gone()
 
 
