@@ -172,7 +172,6 @@ def _story(found: Row) -> list[str]:
 
 def _event(event: dict[str, Any]) -> str:
     when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
-    hidden = {"id", "severity", "output"}
-    shown = {k: v for k, v in event["context"].items() if k not in hidden}
+    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
     details = " ".join(f"{key}={value}" for key, value in shown.items())
     return f"{when} {event['name']} {details}".rstrip()

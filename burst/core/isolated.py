@@ -129,7 +129,7 @@ def _mind_job(draft: Draft, burst: Burst, lead: LeadView) -> Burst:
         for job in sorted(burst.jobs):
             view = lead.jobs.get(job)
             if view and view.state in _PENDING:
-                draft.actions.append(_end(burst, job))
+                draft.actions.append(_end(draft, burst, job))
         return burst
     on_its_way = burst.state in (State.NEW, *WAITED_FOR)
     if on_its_way and any(_taken_back(draft, job, lead) for job in burst.jobs):
@@ -230,18 +230,17 @@ def _finish(draft: Draft, burst: Burst, status: BurstStatus) -> None:
     # Flux takes no text with a zero in it.
     output = status.instance.output.replace("\0", "\N{REPLACEMENT CHARACTER}")
     code = status.instance.exit_status
-    note = f"exit status {code}"
-    context = {"status": code, "note": note, "output": output[-_TOLD_MOST:]}
     draft.outputs[burst.id] = output
+    context = {"status": code, "note": f"exit status {code}"}
     draft.note(burst.id, "finish", context)
 
 
-def _end(burst: Burst, job: JobId) -> EndJob:
+def _end(draft: Draft, burst: Burst, job: JobId) -> EndJob:
     verdict = elsewhere(burst)
     found = {**(memo(verdict) or {}), "burst": str(burst.id)}
-    outputs = [e.context["output"] for e in burst.events if e.name == "finish"]
-    if outputs:
-        found["output"] = outputs[-1]
+    output = draft.outputs.get(burst.id)
+    if output is not None:
+        found["output"] = output[-_TOLD_MOST:]
     return EndJob(job, found, verdict.text())
 
 
