@@ -136,6 +136,8 @@ def test_the_operator_makes_none(spec: BurstSpec) -> None:
     with pytest.raises(Refused, match="Jobs of our own"):
         render(spec, settings, TAGS, 0)
     assert [offer.modes for offer in offers(settings)] == [("joined",)]
+    with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
+        replace(settings, mode="isolated")
     first = replace(SETTINGS, mode="isolated")
     assert [offer.modes for offer in offers(first)] == [("isolated", "joined")]
 
@@ -264,6 +266,22 @@ def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
     assert status.phase is Phase.FAILED
     assert "somebody removed it" in status.why
     assert seen(thing("Job", status={key: "1"}), pod(1))[0] is Phase.PENDING
+
+
+@pytest.mark.parametrize("program", ["interactive", "service"])
+def test_what_has_no_job_ends_as_its_lead_does(program: str) -> None:
+    ended = {"exitCode": 1}
+    lead = pod(0, "Failed", ended=ended, program=program)
+    job = thing("Job", program=program)
+    status = look(job, lead, log="no such file\n")
+    assert status.phase is Phase.RUNNING
+    assert status.instance
+    assert (status.instance.exit_status, status.instance.output) == (
+        1,
+        "no such file\n",
+    )
+    evicted = pod(0, "Failed", status={"reason": "Evicted"}, program=program)
+    assert seen(job, evicted) == (Phase.FAILED, False, None)
 
 
 def test_an_output_is_bounded_and_says_so() -> None:

@@ -40,9 +40,12 @@ def lead_pod(found: Found) -> Manifest | None:
 def exit_status_of(found: Found) -> int | None:
     """Return how the program ended, None if it has not, or nobody can tell."""
     pod = lead_pod(found)
-    message = _terminated(pod).get("message", "") if pod else ""
+    ended = _terminated(pod) if pod else {}
+    if program_of(found) != "job":
+        # Nobody waits for a result: whoever was there has shut it down, or it broke.
+        return ended.get("exitCode")
     try:
-        return msgspec.json.decode(message, type=_Result).exit_status
+        return msgspec.json.decode(ended.get("message", ""), type=_Result).exit_status
     except msgspec.MsgspecError:
         return None
 

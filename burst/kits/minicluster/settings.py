@@ -114,6 +114,11 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Seconds = Seconds(10)
     """How long the API server may take to answer."""
 
+    def __post_init__(self) -> None:
+        """Check what no type says. Raises ValueError."""
+        if self.mode == "isolated" and self.form == "operator":
+            raise ValueError('mode = "isolated" needs form = "job"')
+
 
 def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
     """Return what the tables sell."""
