@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What rank 0 runs as its initial program: the daemon, and the user's script.
+
+The instance lives as long as this program does, so it takes all bursts down before it
+ends. A job that is canceled or out of time gets SIGTERM and has a few seconds until
+SIGKILL (`kill-timeout`, flux-config-exec(5)): then nothing is waited for that can be
+done without waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from burst.config import Settings, load
+from burst.errors import BurstError, LeadError, NoDaemon
+from burst.lead import Lead
+from burst.shell.batch.flux import ask_flux
+from burst.shell.batch.place import BatchPlace
+from burst.shell.batch.sweep import Tell, sweep_place
+from burst.shell.connect import connect
+
+SERVE_DEADLINE_S = 60.0
+"""From the daemon's start until it serves."""
+IDLE_DEADLINE_S = 60.0
+"""From canceling the jobs that the script left to their end."""
+HURRY_S = 1.0
+"""What the script and the daemon are given once the job itself is being ended."""
+_SLACK_S = 60.0
+_LOOK_S = 0.1
+_STOP_JOBS = (
+    # As a broker does at its end (rc1.py of flux-core), but jobs that wait end too:
+    # nothing is to be bursted for them any more.
+    ("queue", "stop", "--quiet", "--all", "--nocheckpoint"),
+    ("cancel", "--user=all", "--quiet"),
+    ("queue", "idle", "--quiet"),
+)
+
+
+class BatchScript:
+    """One run of a script in a lead of its own. From the main thread."""
+
+    def __init__(self, place: BatchPlace, job: str, tell: Tell) -> None:
+        self._place = place
+        self._job = job
+        self._tell = tell
+        self._hurry = False
+        """Whether we were told to end."""
+        self._script: subprocess.Popen[bytes] | None = None
+
+    def run(self, script: Sequence[str]) -> int:
+        """Run it, take all bursts down, and return its exit status.
+
+        Raises BurstError where the daemon does not come to serve; the script is not
+        run then. Also where not all of a burst is gone by the deadline.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGALRM, self._on_alarm)
+        settings = load(self._place.settings)
+        with contextlib.closing(connect("", settings.intake.attribute)) as lead:
+            # Before anything can be made that bears it.
+            self._place.set_owner(lead.identity().owner)
+            daemon = self._start_daemon()
+            try:
+                if self._await_daemon(lead, daemon):
+                    return self._run_script(script, settings)
+                return 128 + signal.SIGTERM
+            finally:
+                self._end(lead, daemon, settings)
+
+    def _on_signal(self, _: int, __: FrameType | None) -> None:
+        if not self._hurry:
+            self._hurry = True
+            self._pass_on(signal.SIGTERM)
+            signal.setitimer(signal.ITIMER_REAL, HURRY_S)
+
+    def _on_alarm(self, _: int, __: FrameType | None) -> None:
+        self._pass_on(signal.SIGKILL)
+
+    def _pass_on(self, number: signal.Signals) -> None:
+        if self._script is not None and self._script.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._script.pid, number)
+
+    def _start_daemon(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "burst", "daemon"]
+        with self._place.log.open("ab") as log:
+            return subprocess.Popen(
+                [*command, "-c", str(self._place.settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # What is sent to all processes of the job reaches it through us.
+                start_new_session=True,
+            )
+
+    def _await_daemon(self, lead: Lead, daemon: subprocess.Popen[bytes]) -> bool:
+        """Return True once the daemon serves, False if told to end meanwhile."""
+        ends = time.monotonic() + SERVE_DEADLINE_S
+        while not self._hurry:
+            with contextlib.suppress(NoDaemon):
+                lead.call("ping", {})
+                return True
+            if daemon.poll() is not None or time.monotonic() > ends:
+                lines = self._place.log.read_text(errors="replace").splitlines()
+                why = lines[-1] if lines else "it said nothing"
+                raise LeadError(
+                    f"the daemon does not serve, so the script was not run: {why}"
+                )
+            time.sleep(_LOOK_S)
+        return False
+
+    def _run_script(self, script: Sequence[str], settings: Settings) -> int:
+        if settings.intake.mode == "queue":
+            # Queues that have a name begin stopped.
+            ask_flux("flux", "queue", "start", "--quiet", "--queue=batch")
+        environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
+        self._script = subprocess.Popen(script, env=environment, process_group=0)
+        if self._hurry:
+            self._pass_on(signal.SIGTERM)
+        status = self._script.wait()
+        return status if status >= 0 else 128 - status
+
+    def _end(
+        self, lead: Lead, daemon: subprocess.Popen[bytes], settings: Settings
+    ) -> None:
+        """Leave nothing behind. Raises BurstError that says what is left."""
+        if not self._hurry:
+            self._stop_jobs()
+            self._stop_daemon(lead, daemon, settings.deadlines.reap)
+        if daemon.poll() is None:
+            # The first signal has it take all down, the second not wait for that.
+            daemon.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(HURRY_S)
+            daemon.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(HURRY_S)
+            daemon.kill()
+            daemon.wait()
+        sweep_place(self._place, self._tell)
+        if self._hurry:
+            # Who would do it later may be killed before.
+            self._place.remove()
+
+    def _stop_jobs(self) -> None:
+        for words in _STOP_JOBS:
+            if self._hurry:
+                return
+            try:
+                ask_flux("flux", *words, timeout_s=IDLE_DEADLINE_S)
+            except LeadError as error:
+                self._tell(str(error))
+
+    def _stop_daemon(
+        self, lead: Lead, daemon: subprocess.Popen[bytes], limit_s: float
+    ) -> None:
+        """Have it take all bursts down; tell how far it is, until it has ended."""
+        daemon.terminate()
+        said = ""
+        # It ends by itself past deadlines.reap.
+        ends = time.monotonic() + limit_s + _SLACK_S
+        while daemon.poll() is None and not self._hurry and time.monotonic() < ends:
+            line = _progress(lead)
+            if line not in {"", said}:
+                said = line
+                self._tell(line)
+            time.sleep(_LOOK_S)
+
+
+def _progress(lead: Lead) -> str:
+    """Return a line on the live bursts, empty without any."""
+    try:
+        rows = lead.call("status", {})["bursts"]
+    except BurstError:
+        return ""  # it has just ended
+    live = [f"{row['id']} ({row['state']})" for row in rows if not row["result"]]
+    return f"taking down {', '.join(live)}" if live else ""
