@@ -12,6 +12,7 @@ import click
 from burst.cli.common import Place
 from burst.config import load
 from burst.errors import BurstError, ConfigError
+from burst.shell import registry
 from burst.shell.batch.node import run_node
 from burst.shell.batch.place import BatchPlace, default_base
 from burst.shell.batch.plan import Wish, parse_lent
@@ -24,7 +25,7 @@ _BASE = "~/.local/share/burst/batch"
 
 
 @click.command(context_settings=_PASS_ON)
-@click.option("-N", "--nodes", type=int, default=1, show_default=True, help="Own ones.")
+@click.option("-N", "--nodes", type=int, help="Own ones, of this instance.")
 @click.option(
     "--slots",
     multiple=True,
@@ -71,10 +72,11 @@ def batch(
     No privilege is needed: the job is an instance of your own on N nodes, which is a
     lead with further ranks, and its daemon runs in it with your settings. In SCRIPT,
     `flux submit --burst` and `flux submit --setattr=burstable` burst. When it ends,
-    the jobs that are left are canceled and all bursts taken down; the job's status is
+    jobs that are left are canceled and all bursts taken down; the job's exit status is
     the script's.
 
-    All else is as with flux batch, whose other options may follow these.
+    All else is as with flux batch, whose other options may come after these and before
+    SCRIPT.
     """
     found = Place(config, None).find()
     if found is None:
@@ -82,7 +84,8 @@ def batch(
             "there are no settings, so nobody would bring nodes",
             "name a burst.toml with --config; `burst lead init` writes one",
         )
-    if not any(table.enabled for table in load(found).providers.values()):
+    # What is wrong with them is better told now than when the job comes to run.
+    if not registry.load(load(found), "nobody"):
         raise ConfigError(
             f"{found}: no provider is enabled, so nobody would bring nodes",
             "add a table [providers.NAME]",
@@ -101,7 +104,7 @@ def batch(
     submission = Submission(
         wish=wish,
         settings=found.read_bytes(),
-        nodes=_at_least_one(options["nodes"]),
+        nodes=options["nodes"],
         words=(*passed, *script),
     )
     said = submit(base or default_base(), submission, dry_run=dry_run)
@@ -158,12 +161,6 @@ def _sweep(place: BatchPlace) -> str:
     sweep_place(place, _tell)
     place.remove()
     return f"{place.path}: nothing is left"
-
-
-def _at_least_one(nodes: int) -> int:
-    if nodes < 1:
-        raise ConfigError(f"-N{nodes}: a lead has at least one own node", "say -N1")
-    return nodes
 
 
 def _tell(line: str) -> None:

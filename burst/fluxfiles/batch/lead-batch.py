@@ -27,8 +27,6 @@ class LeadBatchPlugin(CLIPlugin):
             raise ValueError(
                 "--conf: the lead writes a configuration of its own; leave --conf out"
             )
-        if args.nslots and not args.nodes:
-            raise ValueError("-n: say how many whole nodes: -N")
 
     def modify_jobspec(self, args, jobspec):
         told = json.loads(os.environ[_VARIABLE])

@@ -88,6 +88,9 @@ def run_node(place: BatchPlace, options: Sequence[str], script: Sequence[str]) -
     except BurstError as error:
         note = f"rank {task.rank}: {error}"
         words = ("job", "raise", "--severity=0", "--type=burst", task.job, note)
+        if task.rank == 0:
+            place.remove()
+        # Flux ends this process too then.
         ask_flux("flux", *words)
         raise
     # Flux signals all processes of the task, so the broker too. This one ends with it.

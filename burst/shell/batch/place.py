@@ -89,6 +89,10 @@ class BatchPlace:
                 " --dir",
             ) from error
 
+    def made_at(self) -> float:
+        """Return when it was made, in seconds since the epoch."""
+        return self._wish.stat().st_mtime
+
     def set_job(self, job: Job) -> None:
         """Keep what the job is."""
         write_whole(self.job_file, msgspec.json.encode(job).decode())

@@ -27,11 +27,12 @@ from burst.shell.batch.sweep import Tell, sweep_place
 from burst.shell.connect import connect
 
 SERVE_DEADLINE_S = 60.0
-"""From the daemon's start until it serves."""
+"""From the daemon's start until it serves; `[deadlines] address` comes on top."""
 IDLE_DEADLINE_S = 60.0
 """From canceling the jobs that the script left to their end."""
 HURRY_S = 1.0
 """What the script and the daemon are given once the job itself is being ended."""
+_PREFIX = "burst: ERROR: "
 _SLACK_S = 60.0
 _LOOK_S = 0.1
 _STOP_JOBS = (
@@ -69,7 +70,8 @@ class BatchScript:
             self._place.set_owner(lead.identity().owner)
             daemon = self._start_daemon()
             try:
-                if self._await_daemon(lead, daemon):
+                limit = SERVE_DEADLINE_S + settings.deadlines.address
+                if self._await_daemon(lead, daemon, limit):
                     return self._run_script(script, settings)
                 return 128 + signal.SIGTERM
             finally:
@@ -101,16 +103,18 @@ class BatchScript:
                 start_new_session=True,
             )
 
-    def _await_daemon(self, lead: Lead, daemon: subprocess.Popen[bytes]) -> bool:
+    def _await_daemon(
+        self, lead: Lead, daemon: subprocess.Popen[bytes], limit_s: float
+    ) -> bool:
         """Return True once the daemon serves, False if told to end meanwhile."""
-        ends = time.monotonic() + SERVE_DEADLINE_S
+        ends = time.monotonic() + limit_s
         while not self._hurry:
             with contextlib.suppress(NoDaemon):
                 lead.call("ping", {})
                 return True
             if daemon.poll() is not None or time.monotonic() > ends:
                 lines = self._place.log.read_text(errors="replace").splitlines()
-                why = lines[-1] if lines else "it said nothing"
+                why = lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
                 raise LeadError(
                     f"the daemon does not serve, so the script was not run: {why}"
                 )
@@ -145,7 +149,11 @@ class BatchScript:
                 daemon.wait(HURRY_S)
             daemon.kill()
             daemon.wait()
-        sweep_place(self._place, self._tell)
+        if self._script is None:
+            # No script, no jobs; so no bursts.
+            self._place.forget_owner()
+        else:
+            sweep_place(self._place, self._tell)
         if self._hurry:
             # Who would do it later may be killed before.
             self._place.remove()

@@ -28,7 +28,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish
     settings: bytes
     """The file, as it is."""
-    nodes: int
+    nodes: int | None
+    """Own ones; None leaves it to the script's directives (RFC 36)."""
     words: tuple[str, ...]
     """For flux batch: further options, the script, its arguments."""
 
@@ -51,8 +52,10 @@ def find_flux() -> str:
     return flux
 
 
-def check_parent(flux: str, nodes: int) -> None:
+def check_parent(flux: str, nodes: int | None) -> None:
     """Raise BurstError unless there is an instance that could ever have the nodes."""
+    if nodes is not None and nodes < 1:
+        raise ConfigError(f"-N{nodes}: a lead has at least one own node", "say -N1")
     words = ("resource", "list", "--states=all", "--no-header", "-o{nnodes}")
     try:
         most = int(ask_flux(flux, *words).split()[0])
@@ -61,7 +64,7 @@ def check_parent(flux: str, nodes: int) -> None:
             f"there is no Flux instance to submit to: {error.what}",
             "run this where `flux resource list` works, or set FLUX_URI",
         ) from error
-    if nodes > most:
+    if nodes is not None and nodes > most:
         raise ConfigError(
             f"-N{nodes}: this instance has {most} nodes",
             f"ask for at most -N{most} of its own; --slots says how many more may join",
@@ -94,13 +97,11 @@ def submit(base: Path, submission: Submission, *, dry_run: bool = False) -> Said
 
 
 def _run_batch(place: BatchPlace, submission: Submission, *options: str) -> Said:
+    nodes = () if submission.nodes is None else (f"-N{submission.nodes}",)
+    command = (submission.wish.flux, "batch", *nodes, *options, *submission.words)
     with as_file(files("burst") / "fluxfiles" / "batch") as plugins:
         done = subprocess.run(
-            [
-                *(submission.wish.flux, "batch", f"-N{submission.nodes}"),
-                *options,
-                *submission.words,
-            ],
+            command,
             capture_output=True,
             text=True,
             env=_environment(os.environ, plugins, place),

@@ -20,6 +20,8 @@ from burst.shell.batch.flux import ask_flux
 from burst.shell.batch.place import BatchPlace
 from burst.shell.executor import Task, run
 
+SUBMIT_DEADLINE_S = 600.0
+"""From a place's making to its job's id; flux batch takes a second."""
 _PAUSE_S = 0.5
 
 Tell = Callable[[str], None]
@@ -29,7 +31,8 @@ def is_over(place: BatchPlace) -> bool:
     """Tell whether the lead's job has ended. Raises BurstError if nobody can say."""
     wish, job = place.wish(), place.job()
     if job is None:
-        return True
+        # It is about to be submitted, or who would have done that was killed.
+        return time.time() - place.made_at() > SUBMIT_DEADLINE_S
     words = (wish.flux, "jobs", "--no-header", "-o{state}", job.id)
     try:
         state = ask_flux(*words, environment={**os.environ, "FLUX_URI": job.uri})
