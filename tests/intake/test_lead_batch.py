@@ -46,7 +46,7 @@ class Parent:
         options = ("--test-size=2", f"--test-rundir={rundir}")
         with (rundir / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [FLUX, "start", *options, "sleep", "inf"],
+                [FLUX, "start", *options, "sh", "-c", f"touch {rundir}/up; sleep inf"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -161,7 +161,7 @@ def parent() -> Iterator[Parent]:
     rundir = Path(tempfile.mkdtemp(prefix="bp-", dir="/tmp"))
     parent = Parent(rundir)
     try:
-        wait_until((rundir / "local-0").exists, parent.log.read_text)
+        wait_until((rundir / "up").exists, parent.log.read_text)
         yield parent
     finally:
         parent.end()

@@ -172,7 +172,11 @@ def _make_lead(
         run=rundir,
     )
     write_lead(place.path, plan, extra=extra)
-    return extra.environment
+    return {
+        # What the user set himself counts too.
+        name: ":".join(filter(None, (path, os.environ.get(name))))
+        for name, path in extra.environment.items()
+    }
 
 
 def _port(wished: int, settings: Settings) -> int:

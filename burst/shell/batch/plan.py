@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -144,9 +143,8 @@ def batch_tables(
     found["lead"] = {k: v for k, v in own if k not in {"uri", "slots"}}
     found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
     deadlines = tables.get("deadlines", {})
-    drain = settings.deadlines.drain
-    if left_s is not None and "lease" not in deadlines and math.isfinite(drain):
+    if left_s is not None and "lease" not in deadlines:
         # A burst is drained that long before; until then jobs may still use it.
-        lease = max(1.0, left_s) + drain
+        lease = max(1.0, left_s) + settings.deadlines.drain
         found["deadlines"] = {**deadlines, "lease": f"{lease:.0f}s"}
     return found

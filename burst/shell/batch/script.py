@@ -13,7 +13,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -21,6 +20,7 @@ from types import FrameType
 from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
+from burst.shell.batch.attended import AttendedDaemon
 from burst.shell.batch.flux import ask_flux
 from burst.shell.batch.place import BatchPlace
 from burst.shell.batch.sweep import Tell, sweep_place
@@ -32,7 +32,6 @@ IDLE_DEADLINE_S = 60.0
 """From canceling the jobs that the script left to their end."""
 HURRY_S = 1.0
 """What the script and the daemon are given once the job itself is being ended."""
-_PREFIX = "burst: ERROR: "
 _SLACK_S = 60.0
 _LOOK_S = 0.1
 _STOP_JOBS = (
@@ -58,8 +57,9 @@ class BatchScript:
     def run(self, script: Sequence[str]) -> int:
         """Run it, take all bursts down, and return its exit status.
 
+        What is left past the deadline is told, and makes a status of 0 one of 1.
         Raises BurstError where the daemon does not come to serve; the script is not
-        run then. Also where not all of a burst is gone by the deadline.
+        run then.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -68,14 +68,16 @@ class BatchScript:
         with contextlib.closing(connect("", settings.intake.attribute)) as lead:
             # Before anything can be made that bears it.
             self._place.set_owner(lead.identity().owner)
-            daemon = self._start_daemon()
+            daemon = AttendedDaemon(self._place, self._tell)
             try:
                 limit = SERVE_DEADLINE_S + settings.deadlines.address
+                status = 128 + signal.SIGTERM
                 if self._await_daemon(lead, daemon, limit):
-                    return self._run_script(script, settings)
-                return 128 + signal.SIGTERM
+                    daemon.attend()
+                    status = self._run_script(script, settings)
             finally:
-                self._end(lead, daemon, settings)
+                clean = self._end(lead, daemon, settings)
+            return status if clean else status or 1
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:
         if not self._hurry:
@@ -91,32 +93,17 @@ class BatchScript:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._script.pid, number)
 
-    def _start_daemon(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "burst", "daemon"]
-        with self._place.log.open("ab") as log:
-            return subprocess.Popen(
-                [*command, "-c", str(self._place.settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # What is sent to all processes of the job reaches it through us.
-                start_new_session=True,
-            )
-
-    def _await_daemon(
-        self, lead: Lead, daemon: subprocess.Popen[bytes], limit_s: float
-    ) -> bool:
+    def _await_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> bool:
         """Return True once the daemon serves, False if told to end meanwhile."""
         ends = time.monotonic() + limit_s
         while not self._hurry:
             with contextlib.suppress(NoDaemon):
                 lead.call("ping", {})
                 return True
-            if daemon.poll() is not None or time.monotonic() > ends:
-                lines = self._place.log.read_text(errors="replace").splitlines()
-                why = lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
+            if not daemon.is_running() or time.monotonic() > ends:
                 raise LeadError(
-                    f"the daemon does not serve, so the script was not run: {why}"
+                    "the daemon does not serve, so the script was not run:"
+                    f" {daemon.last_words()}"
                 )
             time.sleep(_LOOK_S)
         return False
@@ -126,37 +113,41 @@ class BatchScript:
             # Queues that have a name begin stopped.
             ask_flux("flux", "queue", "start", "--quiet", "--queue=batch")
         environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
-        self._script = subprocess.Popen(script, env=environment, process_group=0)
+        try:
+            self._script = subprocess.Popen(script, env=environment, process_group=0)
+        except OSError as error:
+            # As a shell has it.
+            self._tell(
+                f"the script cannot be run: {error.strerror}; see its first line"
+            )
+            return 127 if isinstance(error, FileNotFoundError) else 126
         if self._hurry:
             self._pass_on(signal.SIGTERM)
         status = self._script.wait()
         return status if status >= 0 else 128 - status
 
-    def _end(
-        self, lead: Lead, daemon: subprocess.Popen[bytes], settings: Settings
-    ) -> None:
-        """Leave nothing behind. Raises BurstError that says what is left."""
+    def _end(self, lead: Lead, daemon: AttendedDaemon, settings: Settings) -> bool:
+        """Leave nothing behind; tell what is left, and whether there is nothing."""
         if not self._hurry:
             self._stop_jobs()
             self._stop_daemon(lead, daemon, settings.deadlines.reap)
-        if daemon.poll() is None:
-            # The first signal has it take all down, the second not wait for that.
-            daemon.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                daemon.wait(HURRY_S)
-            daemon.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                daemon.wait(HURRY_S)
-            daemon.kill()
-            daemon.wait()
-        if self._script is None:
-            # No script, no jobs; so no bursts.
-            self._place.forget_owner()
-        else:
+        # The first time has it take all down, the second not wait for that.
+        for grace in (_LOOK_S, HURRY_S):
+            daemon.end()
+            daemon.wait(grace)
+        daemon.kill()
+        try:
+            if self._script is None:
+                # No script, no jobs; so no bursts.
+                self._place.forget_owner()
             sweep_place(self._place, self._tell)
+        except BurstError as error:
+            self._tell(f"ERROR: {error}")
+            return False
         if self._hurry:
             # Who would do it later may be killed before.
             self._place.remove()
+        return True
 
     def _stop_jobs(self) -> None:
         for words in _STOP_JOBS:
@@ -167,15 +158,13 @@ class BatchScript:
             except LeadError as error:
                 self._tell(str(error))
 
-    def _stop_daemon(
-        self, lead: Lead, daemon: subprocess.Popen[bytes], limit_s: float
-    ) -> None:
+    def _stop_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> None:
         """Have it take all bursts down; tell how far it is, until it has ended."""
-        daemon.terminate()
+        daemon.end()
         said = ""
         # It ends by itself past deadlines.reap.
         ends = time.monotonic() + limit_s + _SLACK_S
-        while daemon.poll() is None and not self._hurry and time.monotonic() < ends:
+        while daemon.is_running() and not self._hurry and time.monotonic() < ends:
             line = _progress(lead)
             if line not in {"", said}:
                 said = line
@@ -189,5 +178,7 @@ def _progress(lead: Lead) -> str:
         rows = lead.call("status", {})["bursts"]
     except BurstError:
         return ""  # it has just ended
-    live = [f"{row['id']} ({row['state']})" for row in rows if not row["result"]]
+    live = [
+        f"{row['id']} ({row['state']})" for row in rows if row["state"] != "inactive"
+    ]
     return f"taking down {', '.join(live)}" if live else ""

@@ -23,6 +23,8 @@ from burst.shell.executor import Task, run
 SUBMIT_DEADLINE_S = 600.0
 """From a place's making to its job's id; flux batch takes a second."""
 _PAUSE_S = 0.5
+_LOOKS = 2
+_CLOCK = time.monotonic
 
 Tell = Callable[[str], None]
 
@@ -65,48 +67,49 @@ def sweep(
     providers: Mapping[str, Provider],
     ends: float,
     tell: Tell,
-    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
     """Return what is left of each burst, and why, when all is gone or the time is up.
 
     A provider that cannot be asked counts as one that has something left.
     """
-    said = ""
+    said, quiet = "", 0
     while True:
         left = {
             what: why
             for name, provider in providers.items()
-            for what, why in _reap_all(name, provider, clock)
+            for what, why in _reap_all(name, provider)
         }
-        if not left or clock() >= ends:
+        quiet = 0 if left else quiet + 1
+        # What was made a moment ago may not be listed yet.
+        if quiet == _LOOKS or time.monotonic() >= ends:
             return left
-        if _listed(left) != said:
+        if left and _listed(left) != said:
             said = _listed(left)
             tell(f"taking down {said}")
-        time.sleep(_PAUSE_S)
+        pause(_PAUSE_S)
 
 
-def _reap_all(
-    name: str, provider: Provider, clock: Callable[[], float]
-) -> Iterator[tuple[str, str]]:
-    seen = run(Task(provider=name, what="observe", run=provider.observe), clock)
+def _reap_all(name: str, provider: Provider) -> Iterator[tuple[str, str]]:
+    """Ask for the end of all that is seen; yield what is not gone yet, and why."""
+    seen = run(Task(provider=name, what="observe", run=provider.observe), _CLOCK)
     if seen.outcome is not Outcome.OK:
         yield f"provider {name}", seen.note
         return
     for status in seen.value:
-        yield from _reap(name, provider, status, clock)
+        yield from _reap(name, provider, status)
 
 
 def _reap(
-    name: str, provider: Provider, status: BurstStatus, clock: Callable[[], float]
+    name: str, provider: Provider, status: BurstStatus
 ) -> Iterator[tuple[str, str]]:
     burst = status.burst_id
     task = Task(
         provider=name, what="reap", burst=burst, run=lambda: provider.reap(burst)
     )
-    asked = run(task, clock)
+    asked = run(task, _CLOCK)
     if asked.outcome is not Outcome.NOT_FOUND:
-        yield burst, asked.note
+        yield burst, asked.note or status.why
 
 
 def _listed(left: Mapping[str, str]) -> str:
