@@ -25,7 +25,7 @@ _BASE = "~/.local/share/burst/batch"
 
 
 @click.command(context_settings=_PASS_ON)
-@click.option("-N", "--nodes", type=int, help="Own ones, of this instance.")
+@click.option("-N", "--nodes", type=int, help="Own nodes, of this instance.")
 @click.option(
     "--slots",
     multiple=True,
@@ -35,14 +35,13 @@ _BASE = "~/.local/share/burst/batch"
     " first own one.",
 )
 @click.option(
-    "-c",
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings of the daemon: who brings nodes. Found as burst daemon finds it.",
+    help="Settings of the daemon: who brings nodes. Default: as burst daemon has it.",
 )
 @click.option("-t", "--time-limit", metavar="FSD", help="Of the job.")
 @click.option("--output", metavar="FILE", help="Default: flux-JOBID.out.")
-@click.option("-q", "--queue", metavar="NAME", help="To submit to.")
+@click.option("-q", "--queue", metavar="NAME", help="Of this instance, for the job.")
 @click.option("--address", default="", help="Where followers reach the first own node.")
 @click.option(
     "--port",
@@ -136,7 +135,7 @@ def batch_script(directory: Path, job: str, script: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("directories", nargs=-1, type=click.Path(path_type=Path))
 def sweep(directories: tuple[Path, ...]) -> None:
-    """Take down what leads of `burst lead batch` left that were killed.
+    """Take down what killed leads of `burst lead batch` left.
 
     DIRECTORIES are those of leads; by default all in ~/.local/share/burst/batch. Only
     those are touched whose jobs are over.

@@ -35,6 +35,7 @@ from burst.shell.batch.plan import (
     own_hosts,
     parse_allocation,
 )
+from burst.shell.flux.find import find_program
 from burst.shell.leadfiles import write_lead, write_whole
 from burst.shell.leadinit import install_intake
 from burst.shell.setupplan import Choice
@@ -42,6 +43,8 @@ from burst.shell.setupplan import Choice
 READY_DEADLINE_S = 300.0
 """How long rank 0's files may take to be seen on the other nodes: NFS hides a new
 file for a minute, and rank 0 may be slow to start."""
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
+"""Signals that end a job."""
 _LOOK_S = 0.2
 
 
@@ -79,22 +82,19 @@ def read_task(environment: Mapping[str, str] = os.environ) -> Task:
 def run_node(place: BatchPlace, options: Sequence[str], script: Sequence[str]) -> int:
     """Run this node's broker; return its exit status, on rank 0 the script's.
 
-    Raises BurstError where it cannot be started; then the whole job is ended, as the
-    others would wait for this one.
+    From the main thread. Raises BurstError where it cannot be started; then the whole
+    job is ended, as the others would wait for this one.
     """
     task = read_task()
     try:
         broker = make_broker(place, task, options, script)
     except BurstError as error:
-        note = f"rank {task.rank}: {error}"
-        words = ("job", "raise", "--severity=0", "--type=burst", task.job, note)
         if task.rank == 0:
             place.remove()
-        # Flux ends this process too then.
-        ask_flux("flux", *words)
+        _end_job(task, error)
         raise
     # Flux signals all processes of the task, so the broker too. This one ends with it.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+    for number in ENDING:
         signal.signal(number, lambda *_: None)
     status = subprocess.run(
         broker.argv, env={**os.environ, **broker.environment}, check=False
@@ -138,6 +138,16 @@ def make_broker(
         *(own if task.rank == 0 else options),
     )
     return Broker(argv, environment)
+
+
+def _end_job(task: Task, error: BurstError) -> None:
+    """Have Flux end the job, which ends this process too."""
+    note = f"rank {task.rank}: {error}"
+    words = ("job", "raise", "--severity=0", "--type=burst", task.job, note)
+    try:
+        ask_flux(find_program() or "flux", *words)
+    except LeadError as other:
+        raise LeadError(f"{error}; nor can the job be ended: {other}") from error
 
 
 def await_ready(place: BatchPlace, limit_s: float = READY_DEADLINE_S) -> None:

@@ -48,6 +48,7 @@ class BatchScript:
 
     def __init__(self, place: BatchPlace, job: str, tell: Tell) -> None:
         self._place = place
+        self._flux = place.wish().flux
         self._job = job
         self._tell = tell
         self._hurry = False
@@ -111,7 +112,7 @@ class BatchScript:
     def _run_script(self, script: Sequence[str], settings: Settings) -> int:
         if settings.intake.mode == "queue":
             # Queues that have a name begin stopped.
-            ask_flux("flux", "queue", "start", "--quiet", "--queue=batch")
+            ask_flux(self._flux, "queue", "start", "--quiet", "--queue=batch")
         environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
         try:
             self._script = subprocess.Popen(script, env=environment, process_group=0)
@@ -154,7 +155,7 @@ class BatchScript:
             if self._hurry:
                 return
             try:
-                ask_flux("flux", *words, timeout_s=IDLE_DEADLINE_S)
+                ask_flux(self._flux, *words, timeout_s=IDLE_DEADLINE_S)
             except LeadError as error:
                 self._tell(str(error))
 

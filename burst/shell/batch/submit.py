@@ -82,17 +82,17 @@ def submit(base: Path, submission: Submission, *, dry_run: bool = False) -> Said
     place = BatchPlace.new(base)
     if dry_run:
         return _run_batch(place, submission, "--dry-run")
+    uri = ask_flux(wish.flux, "getattr", "local-uri").strip()
     place.make(wish, submission.settings)
     try:
         said = _run_batch(place, submission)
-        if said.status == 0:
-            uri = ask_flux(wish.flux, "getattr", "local-uri").strip()
-            place.set_job(Job(said.stdout.split()[0], uri))
     except BaseException:
         place.remove()
         raise
     if said.status:
         place.remove()
+    else:
+        place.set_job(Job(said.stdout.split()[0], uri))
     return said
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -13,7 +15,14 @@ import pytest
 
 from burst.errors import ConfigError, LeadError
 from burst.kits import certificate
-from burst.shell.batch.node import Task, await_ready, make_broker, read_task
+from burst.shell.batch.node import (
+    ENDING,
+    Task,
+    await_ready,
+    make_broker,
+    read_task,
+    run_node,
+)
 from burst.shell.batch.place import BatchPlace, default_base
 from burst.shell.batch.plan import Lent, Wish
 from tests.support.fluxlead import short_directory
@@ -139,6 +148,51 @@ def test_a_flux_that_fails_is_quoted(directory: Path) -> None:
     (directory / "flux").unlink()
     with pytest.raises(LeadError, match=r"flux job info: .*No such file"):
         make_broker(place, other, [], ["script"])
+
+
+@pytest.fixture
+def in_job(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make this process the task of a job, for as long as signals may be changed."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    (directory / "tmp").mkdir()
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+    monkeypatch.setenv("FLUX_TASK_RANK", "0")
+    monkeypatch.setenv("FLUX_JOB_ID", "f1")
+    monkeypatch.setenv("FLUX_JOB_TMPDIR", str(directory / "tmp"))
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("in_job")
+def test_a_node_has_the_status_of_its_broker_and_leaves_nothing(
+    directory: Path,
+) -> None:
+    place = place_with(directory)
+    with (directory / "flux").open("a") as flux:
+        flux.write("\n[ $1 = broker ] && exit 3 || true\n")
+    assert run_node(place, [], ["script"]) == 3
+    assert not place.path.exists()
+    place = place_with(directory)
+    with (directory / "flux").open("a") as flux:
+        flux.write("\n[ $1 = broker ] && kill -9 $$ || true\n")
+    place.set_owner("me-1")
+    assert run_node(place, [], ["script"]) == 128 + 9
+    assert place.owner() == "me-1"
+
+
+@pytest.mark.usefixtures("in_job")
+def test_a_node_that_cannot_start_its_broker_ends_the_job(directory: Path) -> None:
+    place = place_with(directory, {"version": 2})
+    with pytest.raises(ConfigError, match="R of this job cannot be read"):
+        run_node(place, [], ["script"])
+    assert "job raise --severity=0 --type=burst f1 rank 0: R of this job" in (
+        (directory / "asked").read_text()
+    )
+    assert not place.path.exists()
+    (directory / "flux").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(LeadError, match=r"nor can the job be ended: .*job raise"):
+        run_node(place, [], ["script"])
 
 
 def test_outside_of_a_job_it_says_what_it_is_for() -> None:
