@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -169,6 +170,19 @@ def test_a_node_that_cannot_start_ends_the_job_and_says_why(user: User) -> None:
     assert user.status(job) != 0
     events = user.flux("job", "eventlog", job)
     assert "rank 0: not a host name or address: 'no host'" in events
+    user.ends_clean()
+
+
+def test_a_port_that_is_taken_ends_the_job_and_says_so(user: User) -> None:
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        job = user.submit("-N2", f"--port={port}", script="touch up")
+        assert user.status(job) != 0
+    events = user.flux("job", "eventlog", job)
+    assert "rank 0: the broker ended with status 1 before the script began" in events
+    assert "Address already in use" in user.output()
     user.ends_clean()
 
 

@@ -43,6 +43,9 @@ from burst.shell.setupplan import Choice
 READY_DEADLINE_S = 300.0
 """How long rank 0's files may take to be seen on the other nodes: NFS hides a new
 file for a minute, and rank 0 may be slow to start."""
+JOIN_DEADLINE_S = 600.0
+"""From the start of rank 0's broker until those of all own nodes have joined: longer
+than they may wait for their files."""
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
 """Signals that end a job."""
 _LOOK_S = 0.2
@@ -82,26 +85,61 @@ def read_task(environment: Mapping[str, str] = os.environ) -> Task:
 def run_node(place: BatchPlace, options: Sequence[str], script: Sequence[str]) -> int:
     """Run this node's broker; return its exit status, on rank 0 the script's.
 
-    From the main thread. Raises BurstError where it cannot be started; then the whole
-    job is ended, as the others would wait for this one.
+    From the main thread. Raises BurstError where one does not come to run; then the
+    whole job is ended, as the others would wait for it.
     """
     task = read_task()
     try:
         broker = make_broker(place, task, options, script)
+        status = _run_broker(place, task, broker)
     except BurstError as error:
         if task.rank == 0:
             place.remove()
         _end_job(task, error)
         raise
-    # Flux signals all processes of the task, so the broker too. This one ends with it.
-    for number in ENDING:
-        signal.signal(number, lambda *_: None)
-    status = subprocess.run(
-        broker.argv, env={**os.environ, **broker.environment}, check=False
-    ).returncode
     if task.rank == 0 and not place.owner():
         place.remove()
     return status if status >= 0 else 128 - status
+
+
+def _run_broker(place: BatchPlace, task: Task, broker: Broker) -> int:
+    """Return its status once it has ended. Raises LeadError if that was too early."""
+    # Flux signals all processes of the task, so the broker too. This one ends with it.
+    for number in ENDING:
+        signal.signal(number, lambda *_: None)
+    process = subprocess.Popen(broker.argv, env={**os.environ, **broker.environment})
+    try:
+        if task.rank == 0:
+            await_begin(place, process)
+        status = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+    if status and not place.has_begun():
+        raise LeadError(
+            f"the broker ended with status {status} before the script began",
+            "the job's output has what it said",
+        )
+    return status
+
+
+def await_begin(
+    place: BatchPlace,
+    process: subprocess.Popen[bytes],
+    limit_s: float = JOIN_DEADLINE_S,
+) -> None:
+    """Return once all own nodes are there and the script's turn has come.
+
+    Or once the broker has ended. Raises LeadError past the deadline.
+    """
+    ends = time.monotonic() + limit_s
+    while process.poll() is None and not place.has_begun():
+        if time.monotonic() > ends:
+            raise LeadError(
+                f"not all own nodes joined rank 0 within {limit_s:.0f} s",
+                "they connect to its node's name; --address and --port set others",
+            )
+        time.sleep(_LOOK_S)
 
 
 def make_broker(

@@ -106,6 +106,10 @@ class BatchPlace:
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.job_file}: cannot be read: {error}") from error
 
+    def has_begun(self) -> bool:
+        """Tell whether the daemon was started, and the script after it, or is over."""
+        return self.log.exists() or not self.path.exists()
+
     def set_owner(self, owner: str) -> None:
         """Keep the tag of all that bursts make, before they make anything."""
         write_whole(self._owner, owner)

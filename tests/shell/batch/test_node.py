@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from burst.kits import certificate
 from burst.shell.batch.node import (
     ENDING,
     Task,
+    await_begin,
     await_ready,
     make_broker,
     read_task,
@@ -170,12 +172,12 @@ def test_a_node_has_the_status_of_its_broker_and_leaves_nothing(
 ) -> None:
     place = place_with(directory)
     with (directory / "flux").open("a") as flux:
-        flux.write("\n[ $1 = broker ] && exit 3 || true\n")
+        flux.write(f"\n[ $1 = broker ] && touch {place.log} && exit 3 || true\n")
     assert run_node(place, [], ["script"]) == 3
     assert not place.path.exists()
     place = place_with(directory)
     with (directory / "flux").open("a") as flux:
-        flux.write("\n[ $1 = broker ] && kill -9 $$ || true\n")
+        flux.write(f"\n[ $1 = broker ] && touch {place.log} && kill -9 $$ || true\n")
     place.set_owner("me-1")
     assert run_node(place, [], ["script"]) == 128 + 9
     assert place.owner() == "me-1"
@@ -193,6 +195,32 @@ def test_a_node_that_cannot_start_its_broker_ends_the_job(directory: Path) -> No
     (directory / "flux").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(LeadError, match=r"nor can the job be ended: .*job raise"):
         run_node(place, [], ["script"])
+
+
+@pytest.mark.usefixtures("in_job")
+def test_a_broker_that_ends_before_the_script_begins_ends_the_job(
+    directory: Path,
+) -> None:
+    place = place_with(directory)
+    with (directory / "flux").open("a") as flux:
+        flux.write("\n[ $1 = broker ] && exit 1 || true\n")
+    with pytest.raises(LeadError, match="ended with status 1 before the script began"):
+        run_node(place, [], ["script"])
+    assert "rank 0: the broker ended" in (directory / "asked").read_text()
+    assert not place.path.exists()
+
+
+def test_own_nodes_that_do_not_join_have_a_deadline(directory: Path) -> None:
+    place = place_with(directory)
+    broker = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(LeadError, match="not all own nodes joined rank 0 within 0"):
+            await_begin(place, broker, 0.0)
+        place.log.touch()
+        await_begin(place, broker, 0.0)
+    finally:
+        broker.kill()
+        broker.wait()
 
 
 def test_outside_of_a_job_it_says_what_it_is_for() -> None:
