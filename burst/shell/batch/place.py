@@ -85,8 +85,7 @@ class BatchPlace:
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(
                 f"{self._wish}: cannot be read: {error}",
-                "every node of the allocation has to see it: name another place with"
-                " --dir",
+                "it is to be the directory of a lead, which all of its nodes have to see",
             ) from error
 
     def made_at(self) -> float:
@@ -120,7 +119,7 @@ class BatchPlace:
 
     def forget_owner(self) -> None:
         """Note that every provider said that nothing is left."""
-        self._owner.unlink()
+        self._owner.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove it all, if it is still there."""

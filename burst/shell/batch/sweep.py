@@ -21,7 +21,7 @@ from burst.shell.batch.place import BatchPlace
 from burst.shell.executor import Task, run
 
 SUBMIT_DEADLINE_S = 600.0
-"""From a place's making to its job's id; flux batch takes a second."""
+"""From a place's making until Flux knows its job; that takes a second."""
 _PAUSE_S = 0.5
 _LOOKS = 2
 _CLOCK = time.monotonic
@@ -32,18 +32,21 @@ Tell = Callable[[str], None]
 def is_over(place: BatchPlace) -> bool:
     """Tell whether the lead's job has ended. Raises BurstError if nobody can say."""
     wish, job = place.wish(), place.job()
+    # Younger ones may be about to be submitted, or not be listed yet.
+    is_old = time.time() - place.made_at() > SUBMIT_DEADLINE_S
     if job is None:
-        # It is about to be submitted, or who would have done that was killed.
-        return time.time() - place.made_at() > SUBMIT_DEADLINE_S
+        return is_old
     words = (wish.flux, "jobs", "--no-header", "-o{state}", job.id)
     try:
         state = ask_flux(*words, environment={**os.environ, "FLUX_URI": job.uri})
     except LeadError as error:
+        if f"{job.id} unknown" in error.what:
+            return is_old
         raise LeadError(
             f"cannot ask whether its job {job.id} is over: {error}",
             f"if its instance {job.uri} is gone for good, remove {place.job_file}",
         ) from error
-    return state.strip() in {"", "INACTIVE"}
+    return state.strip() == "INACTIVE"
 
 
 def sweep_place(place: BatchPlace, tell: Tell) -> None:

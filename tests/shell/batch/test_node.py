@@ -137,7 +137,7 @@ def test_a_node_that_does_not_see_the_files_says_so(directory: Path) -> None:
         LeadError, match=r"was not seen here within 0 s; every node has"
     ):
         await_ready(place, 0.0)
-    with pytest.raises(ConfigError, match="every node of the allocation has to see it"):
+    with pytest.raises(ConfigError, match="which all of its nodes have to see"):
         BatchPlace(directory / "elsewhere").wish()
 
 

@@ -77,7 +77,7 @@ def fake_flux(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize(
     ("answer", "over"),
-    [("echo RUN", False), ("echo INACTIVE", True), ("true", True)],
+    [("echo RUN", False), ("echo INACTIVE", True), ("true", False)],
 )
 def test_a_lead_is_over_when_its_job_is(
     tmp_path: Path, answer: str, over: bool
@@ -97,8 +97,14 @@ def test_nobody_is_taken_for_over_whose_parent_does_not_answer(tmp_path: Path) -
         is_over(place)
 
 
-def test_one_that_is_just_being_submitted_is_left_alone(tmp_path: Path) -> None:
-    place = made(tmp_path, tmp_path / "flux")
+@pytest.mark.parametrize("job", [None, Job("f1", "local:///parent")])
+def test_a_job_that_nobody_knows_is_over_unless_it_may_come(
+    tmp_path: Path, job: Job | None
+) -> None:
+    flux = fake_flux(tmp_path / "flux", "echo JobID f1 unknown >&2; exit 1")
+    place = made(tmp_path, flux)
+    if job:
+        place.set_job(job)
     assert not is_over(place)
     before = time.time() - SUBMIT_DEADLINE_S - 1
     os.utime(place.path / "wish.json", (before, before))
