@@ -85,7 +85,7 @@ class BatchPlace:
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(
                 f"{self._wish}: cannot be read: {error}",
-                "it is to be the directory of a lead, which all of its nodes have to see",
+                "name the directory of a lead, which all of its nodes have to see",
             ) from error
 
     def made_at(self) -> float:
