@@ -137,10 +137,12 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def spent(self) -> bool:
         """Whether its job has run in it, or may have: it must not run again.
 
-        Not known to be false only where no node was to be had, or the job was not held.
+        It is known not to have where its nodes never came, or where Flux can start it.
         """
         over = self.state in (State.REAP, State.INACTIVE) or bool(self.quarantined)
-        again = self.exception in (CAPACITY, NOT_HELD)
+        came = any(event.name == "provision-finish" for event in self.events)
+        never = self.exception == CAPACITY and not came
+        again = never or self.exception == NOT_HELD
         return self.lease.isolated is not None and over and not again
 
 

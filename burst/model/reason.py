@@ -35,7 +35,7 @@ class Reason(enum.Enum):
     )
 
     # About a job for which there is an isolated burst.
-    ELSEWHERE = "it runs in isolated burst {burst}, which is in state {state}"
+    ELSEWHERE = "isolated burst {burst} is to run it, and is {state}"
     RAN = "ran in isolated burst {burst}: {how}"
     FELL = (
         "was to run in isolated burst {burst}, of which it is not known how far it"

@@ -284,6 +284,15 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
     assert "node lost" in reason(sim, job)
 
 
+def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    context = {"type": "capacity", "severity": 0, "note": "none to be had"}
+    assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).spent
+    assert job in sim.burst.jobs
+
+
 def test_a_job_that_is_ending_is_not_ended_again(sim):
     job = submit(sim)
     sim.until(sim.in_state(State.PROVISION))
