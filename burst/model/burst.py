@@ -140,10 +140,10 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         It is known not to have where its nodes never came, or where Flux can start it.
         """
         over = self.state in (State.REAP, State.INACTIVE) or bool(self.quarantined)
+        if self.lease.isolated is None or not over or self.exception == NOT_HELD:
+            return False
         came = any(event.name == "provision-finish" for event in self.events)
-        never = self.exception == CAPACITY and not came
-        again = never or self.exception == NOT_HELD
-        return self.lease.isolated is not None and over and not again
+        return came or self.exception != CAPACITY
 
 
 CAPACITY = "capacity"
