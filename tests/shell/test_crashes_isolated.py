@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from burst.core import commands
-from burst.model.burst import Isolated
+from burst.model.burst import Isolated, State
 from burst.model.lead import JobState
 from burst.model.request import Wish
 from tests.build import whole
@@ -56,6 +56,21 @@ class WhatNeverHappensElsewhere(WhatNeverHappens):
             return commands.burst_ahead(books, world, its_settings, demand, now)
 
         self.sim.engine.post(ask)
+
+    @precondition(lambda self: self.known_to_be_made())
+    @rule(data=st.data(), fails=st.booleans(), turns=st.integers(0, 4))
+    def cloud_loses(self, data, fails, turns):
+        """Of what is lost before we heard that it was made, nobody would know."""
+        burst = data.draw(st.sampled_from(self.known_to_be_made()))
+        if fails:
+            self.sim.provider.fail(burst, "crash loop")
+        else:
+            self.sim.provider.lose(burst)
+        self.time_passes(turns)
+
+    def known_to_be_made(self):
+        making = {b.id for b in self.sim.bursts if b.state is State.PROVISION}
+        return sorted(k[2] for k in self.sim.cloud.bursts if k[2] not in making)
 
     @rule(status=st.sampled_from([0, 1, None]), runs_for=st.integers(0, 3))
     def programs_end(self, status, runs_for):
