@@ -75,6 +75,11 @@ class BurstPlugin(CLIPlugin):
                     name = option.replace("_", "-")
                     raise ValueError(f"--{name} goes with --burst: add --burst")
             return
+        if self.prog == "alloc" and _given(args, "burst_mode") == "isolated":
+            raise ValueError(
+                "--burst-mode=isolated: flux alloc wants nodes here; for a shell there:"
+                " burst request --isolated"
+            )
         site = self._site()
         _check_provider(burst, site)
         if site["mode"] == "queue":

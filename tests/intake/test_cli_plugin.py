@@ -162,6 +162,12 @@ def test_bad_options_are_refused(
     assert says in said.error
 
 
+def test_an_allocation_is_not_for_an_instance_elsewhere(typist: Typist) -> None:
+    said = typist.type("alloc", "--burst", "--burst-mode=isolated", "-N1", "true")
+    assert said.status != 0
+    assert "burst request --isolated" in said.error
+
+
 def test_without_a_daemon_the_job_is_held_and_its_user_told(typist: Typist) -> None:
     said = typist.type("submit", "--burst=gke", "-N4", "true")
     assert said.status == 0
