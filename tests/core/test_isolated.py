@@ -12,6 +12,7 @@ from burst.core import commands, isolated, lifecycle, reconcile
 from burst.core.facts import Word
 from burst.core.isolated import Far, Turn
 from burst.core.memo import memo
+from burst.core.orphans import is_harmless
 from burst.core.report import explain, find_isolated, status
 from burst.core.room import find_room
 from burst.core.world import Books
@@ -655,3 +656,21 @@ def test_an_event_without_a_status_quarantines():
     burst = lifecycle.begin(lease, {JobId(1): T0}, T0)
     burst = lifecycle.apply(burst, Event(T0, "provision-start", {}))
     assert lifecycle.apply(burst, Event(T0, "finish", {})).quarantined
+
+
+def test_what_no_record_explains_is_not_deleted_by_itself():
+    sim = Sim(modes=BOTH, daemon={"orphans": "reap"})
+    sim.provider.ends_with = None
+    submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    for key in list(sim.lead.disk.records):
+        if key.startswith("burst/"):
+            del sim.lead.disk.records[key]
+    sim.lead.jobs.clear()
+    sim.boot()
+    sim.provider.ends_with = None
+    sim.tick(200)
+    (orphan,) = sim.engine.snapshot.orphans
+    assert orphan.isolated
+    assert not is_harmless(orphan, sim.engine.snapshot.world)
+    assert len(sim.cloud.bursts) == 1
