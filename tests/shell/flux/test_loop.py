@@ -156,13 +156,19 @@ def test_close_does_not_hang_on_a_thread_that_does_not_end(
 ) -> None:
     loop = Loop(broker.as_handle(), "stuck", close_deadline_s=0.05)
     begun, go_on = threading.Event(), threading.Event()
-    loop.post(begun.set)
-    loop.post(lambda: assert_set(go_on))
+
+    def get_stuck() -> None:
+        begun.set()
+        assert_set(go_on)
+
+    loop.post(get_stuck)
     assert begun.wait(DEADLINE_S)
     with caplog.at_level("INFO", "burst"):
         loop.close()
     assert "stuck does not end" in caplog.text
     assert not broker.closed
+    (stuck,) = (each for each in threading.enumerate() if each.name == "stuck")
     go_on.set()
+    stuck.join(DEADLINE_S)
     loop.close()
     assert broker.closed
