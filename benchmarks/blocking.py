@@ -7,9 +7,10 @@ is compared with. `none` is Flux alone. `hold` is `--setattr=burstable`, which t
 daemon holds when it sees it; in `hold-burst` and the others jobs come as
 `flux submit --burst` submits them there.
 
-With --race it counts instead, of 2,000 burst jobs that come in one batch, half larger
-than the instance and half small but for lent nodes only, how many the scheduler denied
-or started on own nodes before anybody could keep them from it.
+With --race it counts instead, of 2,000 burst jobs that come in one asynchronous batch,
+how many the scheduler denied or started on own nodes before anybody could keep them
+from it. Half are larger than the instance. Half are small and, where jobs come as
+`flux submit --burst` submits them, for lent nodes only.
 
 python -m benchmarks.blocking [--json] [--race] [MODE...]
 """
@@ -56,11 +57,12 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Race(msgspec.Struct, frozen=True):
-    """What the scheduler did to burst jobs."""
+    """What the scheduler did to burst jobs, and how many the daemon held."""
 
     jobs: int
     denied: int
     started: int
+    held: int
 
 
 class Bench:
@@ -87,13 +89,13 @@ class Bench:
             attributes["constraints"] = {"properties": ["burst"]}
         return self._submit(count, urgency, attributes, shape)
 
-    def submit_local(self) -> list[int]:
-        """Submit the local jobs in one batch."""
+    def submit_local(self, count: int = LOCAL_JOBS) -> list[int]:
+        """Submit local jobs in one batch."""
         attributes: dict[str, Any] = {"exec.test.run_duration": LASTS}
         attributes["constraints"] = {"properties": ["local"]}
         if self._mode == "queue":
             attributes["queue"] = "batch"
-        return self._submit(LOCAL_JOBS, 16, attributes, {"num_tasks": 1})
+        return self._submit(count, 16, attributes, {"num_tasks": 1})
 
     def _submit(
         self, count: int, urgency: int, attributes: Mapping[str, Any], shape: Any
@@ -182,24 +184,28 @@ class Bench:
     def race(self) -> Race:
         """Count what the scheduler got of burst jobs that came in one batch."""
         half = RACING // 2
-        jobs = self.submit_burst(half, num_tasks=100, num_nodes=100)
-        jobs += self.submit_burst(half, num_tasks=1)
-        wait_until(lambda: self._settled(jobs), "the batch to be dealt with")
-        logs = self.events(jobs)
+        large = self.submit_burst(half, num_tasks=100, num_nodes=100)
+        small = self.submit_burst(half, num_tasks=1)
+        # A local job that is last in the queue has ended when the scheduler has
+        # nothing of ours to decide any more.
+        last = self.submit_local(1)
+        self.wait(last)
+        if self._mode == "hold":
+            # What was not lost yet is held sooner or later.
+            wait_until(lambda: all(map(is_decided, self.events(large))), "the holds")
+        logs = self.events(large + small)
+        assert "finish" in self.events(last)[0], "the queue is blocked"
         return Race(
-            jobs=len(jobs),
+            jobs=len(logs),
             denied=sum("exception-alloc" in log for log in logs),
             started=sum("alloc" in log for log in logs),
+            held=sum("urgency" in log for log in logs),
         )
 
-    def _settled(self, jobs: Sequence[int]) -> bool:
-        """Tell whether the scheduler has nothing of ours to decide any more.
 
-        A plain job that is last in the queue has been started by then.
-        """
-        last = self.submit_local()[-1:]
-        self.wait(last)
-        return all("priority" in log for log in self.events(jobs[-1:]))
+def is_decided(log: Mapping[str, float]) -> bool:
+    """Tell whether a job that the instance has no nodes for was lost or held."""
+    return "exception-alloc" in log or "urgency" in log
 
 
 @contextmanager
