@@ -19,7 +19,8 @@ burstable job runs either on lent ranks or on the instance's own, never on both:
 All other jobs are served by the shipped code itself. The daemon tells which ranks are
 leased for which jobs by the request `sched-burst.lend` (owner only):
 `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
-alone; lent ranks that nobody leases are for any burstable job.
+alone; lent ranks that nobody leases are for any burstable job. A reload and a restart
+of the lead go on with what was told last.
 
 This file runs in a broker, by Flux's Python, where no other package of ours is.
 """
@@ -56,7 +57,9 @@ def _load(path):
     return module
 
 
-jobs = _load(os.path.join(os.path.dirname(__file__), "sched-burst-jobs.py"))
+_beside = os.path.dirname(__file__)
+jobs = _load(os.path.join(_beside, "sched-burst-jobs.py"))
+leases = _load(os.path.join(_beside, "sched-burst-leases.py"))
 
 
 class Lending:
@@ -76,8 +79,8 @@ class Lending:
                 setattr(self, f"_{name}", value)
                 self._pending_args.remove(arg)
         self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
-        self._leases = {}  # jobid to IDset, as the daemon told
-        self._leased = IDset()
+        self._memory = leases.Memory(h)
+        self._leases = leases.Leases({})  # as the daemon told
         self._stale = True  # the three below, and who stands in the queue
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
@@ -86,16 +89,32 @@ class Lending:
 
     @request_handler("lend")
     def _handle_lend(self, msg):
+        def answer(why):
+            if why is None:
+                self.handle.respond(msg, {})
+            else:
+                self.handle.respond_error(msg, errno.EIO, f"lend: {why}")
+
         try:
-            told = msg.payload.get("jobs", {})
-            leases = {int(job): IDset(ranks) for job, ranks in told.items()}
-            leased = IDset(msg.payload.get("ranks", ""))
-        except (AttributeError, TypeError, ValueError, OSError) as error:
+            told = leases.Leases(msg.payload)
+        except leases.WRONG as error:
             self.handle.respond_error(msg, errno.EINVAL, f"lend: {error!r}")
-            return
-        self._leases, self._leased, self._stale = leases, leased, True
-        self.handle.respond(msg, {})
+        else:
+            self.lend(told)
+            self._memory.keep(told, answer)
+
+    def lend(self, told):
+        """Go by these leases from now on."""
+        self._leases, self._stale = told, True
         self._request_schedule()
+
+    def run(self):
+        try:
+            self._leases = self._memory.recall()
+        except leases.WRONG as error:
+            why = f"{leases.KEY} in the KVS cannot be read: {error!r}"
+            self.log.error(why)  # noqa: TRY400 - not logging's
+        super().run()
 
     # What Flux's Scheduler lets a subclass override.
 
@@ -209,7 +228,7 @@ class Lending:
 
     def _stands(self, burst):
         """Tell whether the job has a place in the shipped scheduler's queue."""
-        if burst.job.jobid in self._leases:
+        if burst.job.jobid in self._leases.jobs:
             return False
         if burst.key not in self._fits:
             self._fits[burst.key] = jobs.fits(self._own_up, burst.own)
@@ -219,11 +238,11 @@ class Lending:
         """Start the burstable jobs whose lent ranks are up and free, in order."""
         if not self._lent_up:
             return
-        anyones = self._lent_up.difference(self._leased)
+        anyones = self._lent_up.difference(self._leases.ranks)
         failed = set()
         in_order = sorted(self._bursts.values(), key=jobs.BurstJob.order)
         for burst in in_order:
-            ranks = self._leases.get(burst.job.jobid, anyones)
+            ranks = self._leases.jobs.get(burst.job.jobid, anyones)
             what = burst.key, str(ranks)
             if not ranks.intersect(self._lent_up) or what in failed:
                 continue

@@ -85,7 +85,8 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._lent: tuple[float, Leases] = (0.0, Leases())
+        self._lent: tuple[float, Leases | None] = (now, None)
+        self._lent_trouble = ""
         self._memos = Memos(parts.lead)
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
@@ -195,7 +196,8 @@ class Engine:
     def _lend(self, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.
 
-        Now and then again: it forgets that when it is reloaded.
+        At each turn until it was told, and then now and then again: another may have
+        been in its place meanwhile.
         """
         if self._settings.intake.mode != "scheduler":
             return
@@ -203,13 +205,17 @@ class Engine:
         current = leases(self._books)
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
-        self._lent = now, current
         try:
             self._lead.lend(current)
         except Unreadable:
             raise
         except LeadError as error:
-            log.say("%s", error, level=logging.WARNING)
+            self._lent = now, None
+            if str(error) != self._lent_trouble:
+                log.say("%s", error, level=logging.WARNING)
+            self._lent_trouble = str(error)
+        else:
+            self._lent, self._lent_trouble = (now, current), ""
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

@@ -30,12 +30,13 @@ def test_each_imports_flux_and_the_standard_library_only(path: Path) -> None:
     assert imported(path) - {"flux"} <= set(sys.stdlib_module_names)
 
 
-def test_there_are_five_and_a_format() -> None:
+def test_there_are_six_and_a_format() -> None:
     assert [path.name for path in SCRIPTS] == [
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",
         "sched-burst-jobs.py",
+        "sched-burst-leases.py",
         "sched-burst.py",
     ]
     formats = tomllib.loads((FILES / "flux-jobs.burst.toml").read_text())

@@ -27,7 +27,7 @@ def test_the_scheduler_is_told_whose_the_leased_ranks_are_when_that_changes():
     assert s.lead.jobs[job].urgency == 16
 
 
-def test_it_is_told_again_as_it_forgets_that_when_it_is_reloaded():
+def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
     s = sim("scheduler")
     s.tick()
     s.tick(2, seconds=10.0)
@@ -41,6 +41,20 @@ def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
     s.tick(2)
     assert "sched-burst is not loaded any more" in caplog.text
     assert s.lead.memos[job]["state"] == "requested"
+
+
+def test_a_scheduler_that_is_back_is_told_at_the_next_turn(caplog):
+    s = sim("scheduler")
+    s.tick()
+    s.lead.scheduler = "sched-simple"
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(4)
+    assert caplog.text.count("sched-burst is not loaded any more") == 1
+    assert s.lead.lent == [Leases()]
+    s.lead.scheduler = "sched-burst"
+    s.tick()
+    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
 
 
 def test_other_schedulers_are_not_told():
