@@ -152,7 +152,7 @@ class Engine:
         self._mind(orphans, world, now)
         if view is not None:
             self._lend(now)
-            self._memos.send(decisions.verdicts, now)
+            self._memos.send(decisions.verdicts, view.jobs, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
         return min([due, *(max(now, ends) + _LATE for ends in deadlines)])

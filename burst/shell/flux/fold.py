@@ -40,12 +40,14 @@ EVENTS = (
     "free",
     "clean",
     "invalidate",
+    "annotations",
 )
 """All that matter here; the journal is asked for no others."""
 
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
+_ANNOTATIONS = "annotations"
 
 
 class JobEvent(msgspec.Struct, gc=False):
@@ -54,6 +56,14 @@ class JobEvent(msgspec.Struct, gc=False):
     timestamp: float
     name: str
     context: dict[str, Any] = {}
+
+
+def matters(event: JobEvent) -> bool:
+    """Tell whether an event changes anything of what is kept of a job.
+
+    Schedulers annotate often. Null drops all that a job was told: memos, too.
+    """
+    return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
 
 
 class _Children(msgspec.Struct):
@@ -105,6 +115,7 @@ class Job(msgspec.Struct):
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
+    memos_dropped: int = 0
     unreadable: str = ""
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
@@ -116,7 +127,7 @@ class Job(msgspec.Struct):
         not expect in this state.
         """
         change = _CHANGES.get(event.name)
-        if change is None:
+        if change is None or not matters(event):
             return
         self._view = None
         try:
@@ -147,6 +158,7 @@ class Job(msgspec.Struct):
                 t_start=self.t_start,
                 t_finish=self.t_finish,
                 result=self._result(),
+                memos_dropped=self.memos_dropped,
             )
         return self._view
 
@@ -256,6 +268,10 @@ def _clean(job: Job, _event: JobEvent) -> None:
     job.ranks = frozenset()
 
 
+def _annotations(job: Job, _event: JobEvent) -> None:
+    job.memos_dropped += 1
+
+
 _CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
     "submit": _submit,
     "validate": _validate,
@@ -270,5 +286,6 @@ _CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
     "exception": _exception,
     "free": _free,
     "clean": _clean,
+    _ANNOTATIONS: _annotations,
     "invalidate": _clean,  # refused after all; there is no such job
 }

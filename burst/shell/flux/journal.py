@@ -20,7 +20,7 @@ import msgspec
 from burst.errors import BurstError, Denied, Unreadable
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from burst.shell.flux.fold import EVENTS, Job, JobEvent, R, new_job
+from burst.shell.flux.fold import EVENTS, Job, JobEvent, R, matters, new_job
 from burst.shell.flux.handle import Response
 from burst.shell.flux.loop import Loop
 from burst.shell.flux.rpc import read
@@ -141,6 +141,8 @@ class Journal:
         entry = _ENTRY.decode(payload)
         job = self._jobs.get(entry.id) or self._admit(entry)
         if job is None:
+            return
+        if not any(map(matters, entry.events)):
             return
         for event in entry.events:
             job.apply(event, entry.R)

@@ -202,3 +202,15 @@ def test_only_a_true_attribute_counts(value):
 def test_another_attribute_may_count():
     assert new_job(JOB, spec(), "cloud") is None
     assert new_job(JOB, spec(cloud=True), "cloud") is not None
+
+
+def test_only_annotations_that_drop_the_memos_are_kept() -> None:
+    told = ("annotations", {"annotations": {"user": {"burst": {"state": "waiting"}}}})
+    dropped = ("annotations", {"annotations": None})
+    job = job_after(*PENDING, told)
+    before = job.view()
+    job.apply(JobEvent(9.0, *told), None)
+    assert job.view() is before
+    assert before.memos_dropped == 0
+    job.apply(JobEvent(9.0, *dropped), None)
+    assert job.view().memos_dropped == 1

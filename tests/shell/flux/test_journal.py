@@ -113,7 +113,7 @@ def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> N
     journal.start()
     assert asked[0]["full"] is False
     assert "submit" in asked[0]["allow"]
-    assert "annotations" not in asked[0]["allow"]
+    assert "memo" not in asked[0]["allow"]
 
 
 def test_a_job_that_only_speaks_of_the_attribute_is_not_burstable(
@@ -133,6 +133,20 @@ def test_live_events_change_the_picture_and_wake(
     view = synced.picture()[JobId(5)]
     assert view.urgency == 0
     assert view.state is JobState.PRIORITY
+
+
+def test_what_a_scheduler_annotates_is_passed_over_unless_it_drops_memos(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    woken.wait()
+    before = synced.picture()[JobId(5)]
+    estimate = {"sched": {"t_estimate": 1.0}}
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=estimate)]})
+    assert synced.picture()[JobId(5)] is before
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=None)]})
+    woken.wait()
+    assert synced.picture()[JobId(5)].memos_dropped == 1
 
 
 def test_a_job_that_is_not_ready_is_told_too_a_little_later(
