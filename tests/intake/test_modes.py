@@ -58,7 +58,11 @@ def desk(instance: FluxInstance) -> Iterator[Desk]:
 
 @pytest.fixture
 def serve(desk: Desk, typist: Typist) -> Serve:
-    """Have a daemon serve in one of the modes, with what that needs."""
+    return make_serve(desk, typist)
+
+
+def make_serve(desk: Desk, typist: Typist) -> Serve:
+    """Return what has a daemon serve in one of the modes, with what that needs."""
 
     @contextmanager
     def start(mode: str, **tables: Any) -> Iterator[DaemonProcess]:
