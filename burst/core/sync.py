@@ -32,7 +32,8 @@ def sync(
 ) -> None:
     """Write what the answers, the ranks and the jobs say into the draft.
 
-    `same` are jobs that are held and as they were: there is nothing to write of them.
+    `same` are jobs that are as they were, and their holds: there is nothing to write
+    of them.
     """
     for name in world.answered:
         if name in draft.bursts:
