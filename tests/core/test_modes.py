@@ -60,8 +60,9 @@ def test_what_another_mode_held_is_released():
     assert ReleaseJobs({ONE: 9}) in made.actions
 
 
-def test_where_flux_would_deny_a_job_it_is_failed_with_the_real_reason():
-    made = turn(world(view(job(1, whole(9)))), "scheduler")
+@pytest.mark.parametrize("mode", ["queue", "scheduler"])
+def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode):
+    made = turn(world(view(job(1, whole(9)))), mode)
 
     assert made.actions == (
         FailJob(ONE, "it needs 9 nodes; the most that any offer has is 8"),
