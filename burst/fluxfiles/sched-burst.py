@@ -85,6 +85,7 @@ class Lending:
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
         self._fits = {}  # key to whether it fits on those own ranks
+        self._sound = set()  # keys of which the constraints can be evaluated
         self._started = set()
 
     @request_handler("lend")
@@ -128,10 +129,11 @@ class Lending:
         finally:
             new, self._queue = self._queue, queue
         for job in new:  # none, where the jobspec was denied
-            burst = jobs.BurstJob(job, self._lent)
             try:
-                # Whether it fits at all is for the daemon to judge.
-                jobs.fits(self.resources, burst.lent)
+                burst = jobs.BurstJob(job, self._lent)
+                if burst.key not in self._sound:
+                    burst.evaluate(self.resources)
+                    self._sound.add(burst.key)
             except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
                 request.deny(f"cannot evaluate its constraints: {error}")
                 return
@@ -220,7 +222,7 @@ class Lending:
         self._lent_up = lent.difference(down)
         self._own_up = self.resources.copy()
         self._own_up.remove_ranks(down.union(lent))
-        self._fits = {}
+        self._fits, self._sound = {}, set()
         queue = [job for job in self._queue if job.jobid not in self._bursts]
         queue += [b.job for b in self._bursts.values() if self._stands(b)]
         heapq.heapify(queue)

@@ -115,6 +115,7 @@ class Job(msgspec.Struct):
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
+    held_at_submit: bool = False
     memos_dropped: int = 0
     unreadable: str = ""
     """The first event whose context is not what RFC 21 says."""
@@ -135,9 +136,12 @@ class Job(msgspec.Struct):
             if event.name == "alloc" and allocation is not None:
                 self.ranks = allocation.ranks()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            self.unreadable = (
-                self.unreadable or f"its event {event.name} cannot be read: {error!r}"
-            )
+            self.spoil(f"its event {event.name} cannot be read: {error!r}")
+
+    def spoil(self, why: str) -> None:
+        """Note that something of the job cannot be read, so that it is left alone."""
+        self._view = None
+        self.unreadable = self.unreadable or why
 
     def view(self) -> JobView:
         """Return the job as a value; the same one until something changed."""
@@ -158,6 +162,7 @@ class Job(msgspec.Struct):
                 t_start=self.t_start,
                 t_finish=self.t_finish,
                 result=self._result(),
+                held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
             )
         return self._view
@@ -197,6 +202,7 @@ def _submit(job: Job, event: JobEvent) -> None:
     job.t_submit = event.timestamp
     job.userid = int(event.context["userid"])
     job.urgency = int(event.context["urgency"])
+    job.held_at_submit = job.urgency == 0
 
 
 def _validate(job: Job, _event: JobEvent) -> None:
@@ -221,6 +227,7 @@ def _back_to_priority(job: Job, _event: JobEvent) -> None:
 
 def _urgency(job: Job, event: JobEvent) -> None:
     job.urgency = int(event.context["urgency"])
+    job.held_at_submit = False
     _back_to_priority(job, event)
 
 

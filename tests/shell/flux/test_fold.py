@@ -214,3 +214,11 @@ def test_only_annotations_that_drop_the_memos_are_kept() -> None:
     assert before.memos_dropped == 0
     job.apply(JobEvent(9.0, *dropped), None)
     assert job.view().memos_dropped == 1
+
+
+def test_a_job_that_was_submitted_held_is_until_somebody_touches_that() -> None:
+    held = ("submit", {"userid": 1000, "urgency": 0, "flags": 0})
+    again = ("urgency", {"urgency": 0, "userid": 0})
+    assert job_after(held, *PENDING[1:]).view().held_at_submit
+    assert not job_after(held, *PENDING[1:], again).view().held_at_submit
+    assert not job_after(*PENDING, again).view().held_at_submit
