@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from burst.config import IntakeSettings
 from burst.core.constraint import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
@@ -71,6 +72,7 @@ class FakeLead:
     scheduler: str = "sched-burst"
     lent: list[Leases] = field(default_factory=list)
     """What the scheduler was told, each time."""
+    prepared: list[IntakeSettings] = field(default_factory=list)
     log: list[tuple[str, JobId, str]] = field(default_factory=list)
 
     # What the engine sees.
@@ -103,6 +105,7 @@ class FakeLead:
         return self._set_urgencies(urgencies)
 
     def prepare(self, intake):
+        self.prepared.append(intake)
         if intake.mode == "queue" and self.scheduler != "sched-burst":
             raise ConfigError("there is no such queue", "make it")
 

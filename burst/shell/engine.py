@@ -24,7 +24,7 @@ from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
 from burst.core.world import Books, World
-from burst.errors import BurstError, LeadError, LeadGone, Unreadable
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
@@ -85,6 +85,7 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
+        self._prepared = now
         self._lent: tuple[float, Leases | None] = (now, None)
         self._lent_trouble = ""
         self._memos = Memos(parts.lead)
@@ -151,6 +152,7 @@ class Engine:
         )
         self._mind(orphans, world, now)
         if view is not None:
+            self._prepare(now)
             self._lend(now)
             self._memos.send(decisions.verdicts, view.jobs, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
@@ -192,6 +194,22 @@ class Engine:
         for burst, event in decisions.events:
             log.event(event, burst)
         self._actor.perform(decisions.actions, self._books)
+
+    def _prepare(self, now: float) -> None:
+        """See to it now and then that queues of ours are as burst jobs need them.
+
+        `flux queue start --all` starts the one in which they wait, too.
+        """
+        intake, cadence = self._settings.intake, self._settings.daemon.cadence
+        if intake.mode != "queue" or now - self._prepared < cadence:
+            return
+        self._prepared = now
+        try:
+            self._lead.prepare(intake)
+        except Unreadable:
+            raise
+        except (ConfigError, LeadError) as error:
+            log.say("%s", error, level=logging.WARNING)
 
     def _lend(self, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.

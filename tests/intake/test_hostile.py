@@ -123,3 +123,17 @@ def test_the_next_job_is_served_as_before(
     wait_until(lambda: f"{job} job" in daemon.log, "the job to be told")
     assert "Traceback" not in daemon.log
     assert "internal error" not in daemon.log
+
+
+def test_what_the_owner_holds_stays_held_whatever_its_user_wrote(
+    typist: Typist, daemon: DaemonProcess
+) -> None:
+    """As if it had been submitted held, for the daemon to release."""
+    typist.do("queue", "stop")
+    held = submit(typist, burst={"urgency": 16})
+    typist.do("job", "urgency", held, "hold")
+    typist.do("queue", "start")
+    other = typist.submit("--burst", "-N2", "true")
+    wait_until(lambda: f"{other} job" in daemon.log, "the next job to be told")
+    typist.ended(other)
+    assert typist.do("jobs", "-no{state} {urgency}", held) == "SCHED 0"

@@ -79,11 +79,16 @@ class Requeue:
         self._stack.enter_context(self._serve(self._mode, **tables))
 
     def stop_queues(self) -> None:
-        """Stop all queues, and start those again that were started."""
+        """Stop all queues and start all, also the one in which burst jobs wait."""
         self._typist.do("queue", "stop", "-a")
-        queues = ("batch", "burst-ready") if self._mode == "queue" else ("",)
-        for queue in queues:
-            self._typist.do("queue", "start", *([f"-q{queue}"] if queue else []))
+        self._typist.do("queue", "start", "-a")
+        if self._mode == "queue":
+            wait_until(self._waits_again, "queue burst to be stopped again")
+
+    def _waits_again(self) -> bool:
+        asked = {"name": "burst"}
+        status = self._typist.instance.rpc("job-manager.queue-status", asked)
+        return not status["start"]
 
     def reload_scheduler(self) -> None:
         """Take the scheduler away and load it again."""

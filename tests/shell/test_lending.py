@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an engine does for a scheduler that starts jobs by itself, and for queues."""
 
+import pytest
+
 from burst.model.lead import Leases
 from tests.build import identity, whole
 from tests.fakes import FakeLead
@@ -73,6 +75,22 @@ def test_a_job_of_the_queue_is_moved_when_its_nodes_are_online():
     s.tick(2)
     assert s.lead.jobs[job].queue == "burst-ready"
     assert s.lead.jobs[job].urgency == 16
+
+
+@pytest.mark.parametrize(("mode", "times"), [("queue", 2), ("scheduler", 0)])
+def test_queues_are_seen_to_now_and_then(mode, times):
+    s = sim(mode)
+    s.tick(4)
+    assert s.lead.prepared == []
+    s.tick(4, seconds=5.0)
+    assert s.lead.prepared == [s.settings.intake] * times
+
+
+def test_queues_that_are_gone_are_said_and_the_tick_goes_on(caplog):
+    s = sim("queue")
+    s.lead.scheduler = "sched-simple"
+    s.tick(1, seconds=10.0)
+    assert "there is no such queue" in caplog.text
 
 
 def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
