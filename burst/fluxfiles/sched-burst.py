@@ -42,8 +42,7 @@ except ImportError as error:
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
 
-# sched-fifo lets the job manager show it eight jobs. Here all are shown, as those that
-# wait for lent nodes would fill the eight; estimates are made for the first eight.
+# All jobs are shown here, not eight as to sched-fifo; for so many estimates are made.
 _FORECAST = 8
 
 
@@ -241,9 +240,11 @@ class Lending:
         if not self._lent_up:
             return
         anyones = self._lent_up.difference(self._leases.ranks)
+        able = self._bursts.keys()
+        if not anyones:  # the many that wait without a lease need no look
+            able = able & self._leases.jobs.keys()
         failed = set()
-        in_order = sorted(self._bursts.values(), key=jobs.BurstJob.order)
-        for burst in in_order:
+        for burst in sorted(map(self._bursts.get, able), key=jobs.BurstJob.order):
             ranks = self._leases.jobs.get(burst.job.jobid, anyones)
             what = burst.key, str(ranks)
             if not ranks.intersect(self._lent_up) or what in failed:
@@ -255,10 +256,9 @@ class Lending:
 
     def _try_lent(self, burst, ranks):
         job = burst.job
-        job.resource_request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
-        try:
-            # Infeasible on these ranks, it would be denied.
-            request = job.resource_request
+        request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
+        job.resource_request = request
+        try:  # infeasible on these ranks, it would be denied
             started = jobs.fits(self.resources, request) and self._try_alloc(job)
         finally:
             job.resource_request = burst.own
