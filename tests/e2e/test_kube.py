@@ -75,8 +75,9 @@ def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
     spec = example_spec(lead.identity(), 0, "nodes", nodes)
     provider.provision(spec)
     wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
-    (status,) = provider.observe()
-    assert status.phase is Phase.RUNNING, status
+    # A broker can be online before its kubelet has told that the pod runs.
+    running = Phase.RUNNING
+    wait_until(lambda: provider.observe()[0].phase is running, "its pods to run")
     check_hosts(lead, *spec.hosts)
     return spec
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.intake.desk import FILES
 
-SCRIPTS = sorted(FILES.glob("*.py"))
+SCRIPTS = sorted(FILES.rglob("*.py"))
 
 
 def imported(path: Path) -> set[str]:
@@ -32,6 +32,7 @@ def test_each_imports_flux_and_the_standard_library_only(path: Path) -> None:
 
 def test_there_are_six_and_a_format() -> None:
     assert [path.name for path in SCRIPTS] == [
+        "lead-batch.py",
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",
