@@ -62,7 +62,7 @@ def test_a_job_that_its_user_updates_shows_why_it_waits(
 ) -> None:
     typist.do(*update.format(waiting).split())
     let_go(typist)
-    assert "SCHED it needs 4" in told(typist, waiting)
+    wait_until(lambda: "SCHED it needs 4" in told(typist, waiting), "the memo")
 
 
 @pytest.mark.skipif(not COMPILER, reason="no C compiler for a jobtap plugin")
