@@ -226,11 +226,11 @@ def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
     It is held, and seen to be; or it need not be, in the stopped queue, or in our
     scheduler, where no room on own nodes was counted as its.
     """
-    if hold is not None:
-        return hold.state is HoldState.HELD
     intake = judged.grounds.settings.intake
     if judged.fresh[job].reason in HOPELESS and intake.fails_impossible:
-        return False
+        return False  # it is failed, until that took
+    if hold is not None:
+        return hold.state is HoldState.HELD
     if intake.mode == "scheduler":
         return job not in judged.here
     return parked(judged.jobs[job], intake)
