@@ -167,12 +167,15 @@ class FakeLead:
     def submit(self, request, **changes):
         number = JobId(len(self.jobs) + 1)
         fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
+        fields.setdefault("held_at_submit", fields["urgency"] == 0)
         self.jobs[number] = JobView(
             id=number, state=JobState.SCHED, request=request, **fields
         )
         return number
 
     def change(self, job, **changes):
+        if "urgency" in changes:
+            changes["held_at_submit"] = False
         self.jobs[job] = msgspec.structs.replace(self.jobs[job], **changes)
 
     def finish(self, job, result="completed"):

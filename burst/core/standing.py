@@ -17,7 +17,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.draft import Draft
-from burst.core.intake import HOPELESS, parked
+from burst.core.intake import HOPELESS, is_far, parked
 from burst.core.limits import Health
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
@@ -231,6 +231,8 @@ def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD
+    if is_far(judged.jobs[job]):
+        return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
         return job not in judged.here
     return parked(judged.jobs[job], intake)

@@ -14,6 +14,7 @@ from burst.core.world import Books
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
+from burst.model.request import Wish
 from burst.model.shape import Shape
 from tests.build import T0, identity, job, view, whole, world
 from tests.build import settings as tables
@@ -25,7 +26,7 @@ WORLD = world(None, LEAD)
 MODES = ("hold", "queue", "scheduler")
 
 change = st.one_of(
-    st.tuples(st.just("submit"), st.integers(1, 9), st.booleans()),
+    st.tuples(st.just("submit"), st.integers(1, 9), st.booleans(), st.booleans()),
     st.tuples(st.just("cancel"), st.integers(0, 5)),
     st.tuples(st.just("start"), st.integers(0, 5), st.integers(0, 1)),
     st.tuples(st.just("end"), st.integers(0, 5)),
@@ -87,11 +88,12 @@ class Site:
         self._now += 1
         getattr(self, f"_{what}")(*how)
 
-    def _submit(self, nodes: int, lent: bool) -> None:
+    def _submit(self, nodes: int, lent: bool, far: bool) -> None:
         self._number += 1
         request = whole(nodes, constraint=LENT if lent else "")
         queue = "burst" if self._mode == "queue" and lent else ""
-        made = job(self._number, request, queue=queue, t_submit=self._now)
+        wish = Wish(mode="isolated" if far else "")
+        made = job(self._number, request, queue=queue, t_submit=self._now, wish=wish)
         self._jobs[made.id] = made
 
     def _pending(self, at: int) -> JobId | None:
@@ -168,3 +170,23 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
         assert found.verdicts[JobId(2)].reason is Reason.LOCAL
     found = turn(T0 + 4, view(first, second), made.standing)
     assert found.verdicts[JobId(2)] is made.verdicts[JobId(2)]
+
+
+@pytest.mark.parametrize(
+    ("wish", "impossible", "rests"),
+    [
+        (Wish(), "hold", True),
+        # To be failed, and to be held: until that took, it is asked for.
+        (Wish(), "fail", False),
+        (Wish(mode="isolated"), "hold", False),
+    ],
+)
+def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
+    wish: Wish, impossible: str, rests: bool
+) -> None:
+    one = job(1, whole(9), wish=wish)
+    seen = msgspec.structs.replace(WORLD, lead=view(one, lead=LEAD))
+    scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
+    made = reconcile(Books(), seen, scheduler, T0 + 3)
+    assert made.standing
+    assert bool(made.standing.verdicts) is rests
