@@ -2,22 +2,27 @@
 """Blocking: what jobs that wait for absent nodes cost the jobs behind them.
 
 In each mode, 20 burst jobs come first, for nodes that never join, then 200 jobs for the
-lead's own. In the same instance the 200 run once without the 20: that is what the time
-is compared with. `none` is Flux alone. `hold` is `--setattr=burstable`, which the
-daemon holds when it sees it; in `hold-burst` and the others jobs come as
-`flux submit --burst` submits them there.
+lead's own. In the same instance the 200 run without the 20, in turns with the others:
+each turn is a ratio of two times that lie beside each other, and what counts is the
+median of the turns, as the machine is not ours alone.
 
-With --race it counts instead, of 2,000 burst jobs that come in one batch, half larger
-than the instance and half small but for lent nodes only, how many the scheduler denied
-or started on own nodes before anybody could keep them from it.
+`none` is Flux alone. `hold` is `--setattr=burstable`, which the daemon holds when it
+sees it; in `hold-burst` and the others jobs come as `flux submit --burst` submits them
+there.
 
-python -m benchmarks.blocking [--json] [--race] [MODE...]
+With --race it counts instead, of 2,000 burst jobs that come in one asynchronous batch,
+how many the scheduler denied or started on own nodes before anybody could keep them
+from it. Half are larger than the instance. Half are small and, where jobs come as
+`flux submit --burst` submits them, for lent nodes only.
+
+python -m benchmarks.blocking [--json] [--race] [--turns 5] [MODE...]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +37,7 @@ from tests.flux_instance import flux_instance as started
 from tests.intake.desk import Typist
 
 GOAL = 1.1
+TURNS = 5
 BURST_JOBS, LOCAL_JOBS, RACING = 20, 200, 2000
 LASTS = "0.2s"
 """What a local job takes: simulated, so that only the scheduler's time differs."""
@@ -52,15 +58,18 @@ class Found(msgspec.Struct, frozen=True):
 
     local_done: int
     ratio: float | None
+    """The median of the turns."""
     in_order: bool
+    turns: tuple[float, ...] = ()
 
 
 class Race(msgspec.Struct, frozen=True):
-    """What the scheduler did to burst jobs."""
+    """What the scheduler did to burst jobs, and how many the daemon held."""
 
     jobs: int
     denied: int
     started: int
+    held: int
 
 
 class Bench:
@@ -87,13 +96,13 @@ class Bench:
             attributes["constraints"] = {"properties": ["burst"]}
         return self._submit(count, urgency, attributes, shape)
 
-    def submit_local(self) -> list[int]:
-        """Submit the local jobs in one batch."""
+    def submit_local(self, count: int = LOCAL_JOBS) -> list[int]:
+        """Submit local jobs in one batch."""
         attributes: dict[str, Any] = {"exec.test.run_duration": LASTS}
         attributes["constraints"] = {"properties": ["local"]}
         if self._mode == "queue":
             attributes["queue"] = "batch"
-        return self._submit(LOCAL_JOBS, 16, attributes, {"num_tasks": 1})
+        return self._submit(count, 16, attributes, {"num_tasks": 1})
 
     def _submit(
         self, count: int, urgency: int, attributes: Mapping[str, Any], shape: Any
@@ -158,48 +167,51 @@ class Bench:
             request["name"] = "batch"
         self._instance.rpc("job-manager.queue-start", request)
 
-    def blocking(self) -> Found:
-        """Compare the local jobs behind burst jobs with the same alone.
-
-        Each the better of two runs: what others do on the machine is not ours.
-        """
-        alone = [self.time_local()[1]]
-        burst = self.submit_burst(BURST_JOBS, num_tasks=4, num_nodes=4)
-        behind = [self.time_local(PATIENCE * alone[0])]
-        if behind[0][0] == LOCAL_JOBS:
-            behind.append(self.time_local())
-        for log in self.events(burst):
-            assert "alloc" not in log, "a burst job got nodes"
-        for job in burst:
-            self._job.cancel(self._handle, job)
-        alone.append(self.time_local()[1])
-        done = min(run[0] for run in behind)
-        if done < LOCAL_JOBS:
-            return Found(done, None, False)
-        ratio = min(run[1] for run in behind) / min(alone)
-        return Found(done, round(ratio, 3), all(run[2] for run in behind))
+    def blocking(self, turns: int) -> Found:
+        """Compare the local jobs behind burst jobs with the same alone, in turns."""
+        ratios = []
+        in_order = True
+        for _ in range(turns):
+            _, alone, _ = self.time_local()
+            burst = self.submit_burst(BURST_JOBS, num_tasks=4, num_nodes=4)
+            done, behind, ordered = self.time_local(PATIENCE * alone)
+            for log in self.events(burst):
+                assert "alloc" not in log, "a burst job got nodes"
+            for job in burst:
+                self._job.cancel(self._handle, job)
+            self.wait(burst)
+            if done < LOCAL_JOBS:
+                return Found(done, None, False)
+            ratios.append(round(behind / alone, 3))
+            in_order = in_order and ordered
+        ratio = round(statistics.median(ratios), 3)
+        return Found(LOCAL_JOBS, ratio, in_order, tuple(ratios))
 
     def race(self) -> Race:
         """Count what the scheduler got of burst jobs that came in one batch."""
         half = RACING // 2
-        jobs = self.submit_burst(half, num_tasks=100, num_nodes=100)
-        jobs += self.submit_burst(half, num_tasks=1)
-        wait_until(lambda: self._settled(jobs), "the batch to be dealt with")
-        logs = self.events(jobs)
+        large = self.submit_burst(half, num_tasks=100, num_nodes=100)
+        small = self.submit_burst(half, num_tasks=1)
+        # A local job that is last in the queue has ended when the scheduler has
+        # nothing of ours to decide any more.
+        last = self.submit_local(1)
+        self.wait(last)
+        if self._mode == "hold":
+            # What was not lost yet is held sooner or later.
+            wait_until(lambda: all(map(is_decided, self.events(large))), "the holds")
+        logs = self.events(large + small)
+        assert "finish" in self.events(last)[0], "the queue is blocked"
         return Race(
-            jobs=len(jobs),
+            jobs=len(logs),
             denied=sum("exception-alloc" in log for log in logs),
             started=sum("alloc" in log for log in logs),
+            held=sum("urgency" in log for log in logs),
         )
 
-    def _settled(self, jobs: Sequence[int]) -> bool:
-        """Tell whether the scheduler has nothing of ours to decide any more.
 
-        A plain job that is last in the queue has been started by then.
-        """
-        last = self.submit_local()[-1:]
-        self.wait(last)
-        return all("priority" in log for log in self.events(jobs[-1:]))
+def is_decided(log: Mapping[str, float]) -> bool:
+    """Tell whether a job that the instance has no nodes for was lost or held."""
+    return "exception-alloc" in log or "urgency" in log
 
 
 @contextmanager
@@ -235,12 +247,12 @@ def serving(desk: Desk, mode: str) -> Iterator[None]:
         yield
 
 
-def measure(modes: Sequence[str], race: bool) -> dict[str, Any]:
+def measure(modes: Sequence[str], race: bool, turns: int = TURNS) -> dict[str, Any]:
     """Return what was found in each mode, as the command prints it."""
     found: dict[str, Any] = {}
     for mode in modes:
         with bench(mode) as place:
-            result = place.race() if race else place.blocking()
+            result = place.race() if race else place.blocking(turns)
             found[mode] = msgspec.to_builtins(result)
     return found
 
@@ -250,6 +262,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.blocking")
     parser.add_argument("modes", nargs="*", metavar="MODE", help=", ".join(MODES))
     parser.add_argument("--race", action="store_true")
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     unknown = set(options.modes) - set(MODES)
@@ -258,7 +271,7 @@ def main(arguments: list[str]) -> int:
     if not FLUX:
         sys.stderr.write(f"blocking: skipped, {MISSING}\n")
         return 0
-    found = measure(options.modes or MODES, options.race)
+    found = measure(options.modes or MODES, options.race, options.turns)
     if options.json:
         print(json.dumps(found))
     else:

@@ -42,7 +42,7 @@ class _Lines(logging.Formatter):
 def _for_people(event: Event, about: str) -> str:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(event.timestamp))
     if set(event.context) == {"text"}:
-        return f"{stamp} {event.context['text']}"
+        return f"{stamp} {_on_one_line(event.context['text'])}"
     details = " ".join(f"{key}={_word(value)}" for key, value in event.context.items())
     return " ".join(part for part in (stamp, about, event.name, details) if part)
 
@@ -50,8 +50,16 @@ def _for_people(event: Event, about: str) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, Mapping):
         return msgspec.json.encode(value).decode()
-    text = str(value)
+    text = _on_one_line(value)
     return f'"{text}"' if " " in text else text
+
+
+def _on_one_line(value: Any) -> str:
+    """Return text in which no character that somebody wrote is the terminal's."""
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def start(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from burst.config import IntakeSettings
 from burst.core.constraint import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
@@ -71,6 +72,7 @@ class FakeLead:
     scheduler: str = "sched-burst"
     lent: list[Leases] = field(default_factory=list)
     """What the scheduler was told, each time."""
+    prepared: list[IntakeSettings] = field(default_factory=list)
     log: list[tuple[str, JobId, str]] = field(default_factory=list)
 
     # What the engine sees.
@@ -103,6 +105,7 @@ class FakeLead:
         return self._set_urgencies(urgencies)
 
     def prepare(self, intake):
+        self.prepared.append(intake)
         if intake.mode == "queue" and self.scheduler != "sched-burst":
             raise ConfigError("there is no such queue", "make it")
 
@@ -164,12 +167,15 @@ class FakeLead:
     def submit(self, request, **changes):
         number = JobId(len(self.jobs) + 1)
         fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
+        fields.setdefault("held_at_submit", fields["urgency"] == 0)
         self.jobs[number] = JobView(
             id=number, state=JobState.SCHED, request=request, **fields
         )
         return number
 
     def change(self, job, **changes):
+        if "urgency" in changes:
+            changes["held_at_submit"] = False
         self.jobs[job] = msgspec.structs.replace(self.jobs[job], **changes)
 
     def finish(self, job, result="completed"):

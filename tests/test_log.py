@@ -31,6 +31,17 @@ def test_an_event_is_a_line_for_people(capsys):
     assert lines[2].split(" ", 1)[1] == "reloaded burst.toml"
 
 
+def test_what_somebody_wrote_starts_no_line_and_moves_no_cursor(capsys):
+    log.start("text")
+
+    log.event(Event(0.0, "job", {"why": "no\nsuch \x1b[2J", "state": "é"}), "f1")
+    log.say("%s", "two\nlines")
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].split(" ", 1)[1] == 'f1 job why="no\\nsuch \\x1b[2J" state=é'
+    assert lines[1].split(" ", 1)[1] == "two\\nlines"
+
+
 def test_an_event_is_an_rfc_18_line_for_programs(capsys):
     log.start("json")
 

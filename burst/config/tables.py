@@ -86,14 +86,15 @@ class IntakeSettings(Table, frozen=True):
     """Urgency with which jobs are released, 1 to 31; 0: the one they had before."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What becomes of a job that no offer could ever serve: it waits without blocking
-    the queue, or is failed with the reason. auto: fail in mode scheduler, where Flux
-    itself would have failed it, and else hold."""
+    the queue, or is failed with the reason, as Flux fails what it has no nodes for.
+    auto: fail in modes queue and scheduler; hold in mode hold, where a site tries
+    bursting out and its settings are still to be found."""
 
     @property
     def fails_impossible(self) -> bool:
         """Whether a job that nothing could ever serve is failed."""
         if self.impossible == "auto":
-            return self.mode == "scheduler"
+            return self.mode != "hold"
         return self.impossible == "fail"
 
 

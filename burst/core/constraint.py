@@ -15,6 +15,8 @@ from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_hostlist, parse_idset
 
 _NONE: frozenset[int] = frozenset()
+# More hosts or ranks than any lead has. What a user writes must not eat our memory.
+_MOST_NAMED = 100_000
 
 
 class Constraints:
@@ -42,7 +44,10 @@ class Constraints:
         """
         found = self._known.get(constraint)
         if found is None:
-            found = self._evaluate(msgspec.json.decode(constraint))
+            try:
+                found = self._evaluate(msgspec.json.decode(constraint))
+            except RecursionError:
+                found = _NONE
             self._known[constraint] = found
         return found
 
@@ -68,14 +73,19 @@ class Constraints:
 
     def _by_hosts(self, lists: list[Any]) -> frozenset[int]:
         try:
-            hosts = [host for text in lists for host in parse_hostlist(text)]
+            hosts: list[str] = []
+            for text in lists:
+                hosts += parse_hostlist(text, _MOST_NAMED - len(hosts))
         except (TypeError, AttributeError, ValueError):
             return _NONE
         return frozenset(self._ranks[host] for host in hosts if host in self._ranks)
 
     def _by_ranks(self, idsets: list[Any]) -> frozenset[int]:
         try:
-            return self._all & _union(map(parse_idset, idsets))
+            ranks: set[int] = set()
+            for text in idsets:
+                ranks |= parse_idset(text, _MOST_NAMED - len(ranks))
+            return self._all & ranks
         except (TypeError, AttributeError, ValueError):
             return _NONE
 

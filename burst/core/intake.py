@@ -66,6 +66,8 @@ class Intake:
         self._world = world
         self._blocked: set[Request] = set()
         self._feasible: dict[Request, bool] = {}
+        self.here: set[JobId] = set()
+        """Those that fit on own nodes that are free, each beside those before it."""
         self.verdicts: dict[JobId, Verdict] = {}
         self.demands: list[Demand] = []
 
@@ -202,6 +204,7 @@ class Intake:
         if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
             return False
+        self.here.add(job.id)
         wait = self._settings.patience if job.wish.wait is None else job.wish.wait
         return held or self._now - since < wait
 

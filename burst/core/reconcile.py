@@ -102,12 +102,20 @@ def _judge(
     stands = still_standing(standing, same, grounds, world.lead, draft.now)
     constraints = Constraints(world.identity)
     intake = Intake(draft.books(), world, constraints, settings, draft.now)
-    intake.sort(draft.bursts_of(), stands)
+    bursts_of = draft.bursts_of()
+    intake.sort(bursts_of, stands)
     plan = make_plan(draft, world, settings, constraints, intake.demands)
     _adopt(draft, plan, world)
     fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
     settle(draft, world.lead, intake, fresh, settings.intake)
-    return Judged(grounds=grounds, jobs=world.lead.jobs, stands=stands, fresh=fresh)
+    return Judged(
+        grounds=grounds_of(draft, world, settings),
+        jobs=world.lead.jobs,
+        here=intake.here,
+        helped=bursts_of.keys(),
+        stands=stands,
+        fresh=fresh,
+    )
 
 
 def make_plan(

@@ -2,20 +2,22 @@
 """Verdicts that stand: what was refused on grounds that have not changed.
 
 At a site where thousands of jobs wait for what cannot be had, nearly all of a tick
-would go into refusing them again. A refused job that is held is not looked at before
-the job itself, or something that its refusal rests on, is another.
+would go into refusing them again. A refused job that is held, or that waits where it
+harms nobody, is not looked at before the job itself, or something that its refusal
+rests on, is another.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
 from burst.config import Settings
 from burst.core.draft import Draft
+from burst.core.intake import HOPELESS, is_far, parked
 from burst.core.limits import Health
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
@@ -26,7 +28,7 @@ from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason, Verdict
 from burst.model.shape import Shape
 
-_REFUSED = (
+REFUSED = (
     Reason.NO_SLOTS,
     Reason.NO_OFFERS,
     Reason.NO_ADDRESS,
@@ -36,6 +38,7 @@ _REFUSED = (
     Reason.EXCLUDED,
     Reason.TURNED_DOWN,
 )
+"""Verdicts by which nothing is made for a job."""
 _IMPOSSIBLE = (Reason.TOO_LARGE, Reason.NEVER_FITS)
 
 
@@ -103,8 +106,13 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts of one tick."""
 
     grounds: Grounds
+    """With what the tick has given away: refusals rest on what was left."""
     jobs: Mapping[JobId, JobView]
     """All jobs."""
+    here: Set[JobId] = frozenset()
+    """Jobs that were given room on own nodes that are free."""
+    helped: Set[JobId] = frozenset()
+    """Jobs that have bursts, though not enough."""
     stands: Mapping[JobId, Verdict]
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Verdict]
@@ -116,14 +124,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     grounds: Grounds
     jobs: Mapping[JobId, JobView]
     """All jobs."""
+    here: Set[JobId] = frozenset()
+    """Jobs that were given room that others could have had."""
     holds: Mapping[JobId, Hold]
     """All holds."""
     verdicts: Mapping[JobId, Verdict]
-    """The refusals: of jobs that are held, and seen to be."""
+    """The refusals: of jobs that wait where they harm nobody."""
 
 
 def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
-    """Return the grounds on which a tick decides, before it changed anything."""
+    """Return the grounds that there are now."""
     lead = world.lead
     assert lead is not None
     books = draft.books()
@@ -162,7 +172,7 @@ def unchanged(
     other = {job for job in before.verdicts if jobs.get(job) is not old[job]}
     holds, held = books.holds, before.holds
     if holds is not held:
-        other |= {job for job in before.verdicts if holds.get(job) is not held[job]}
+        other |= {job for job in before.verdicts if holds.get(job) is not held.get(job)}
     if not other:
         return before.verdicts
     return {job: v for job, v in before.verdicts.items() if job not in other}
@@ -178,8 +188,9 @@ def still_standing(
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
     if before is None or not grounds.no_larger(before.grounds):
         return {}
-    if now < before.grounds.until and grounds.no_better(before.grounds):
-        return same
+    in_time = now < before.grounds.until
+    if in_time and grounds.no_better(before.grounds):
+        return {} if _room_may_be_left(before, grounds, lead) else same
     jobs = lead.jobs
     return {
         job: verdict
@@ -193,20 +204,45 @@ def stand(judged: Judged, books: Books) -> Standing:
 
     `books` are those that the tick leaves.
     """
-    holds = books.holds
     new = {
         job: verdict
         for job, verdict in judged.fresh.items()
-        if verdict.reason in _REFUSED
-        and (hold := holds.get(job)) is not None
-        and hold.state is HoldState.HELD
+        if verdict.reason in REFUSED
+        and job not in judged.helped
+        and _rests(judged, job, books.holds.get(job))
     }
     return Standing(
         grounds=judged.grounds,
         jobs=judged.jobs,
-        holds=holds,
+        here=judged.here,
+        holds=books.holds,
         verdicts={**judged.stands, **new} if new else judged.stands,
     )
+
+
+def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
+    """Tell whether nothing is to be done about a refused job, nor by Flux.
+
+    It is held, and seen to be; or it need not be, in the stopped queue, or in our
+    scheduler, where no room on own nodes was counted as its.
+    """
+    intake = judged.grounds.settings.intake
+    if judged.fresh[job].reason in HOPELESS and intake.fails_impossible:
+        return False  # it is failed, until that took
+    if hold is not None:
+        return hold.state is HoldState.HELD
+    if is_far(judged.jobs[job]):
+        return False  # Flux could start it here before it is held
+    if intake.mode == "scheduler":
+        return job not in judged.here
+    return parked(judged.jobs[job], intake)
+
+
+def _room_may_be_left(before: Standing, grounds: Grounds, lead: LeadView) -> bool:
+    """Tell whether own nodes may be free that were given to jobs and are not taken."""
+    changed = grounds.free != before.grounds.free
+    others = (lead.jobs.get(job) is not before.jobs[job] for job in before.here)
+    return bool(before.here) and (changed or any(others))
 
 
 def _is_plain(job: JobView) -> bool:

@@ -32,7 +32,8 @@ def sync(
 ) -> None:
     """Write what the answers, the ranks and the jobs say into the draft.
 
-    `same` are jobs that are held and as they were: there is nothing to write of them.
+    `same` are jobs that are as they were, and their holds: there is nothing to write
+    of them.
     """
     for name in world.answered:
         if name in draft.bursts:
@@ -56,7 +57,7 @@ def _follow_holds(
     draft: Draft, jobs: Mapping[JobId, JobView], same: Container[JobId]
 ) -> None:
     for view in jobs.values():
-        if view.wish.urgency and not view.urgency:
+        if view.held_at_submit and view.wish.urgency:
             _adopt_hold(draft, view)
     for job in [job for job in draft.holds if job not in same]:
         _follow_hold(draft, job, draft.holds[job], jobs.get(job))
@@ -174,7 +175,8 @@ def _adopt_hold(draft: Draft, view: JobView) -> None:
     """Take a job that was submitted held for us as held by us.
 
     The urgency that it asks for is its user's word, who may ask for the default and
-    for less, flux-submit(1).
+    for less, flux-submit(1). That it waits for us is his word, too, and holds for how
+    he submitted it: what somebody held later is not ours to release.
     """
     if view.state is JobState.SCHED and view.id not in draft.holds:
         urgency = min(view.wish.urgency, DEFAULT_URGENCY)

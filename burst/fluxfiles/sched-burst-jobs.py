@@ -12,8 +12,10 @@ from flux.resource import InfeasibleRequest
 
 
 def is_burstable(jobspec, attribute):
-    system = (jobspec.get("attributes") or {}).get("system") or {}
-    return bool(system.get(attribute))
+    try:
+        return bool(jobspec["attributes"]["system"].get(attribute))
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def restricted(request, *expressions):
@@ -64,6 +66,14 @@ class BurstJob:
         )
         # As the shipped scheduler is to see it, wherever it is in its queue.
         job.resource_request = self.own
+
+    def evaluate(self, pool):
+        """Raise what its constraints raise on any rank, so that they never do later.
+
+        Whether it fits at all is for the daemon to judge.
+        """
+        fits(pool, self.lent)
+        fits(pool, self.own)
 
     def order(self):
         return -self.job.priority, self.job.jobid

@@ -19,7 +19,8 @@ burstable job runs either on lent ranks or on the instance's own, never on both:
 All other jobs are served by the shipped code itself. The daemon tells which ranks are
 leased for which jobs by the request `sched-burst.lend` (owner only):
 `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
-alone; lent ranks that nobody leases are for any burstable job.
+alone; lent ranks that nobody leases are for any burstable job. A reload and a restart
+of the lead go on with what was told last.
 
 This file runs in a broker, by Flux's Python, where no other package of ours is.
 """
@@ -41,8 +42,7 @@ except ImportError as error:
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
 
-# sched-fifo lets the job manager show it eight jobs. Here all are shown, as those that
-# wait for lent nodes would fill the eight; estimates are made for the first eight.
+# All jobs are shown here, not eight as to sched-fifo; for so many estimates are made.
 _FORECAST = 8
 
 
@@ -56,7 +56,9 @@ def _load(path):
     return module
 
 
-jobs = _load(os.path.join(os.path.dirname(__file__), "sched-burst-jobs.py"))
+_beside = os.path.dirname(__file__)
+jobs = _load(os.path.join(_beside, "sched-burst-jobs.py"))
+leases = _load(os.path.join(_beside, "sched-burst-leases.py"))
 
 
 class Lending:
@@ -76,26 +78,43 @@ class Lending:
                 setattr(self, f"_{name}", value)
                 self._pending_args.remove(arg)
         self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
-        self._leases = {}  # jobid to IDset, as the daemon told
-        self._leased = IDset()
+        self._memory = leases.Memory(h)
+        self._leases = leases.Leases({})  # as the daemon told
         self._stale = True  # the three below, and who stands in the queue
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
         self._fits = {}  # key to whether it fits on those own ranks
+        self._sound = set()  # keys of which the constraints can be evaluated
         self._started = set()
 
     @request_handler("lend")
     def _handle_lend(self, msg):
+        def answer(why):
+            if why is None:
+                self.handle.respond(msg, {})
+            else:
+                self.handle.respond_error(msg, errno.EIO, f"lend: {why}")
+
         try:
-            told = msg.payload.get("jobs", {})
-            leases = {int(job): IDset(ranks) for job, ranks in told.items()}
-            leased = IDset(msg.payload.get("ranks", ""))
-        except (AttributeError, TypeError, ValueError, OSError) as error:
+            told = leases.Leases(msg.payload)
+        except leases.WRONG as error:
             self.handle.respond_error(msg, errno.EINVAL, f"lend: {error!r}")
-            return
-        self._leases, self._leased, self._stale = leases, leased, True
-        self.handle.respond(msg, {})
+        else:
+            self.lend(told)
+            self._memory.keep(told, answer)
+
+    def lend(self, told):
+        """Go by these leases from now on."""
+        self._leases, self._stale = told, True
         self._request_schedule()
+
+    def run(self):
+        try:
+            self._leases = self._memory.recall()
+        except leases.WRONG as error:
+            why = f"{leases.KEY} in the KVS cannot be read: {error!r}"
+            self.log.error(why)  # noqa: TRY400 - not logging's
+        super().run()
 
     # What Flux's Scheduler lets a subclass override.
 
@@ -109,10 +128,11 @@ class Lending:
         finally:
             new, self._queue = self._queue, queue
         for job in new:  # none, where the jobspec was denied
-            burst = jobs.BurstJob(job, self._lent)
             try:
-                # Whether it fits at all is for the daemon to judge.
-                jobs.fits(self.resources, burst.lent)
+                burst = jobs.BurstJob(job, self._lent)
+                if burst.key not in self._sound:
+                    burst.evaluate(self.resources)
+                    self._sound.add(burst.key)
             except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
                 request.deny(f"cannot evaluate its constraints: {error}")
                 return
@@ -201,7 +221,7 @@ class Lending:
         self._lent_up = lent.difference(down)
         self._own_up = self.resources.copy()
         self._own_up.remove_ranks(down.union(lent))
-        self._fits = {}
+        self._fits, self._sound = {}, set()
         queue = [job for job in self._queue if job.jobid not in self._bursts]
         queue += [b.job for b in self._bursts.values() if self._stands(b)]
         heapq.heapify(queue)
@@ -209,7 +229,7 @@ class Lending:
 
     def _stands(self, burst):
         """Tell whether the job has a place in the shipped scheduler's queue."""
-        if burst.job.jobid in self._leases:
+        if burst.job.jobid in self._leases.jobs:
             return False
         if burst.key not in self._fits:
             self._fits[burst.key] = jobs.fits(self._own_up, burst.own)
@@ -219,11 +239,13 @@ class Lending:
         """Start the burstable jobs whose lent ranks are up and free, in order."""
         if not self._lent_up:
             return
-        anyones = self._lent_up.difference(self._leased)
+        anyones = self._lent_up.difference(self._leases.ranks)
+        able = self._bursts.keys()
+        if not anyones:  # the many that wait without a lease need no look
+            able = able & self._leases.jobs.keys()
         failed = set()
-        in_order = sorted(self._bursts.values(), key=jobs.BurstJob.order)
-        for burst in in_order:
-            ranks = self._leases.get(burst.job.jobid, anyones)
+        for burst in sorted(map(self._bursts.get, able), key=jobs.BurstJob.order):
+            ranks = self._leases.jobs.get(burst.job.jobid, anyones)
             what = burst.key, str(ranks)
             if not ranks.intersect(self._lent_up) or what in failed:
                 continue
@@ -234,10 +256,9 @@ class Lending:
 
     def _try_lent(self, burst, ranks):
         job = burst.job
-        job.resource_request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
-        try:
-            # Infeasible on these ranks, it would be denied.
-            request = job.resource_request
+        request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
+        job.resource_request = request
+        try:  # infeasible on these ranks, it would be denied
             started = jobs.fits(self.resources, request) and self._try_alloc(job)
         finally:
             job.resource_request = burst.own

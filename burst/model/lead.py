@@ -93,6 +93,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     t_finish: float = 0.0
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
+    held_at_submit: bool = False
+    """Whether it was submitted with urgency 0, and nobody has touched that since."""
+    memos_dropped: int = 0
+    """How often the lead has dropped what the job was told in memos."""
 
 
 class Leases(msgspec.Struct, frozen=True):

@@ -15,11 +15,12 @@ _STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
 _LARGEST = 1_000_000
 
 
-def parse_idset(text: str) -> frozenset[int]:
+def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
     """Return the ids of RFC 22 text such as `0-3,7`; empty text is the empty set.
 
     Brackets around the whole (`[0-3]`) are accepted, as Flux accepts them. Raises
-    ValueError on anything else: ids out of order, leading zeros, blanks.
+    ValueError on anything else: ids out of order, leading zeros, blanks; and where
+    there are more than `most`.
     """
     body = text
     if body.startswith("[") and body.endswith("]"):
@@ -33,7 +34,8 @@ def parse_idset(text: str) -> frozenset[int]:
         if not match:
             raise ValueError(f"not an idset: {text!r} (at {part!r})")
         first, last = int(match[1]), int(match[2] or match[1])
-        if first < least or (match[2] and last <= first) or last - first >= _LARGEST:
+        many = len(ids) + last - first >= most
+        if first < least or (match[2] and last <= first) or many:
             raise ValueError(f"not an idset: {text!r} ({part!r} is no range there)")
         ids.update(range(first, last + 1))
         least = last + 1
@@ -48,10 +50,11 @@ def format_idset(ids: Iterable[int]) -> str:
     )
 
 
-def parse_hostlist(text: str) -> tuple[str, ...]:
+def parse_hostlist(text: str, most: int = _LARGEST) -> tuple[str, ...]:
     """Return the hosts of RFC 29 text such as `lead-0,burst-0-[0-3]`, in its order.
 
-    Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError.
+    Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError,
+    also where there are more than `most`.
     """
     hosts: list[str] = []
     for part in re.split(r",(?![^\[]*\])", text) if text else ():
@@ -62,7 +65,9 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
         if ranges is None:
             hosts.append(prefix)
         else:
-            hosts += [f"{prefix}{n}{suffix}" for n in _numbers(ranges, text)]
+            hosts += [f"{prefix}{n}{suffix}" for n in _numbers(ranges, text, most)]
+        if len(hosts) > most:
+            raise ValueError(f"more than {most} hosts: {text[:40]!r}...")
     return tuple(hosts)
 
 
@@ -86,13 +91,15 @@ def _runs(ids: list[int]) -> Iterator[tuple[int, int]]:
             start = i
 
 
-def _numbers(ranges: str, whole: str) -> Iterator[str]:
+def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
+    count = 0
     for part in ranges.split(","):
         match = _HOST_RANGE.fullmatch(part)
         if not match:
             raise ValueError(f"not a hostlist: {whole!r} (at {part!r})")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= _LARGEST:
+        count += last - first + 1
+        if last < first or count > most:
             raise ValueError(f"not a hostlist: {whole!r} ({part!r} is no range)")
         width = len(match[1])
         yield from (f"{n:0{width}d}" for n in range(first, last + 1))

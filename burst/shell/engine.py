@@ -25,7 +25,7 @@ from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
 from burst.core.world import Books, World
-from burst.errors import BurstError, LeadError, LeadGone, Unreadable
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
@@ -86,7 +86,9 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._lent: tuple[float, Leases] = (0.0, Leases())
+        self._prepared = now
+        self._lent: tuple[float, Leases | None] = (now, None)
+        self._lent_trouble = ""
         self._memos = Memos(parts.lead)
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
@@ -151,8 +153,9 @@ class Engine:
         )
         self._mind(orphans, world, now)
         if view is not None:
+            self._prepare(now)
             self._lend(now)
-            self._memos.send(decisions.verdicts, now)
+            self._memos.send(decisions.verdicts, view.jobs, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
         deadlines.append(next_begin(self._books, now))
@@ -194,10 +197,27 @@ class Engine:
             log.event(event, burst)
         self._actor.perform(decisions.actions, self._books)
 
+    def _prepare(self, now: float) -> None:
+        """See to it now and then that queues of ours are as burst jobs need them.
+
+        `flux queue start --all` starts the one in which they wait, too.
+        """
+        intake, cadence = self._settings.intake, self._settings.daemon.cadence
+        if intake.mode != "queue" or now - self._prepared < cadence:
+            return
+        self._prepared = now
+        try:
+            self._lead.prepare(intake)
+        except Unreadable:
+            raise
+        except (ConfigError, LeadError) as error:
+            log.say("%s", error, level=logging.WARNING)
+
     def _lend(self, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.
 
-        Now and then again: it forgets that when it is reloaded.
+        At each turn until it was told, and then now and then again: another may have
+        been in its place meanwhile.
         """
         if self._settings.intake.mode != "scheduler":
             return
@@ -205,13 +225,17 @@ class Engine:
         current = leases(self._books)
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
-        self._lent = now, current
         try:
             self._lead.lend(current)
         except Unreadable:
             raise
         except LeadError as error:
-            log.say("%s", error, level=logging.WARNING)
+            self._lent = now, None
+            if str(error) != self._lent_trouble:
+                log.say("%s", error, level=logging.WARNING)
+            self._lent_trouble = str(error)
+        else:
+            self._lent, self._lent_trouble = (now, current), ""
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

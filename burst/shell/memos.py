@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from burst import log
 from burst.core.memo import is_progress, memo
 from burst.lead import Lead
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobView
 from burst.model.reason import Verdict
 
 # Progress alone is told to a job at most this often, in seconds: each memo is an event
@@ -19,23 +21,39 @@ _TELL_EVERY = 2.0
 _Memo = dict[str, str] | None
 
 
+class _Told(NamedTuple):
+    at: float
+    text: dict[str, str]
+    dropped: int
+    """How often the lead had dropped the job's memos before."""
+
+
 class Memos:
     """What each pending job was told last. Use from one thread."""
 
     def __init__(self, lead: Lead) -> None:
         self._lead = lead
-        self._told: dict[JobId, tuple[float, dict[str, str]]] = {}
+        self._told: dict[JobId, _Told] = {}
         self._settled: dict[JobId, Verdict] = {}
         """Verdicts of which the memo is known to be there."""
 
-    def send(self, verdicts: Mapping[JobId, Verdict], now: float) -> None:
+    def send(
+        self,
+        verdicts: Mapping[JobId, Verdict],
+        jobs: Mapping[JobId, JobView],
+        now: float,
+    ) -> None:
         """Send the memos that changed; one that failed is sent again next time.
 
-        Raises Unreadable.
+        One that the lead has dropped since is sent again, too. Raises Unreadable.
         """
         for known in (self._told, self._settled):
             for job in known.keys() - verdicts.keys():
                 del known[job]
+        for job, told in list(self._told.items()):
+            if told.dropped != jobs[job].memos_dropped:
+                del self._told[job]
+                self._settled.pop(job, None)
         memos = dict(self._changed(verdicts, now))
         if not memos:
             return
@@ -52,7 +70,7 @@ class Memos:
             if text is None or job in failures:
                 self._told.pop(job, None)
             else:
-                self._told[job] = now, text
+                self._told[job] = _Told(now, text, jobs[job].memos_dropped)
 
     def _changed(
         self, verdicts: Mapping[JobId, Verdict], now: float
@@ -66,8 +84,12 @@ class Memos:
             if id(verdict) not in made:
                 made[id(verdict)] = memo(verdict)
             text = made[id(verdict)]
-            told_at, told = self._told.get(job, (0.0, None))
-            if text == told:
+            told = self._told.get(job)
+            if text == (told.text if told else None):
                 self._settled[job] = verdict
-            elif not is_progress(told, text) or now - told_at >= _TELL_EVERY:
+            elif (
+                told is None
+                or not is_progress(told.text, text)
+                or now - told.at >= _TELL_EVERY
+            ):
                 yield job, text

@@ -117,7 +117,8 @@ def make_files(places: Places, choice: Choice) -> dict[Path, str]:
     }
     if choice.intake.mode == "scheduler":
         script = places.own / f"{SCHEDULER}.py"
-        for path in (script, script.with_name(f"{SCHEDULER}-jobs.py")):
+        beside = (f"{SCHEDULER}-jobs.py", f"{SCHEDULER}-leases.py")
+        for path in (script, *map(script.with_name, beside)):
             made[path] = read_shipped(path.name)
         made[places.modprobe / "rc1.d" / "burst.py"] = read_shipped("rc1-burst.py")
         made[places.modprobe / "modprobe.d" / "burst.toml"] = _as_file(

@@ -43,6 +43,7 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
         "modprobe/modprobe.d/burst.toml",
         "modprobe/rc1.d/burst.py",
         "sched-burst-jobs.py",
+        "sched-burst-leases.py",
         "sched-burst.py",
         "xdg/flux/flux-jobs.burst.toml",
     }

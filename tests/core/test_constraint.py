@@ -29,6 +29,12 @@ from tests.build import identity
         ('{"and":{"ranks":"1"}}', set()),
         ('{"nosuch":["x"]}', set()),
         ('["x"]', set()),
+        # What a user can write must eat neither our stack nor our memory.
+        ('{"not":[' * 490 + '{"ranks":["0"]}' + "]}" * 490, set()),
+        ('{"hostlist":["lead-0","n[0-99999]"]}', set()),
+        ('{"hostlist":["lead-0","n[0-9999]"]}', {0}),
+        ('{"ranks":["0","0-99999"]}', set()),
+        ('{"ranks":["0-99999"]}', {0, 1, 2, 3, 4, 5}),
     ],
 )
 def test_evaluates_constraints_as_flux_does(constraint, ranks):

@@ -27,6 +27,9 @@ UP = run(*WHOLE_WAY[:4])
 COMING = run(*WHOLE_WAY[:3])
 
 
+SUBMITTED_HELD = {"urgency": 0, "held_at_submit": True}
+
+
 def turn(seen, mode, books=None, limits=None, now=T0 + 100, **intake):
     tables = {"intake": {"mode": mode, **intake}, "limits": limits or {}}
     return reconcile(books or Books(), seen, settings(**tables), now)
@@ -60,8 +63,9 @@ def test_what_another_mode_held_is_released():
     assert ReleaseJobs({ONE: 9}) in made.actions
 
 
-def test_where_flux_would_deny_a_job_it_is_failed_with_the_real_reason():
-    made = turn(world(view(job(1, whole(9)))), "scheduler")
+@pytest.mark.parametrize("mode", ["queue", "scheduler"])
+def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode):
+    made = turn(world(view(job(1, whole(9)))), mode)
 
     assert made.actions == (
         FailJob(ONE, "it needs 9 nodes; the most that any offer has is 8"),
@@ -171,7 +175,7 @@ def test_a_job_that_cannot_change_its_queue_is_told(impossible):
 
 @pytest.mark.parametrize(("asked", "given"), [(9, 9), (16, 16), (31, 16)])
 def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, given):
-    waiting = job(1, whole(2), urgency=0, wish=Wish(urgency=asked))
+    waiting = job(1, whole(2), wish=Wish(urgency=asked), **SUBMITTED_HELD)
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
     made = turn(seen, "hold", on_books(UP))
@@ -185,8 +189,20 @@ def test_what_its_user_holds_is_not_taken_for_ours():
     assert made.verdicts[1].reason is Reason.USER_HOLD
 
 
+def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
+    """An owner holds a guest's job, who had marked it as one that waits for us."""
+    seen = world(view(job(1, whole(2), urgency=0, wish=Wish(urgency=16))))
+
+    made = turn(seen, "scheduler")
+
+    assert made.actions == ()
+    assert made.books.holds == {}
+    assert made.verdicts[1].reason is Reason.USER_HOLD
+
+
 def test_a_held_job_that_waits_for_another_is_taken_later():
-    waiting = job(1, whole(4), urgency=0, wish=Wish(urgency=16), state=JobState.DEPEND)
+    waiting = job(1, whole(4), wish=Wish(urgency=16), **SUBMITTED_HELD)
+    waiting = msgspec.structs.replace(waiting, state=JobState.DEPEND)
 
     made = turn(world(view(waiting)), "hold")
 

@@ -8,6 +8,7 @@ which a verdict that stands is the very object of the turn before.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import msgspec
 import pytest
@@ -32,6 +33,7 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Verdict
+from burst.model.request import Wish
 from burst.model.shape import Shape
 from tests.build import (
     NODE,
@@ -263,6 +265,17 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
     judged = Judged(grounds=BEFORE, jobs={ONE: one}, stands={}, fresh=fresh)
     made = stand(judged, Books(holds=holds))
     assert made.verdicts == (fresh if stands else {})
+
+
+@pytest.mark.parametrize(("mode", "stands"), [("", True), ("isolated", False)])
+def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
+    mode: Literal["", "isolated"], stands: bool
+) -> None:
+    one = job(1, whole(4), wish=Wish(mode=mode))
+    fresh = {ONE: Verdict(Reason.TURNED_DOWN)}
+    in_scheduler = but(settings=settings(intake={"mode": "scheduler"}))
+    judged = Judged(grounds=in_scheduler, jobs={ONE: one}, stands={}, fresh=fresh)
+    assert stand(judged, Books()).verdicts == (fresh if stands else {})
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,11 @@ class Typist:
         self._plugins = plugins
         self.extra: dict[str, str] = {}
 
-    def type(self, *words: str, guest: bool = False) -> Said:
+    def ask(self, script: str, topic: str, payload: str) -> Said:
+        """Have a script in Flux's Python send a request, payload by standard input."""
+        return self.type("python", "-c", script, topic, stdin=payload)
+
+    def type(self, *words: str, guest: bool = False, stdin: str = "") -> Said:
         """Run `flux WORDS` and return what it said, whether it succeeded or not."""
         plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
         environment = {
@@ -57,6 +61,7 @@ class Typist:
             }
         done = subprocess.run(
             [FLUX, *words],
+            input=stdin,
             capture_output=True,
             text=True,
             env=environment,

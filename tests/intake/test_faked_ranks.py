@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A hundred nodes, more than brokers fit on one machine: sched-burst over faked ranks.
+"""A hundred nodes, more than brokers fit on one machine: schedulers over faked ranks.
 
-The scheduler is the one that Flux loads, on a handle without a broker, with the real
-resource pool; what the job manager and the resource module would send is called.
+The schedulers are those that Flux loads, on a handle without a broker, with the real
+resource pool; what the job manager and the resource module would send is called. The
+engine is ours, with a fake cloud whose followers join that lead.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from typing import Any
 import pytest
 
 from benchmarks.order import load
+from burst.model.burst import State
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, Leases
+from burst.model.ranks import format_idset, parse_idset
+from tests.build import identity, whole
+from tests.fakes import FakeLead
 from tests.flux_instance import FLUX, MISSING, flux_bindings
 from tests.intake.desk import SCHEDULER
+from tests.sim import Sim
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 OWN = 8
 LENT = 100
+QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
 
 
 class Request:
@@ -28,12 +37,16 @@ class Request:
     def __init__(self) -> None:
         self.ranks: str = ""
         self.denied: str = ""
+        self.canceled = False
 
     def success(self, pool: Any, _annotations: Any = None) -> None:
         self.ranks = str(pool.to_resource_set().ranks)
 
     def deny(self, note: str) -> None:
         self.denied = note
+
+    def cancel(self) -> None:
+        self.canceled = True
 
     def annotate(self, _annotations: Any) -> None:
         """Nobody reads them."""
@@ -42,10 +55,13 @@ class Request:
 class Faked:
     """An instance of 8 own nodes that are up, and 100 that may be lent."""
 
-    def __init__(self, policy: str, lent: int = LENT) -> None:
+    def __init__(self, policy: str, lent: int = LENT, *, ours: bool = True) -> None:
         flux = flux_bindings()
         importlib.import_module("flux.resource")
-        self._scheduler = load(SCHEDULER).make_class(policy)(flux.Flux("loop://"))
+        self._module = load(SCHEDULER)
+        kind = self._module.make_class(policy)
+        shipped = kind.__mro__[2]
+        self._scheduler = (kind if ours else shipped)(flux.Flux("loop://"))
         last = OWN + lent - 1
         execution = {
             "R_lite": [{"rank": f"0-{last}", "children": {"core": "0-3"}}],
@@ -69,12 +85,25 @@ class Faked:
         self.pool.mark_down(ranks)
         self._scheduler.resource_update()
 
-    def submit(self, nodes: int, *, burstable: bool) -> Request:
-        """Submit `-N nodes`, whole ones."""
-        self._jobs += 1
+    def lend(self, jobs: dict[str, str], ranks: str) -> None:
+        told = self._module.leases.Leases({"jobs": jobs, "ranks": ranks})
+        self._scheduler.lend(told)
+
+    def cancel(self, job: int) -> None:
+        self._scheduler.cancel(job)
+
+    def submit(
+        self, nodes: int, *, burstable: bool, lent: bool = False, job: int = 0
+    ) -> Request:
+        """Submit `-N nodes`, whole ones; `lent` as a queue of lent nodes has them."""
+        self._jobs = job or self._jobs + 1
         slot = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
         node = {"type": "node", "count": nodes, "exclusive": True, "with": [slot]}
-        system = {"duration": 0.0, **({"burstable": True} if burstable else {})}
+        system: dict[str, Any] = {"duration": 0.0}
+        if burstable:
+            system["burstable"] = True
+        if lent:
+            system["constraints"] = {"properties": ["burst"]}
         jobspec = {
             "version": 1,
             "resources": [node],
@@ -142,3 +171,121 @@ def test_a_burst_job_never_gets_own_and_lent_nodes_together(faked: Faked) -> Non
     burst = faked.submit(OWN + 2, burstable=True)
     faked.turn()
     assert burst.ranks == ""
+
+
+class ScheduledLead(FakeLead):
+    """A lead whose jobs are started by a scheduler over faked ranks.
+
+    As the job manager does, it shows the scheduler what is pending in queues that are
+    started, and no job of urgency 0.
+    """
+
+    def __init__(self, policy: str, mode: str) -> None:
+        hosts = f"lead-[0-{OWN - 1}],burst-0-[0-{LENT - 1}]"
+        super().__init__(known=identity(hosts, queues=QUEUES))
+        self.online = set(range(OWN))
+        self._scheduler = Faked(policy, ours=mode == "scheduler")
+        self._up = set(self.online)
+        self._shown: dict[JobId, Request] = {}
+
+    def lend(self, leases: Leases) -> None:
+        super().lend(leases)
+        jobs = {str(job): format_idset(ranks) for job, ranks in leases.jobs.items()}
+        self._scheduler.lend(jobs, format_idset(leases.ranks))
+
+    def schedule(self) -> None:
+        up = self.online - set(self.drained)
+        for ranks, tell in (
+            (up - self._up, self._scheduler.up),
+            (self._up - up, self._scheduler.down),
+        ):
+            if ranks:
+                tell(format_idset(frozenset(ranks)))
+        self._up = up
+        for job in list(self.jobs.values()):
+            startable = job.urgency and job.queue != "burst"
+            if job.state is JobState.SCHED and startable and job.id not in self._shown:
+                assert job.request
+                self._shown[job.id] = self._scheduler.submit(
+                    job.request.nodes,
+                    burstable=True,
+                    lent=bool(job.request.constraint),
+                    job=job.id,
+                )
+        self._scheduler.turn()
+        for number, request in self._shown.items():
+            if request.ranks and self.jobs[number].state is JobState.SCHED:
+                given = parse_idset(request.ranks)
+                self.change(number, state=JobState.RUN, ranks=given, t_start=self.now)
+            assert not request.denied
+
+    def fail(self, job: JobId, reason: str) -> None:
+        super().fail(job, reason)
+        if job in self._shown:
+            self._scheduler.cancel(job)
+            assert self._shown[job].canceled
+
+
+@pytest.fixture(params=["scheduler", "queue"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def lead(mode: str) -> ScheduledLead:
+    return ScheduledLead("fifo", mode)
+
+
+def submit(lead: ScheduledLead, mode: str, nodes: int) -> JobId:
+    """Submit as `flux submit --burst -N` does."""
+    if mode == "queue":
+        request = whole(nodes, constraint='{"properties":["burst"]}')
+        return JobId(lead.submit(request, queue="burst"))
+    return JobId(lead.submit(whole(nodes)))
+
+
+def test_a_hundred_nodes_are_waited_for_lent_and_given_to_the_job(
+    lead: ScheduledLead, mode: str
+) -> None:
+    site = Sim(lead, nodes=LENT, intake={"mode": mode})
+    site.joins = False
+    job = submit(lead, mode, LENT)
+    site.tick(10)
+    assert lead.jobs[job].state is JobState.SCHED
+    assert site.state() is State.JOIN
+    site.joins = True
+    site.until(lambda: lead.jobs[job].state is JobState.RUN)
+    assert lead.jobs[job].ranks == frozenset(range(OWN, OWN + LENT))
+    assert lead.log == []
+
+
+def test_a_hundred_nodes_that_are_in_use_are_waited_for(
+    lead: ScheduledLead, mode: str
+) -> None:
+    site = Sim(lead, nodes=LENT, intake={"mode": mode})
+    first, second = submit(lead, mode, LENT), submit(lead, mode, LENT)
+    site.until(lambda: lead.jobs[first].state is JobState.RUN)
+    site.tick(10)
+    assert lead.jobs[second].state is JobState.SCHED
+    assert lead.log == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "limits", "why"),
+    [
+        (50, {}, "it needs 100 nodes; the most that any offer has is 50"),
+        (
+            LENT,
+            {"max_nodes": 50},
+            "it needs 100 nodes; the limit limits.max_nodes is 50",
+        ),
+    ],
+)
+def test_a_hundred_nodes_that_none_can_give_end_the_job_with_the_limit(
+    lead: ScheduledLead, mode: str, nodes: int, limits: dict[str, int], why: str
+) -> None:
+    site = Sim(lead, nodes=nodes, intake={"mode": mode}, limits=limits)
+    job = submit(lead, mode, LENT)
+    site.tick(3)
+    assert lead.log == [("fail", job, why)]
+    assert site.bursts == []

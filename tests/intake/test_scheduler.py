@@ -160,6 +160,40 @@ def test_leased_nodes_are_for_their_jobs_alone(
     typist.ended(small)
 
 
+@pytest.mark.parametrize("how", ["reload", "restart"])
+def test_whose_nodes_are_leased_is_known_to_the_next_scheduler(
+    instance: FluxInstance, typist: Typist, how: str
+) -> None:
+    """Of the daemon, which would tell it, nothing is heard here."""
+    typist.use_scheduler()
+    gang = typist.submit(BURST, "-N2", "true")
+    small = typist.submit(BURST, "-N1", "--requires=burst", "true")
+    lend(instance, {gang: "2-3"}, "2-5")
+    if how == "reload":
+        typist.do("module", "remove", "sched-burst")
+        typist.do("module", "load", SCHEDULER)
+    else:
+        instance.kill()
+        instance.start()
+        typist.use_scheduler()
+    wait_until(lambda: typist.stats()["burst_jobs"] == 2, "the jobs to be known")
+    start_slot(typist, "burst-0-0")
+    assert typist.stats()["burst_jobs"] == 2
+    start_slot(typist, "burst-0-1")
+    typist.ended(gang)
+    assert typist.hosts(gang) == "burst-0-[0-1]"
+    assert typist.state(small) == "SCHED"
+
+
+def test_leases_that_cannot_be_read_are_none(typist: Typist) -> None:
+    typist.do("kvs", "put", "sched-burst.leases=[1]")
+    typist.use_scheduler()
+    assert "sched-burst.leases in the KVS cannot be read" in typist.do("dmesg")
+    job = typist.submit(BURST, "-N1", "--requires=burst", "true")
+    start_slot(typist, "burst-0-0")
+    typist.ended(job)
+
+
 def test_a_job_whose_burst_is_on_the_way_does_not_start_here(
     instance: FluxInstance, typist: Typist
 ) -> None:

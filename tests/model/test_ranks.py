@@ -45,11 +45,21 @@ def test_idset_is_read(text, ids):
         " 1",
         "[1",
         "0-1000000",
+        "0-500000,500002-1000001",
     ],
 )
 def test_what_is_no_idset_is_refused(text):
     with pytest.raises(ValueError, match="not an idset"):
         parse_idset(text)
+
+
+def test_no_more_are_read_than_is_said():
+    assert len(parse_idset("0-3,7", 5)) == 5
+    with pytest.raises(ValueError, match="not an idset"):
+        parse_idset("0-3,7-8", 5)
+    assert len(parse_hostlist("a,n[0-3]", 5)) == 5
+    with pytest.raises(ValueError, match="more than 5 hosts"):
+        parse_hostlist("a,b,n[0-3]", 5)
 
 
 @given(st.sets(st.integers(0, 500)))
@@ -81,7 +91,19 @@ def test_hostlist_is_read_in_its_order(text, hosts):
 
 
 @pytest.mark.parametrize(
-    "text", ["a,", ",a", "a b", "n[1", "n1]", "n[2-1]", "n[x]", "n[]", "n[0-1000000]"]
+    "text",
+    [
+        "a,",
+        ",a",
+        "a b",
+        "n[1",
+        "n1]",
+        "n[2-1]",
+        "n[x]",
+        "n[]",
+        "n[0-1000000]",
+        "n[0-600000,0-400000]",
+    ],
 )
 def test_what_is_no_hostlist_is_refused(text):
     with pytest.raises(ValueError, match="not a hostlist"):

@@ -127,6 +127,20 @@ def test_a_job_that_waits_for_a_refused_burst_but_could_run_here_is_not_held():
     }
 
 
+def test_a_memo_that_the_lead_dropped_is_sent_again():
+    s = sim()
+    job = s.lead.submit(whole(9))
+    s.tick(3)
+    told = s.lead.memos.pop(job)
+    s.tick(3)
+    assert s.lead.memos == {}, "nothing has changed"
+
+    s.lead.change(job, memos_dropped=1)
+    s.tick()
+
+    assert s.lead.memos == {job: told}
+
+
 def test_a_user_who_changes_the_urgency_is_obeyed():
     s = sim()
     s.joins = False

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an engine does for a scheduler that starts jobs by itself, and for queues."""
 
+import pytest
+
 from burst.model.lead import Leases
 from tests.build import identity, whole
 from tests.fakes import FakeLead
@@ -27,7 +29,7 @@ def test_the_scheduler_is_told_whose_the_leased_ranks_are_when_that_changes():
     assert s.lead.jobs[job].urgency == 16
 
 
-def test_it_is_told_again_as_it_forgets_that_when_it_is_reloaded():
+def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
     s = sim("scheduler")
     s.tick()
     s.tick(2, seconds=10.0)
@@ -41,6 +43,20 @@ def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
     s.tick(2)
     assert "sched-burst is not loaded any more" in caplog.text
     assert s.lead.memos[job]["state"] == "requested"
+
+
+def test_a_scheduler_that_is_back_is_told_at_the_next_turn(caplog):
+    s = sim("scheduler")
+    s.tick()
+    s.lead.scheduler = "sched-simple"
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(4)
+    assert caplog.text.count("sched-burst is not loaded any more") == 1
+    assert s.lead.lent == [Leases()]
+    s.lead.scheduler = "sched-burst"
+    s.tick()
+    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
 
 
 def test_other_schedulers_are_not_told():
@@ -59,6 +75,22 @@ def test_a_job_of_the_queue_is_moved_when_its_nodes_are_online():
     s.tick(2)
     assert s.lead.jobs[job].queue == "burst-ready"
     assert s.lead.jobs[job].urgency == 16
+
+
+@pytest.mark.parametrize(("mode", "times"), [("queue", 2), ("scheduler", 0)])
+def test_queues_are_seen_to_now_and_then(mode, times):
+    s = sim(mode)
+    s.tick(4)
+    assert s.lead.prepared == []
+    s.tick(4, seconds=5.0)
+    assert s.lead.prepared == [s.settings.intake] * times
+
+
+def test_queues_that_are_gone_are_said_and_the_tick_goes_on(caplog):
+    s = sim("queue")
+    s.lead.scheduler = "sched-simple"
+    s.tick(1, seconds=10.0)
+    assert "there is no such queue" in caplog.text
 
 
 def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():

@@ -76,6 +76,7 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
     assert gone == {
         "sched-burst.py",
         "sched-burst-jobs.py",
+        "sched-burst-leases.py",
         "burst.toml",
         "burst.py",
     }

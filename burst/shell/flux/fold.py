@@ -40,12 +40,14 @@ EVENTS = (
     "free",
     "clean",
     "invalidate",
+    "annotations",
 )
 """All that matter here; the journal is asked for no others."""
 
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
+_ANNOTATIONS = "annotations"
 
 
 class JobEvent(msgspec.Struct, gc=False):
@@ -54,6 +56,14 @@ class JobEvent(msgspec.Struct, gc=False):
     timestamp: float
     name: str
     context: dict[str, Any] = {}
+
+
+def matters(event: JobEvent) -> bool:
+    """Tell whether an event changes anything of what is kept of a job.
+
+    Schedulers annotate often. Null drops all that a job was told: memos, too.
+    """
+    return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
 
 
 class _Children(msgspec.Struct):
@@ -105,6 +115,8 @@ class Job(msgspec.Struct):
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
+    held_at_submit: bool = False
+    memos_dropped: int = 0
     unreadable: str = ""
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
@@ -116,7 +128,7 @@ class Job(msgspec.Struct):
         not expect in this state.
         """
         change = _CHANGES.get(event.name)
-        if change is None:
+        if change is None or not matters(event):
             return
         self._view = None
         try:
@@ -124,9 +136,12 @@ class Job(msgspec.Struct):
             if event.name == "alloc" and allocation is not None:
                 self.ranks = allocation.ranks()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            self.unreadable = (
-                self.unreadable or f"its event {event.name} cannot be read: {error!r}"
-            )
+            self.spoil(f"its event {event.name} cannot be read: {error!r}")
+
+    def spoil(self, why: str) -> None:
+        """Note that something of the job cannot be read, so that it is left alone."""
+        self._view = None
+        self.unreadable = self.unreadable or why
 
     def view(self) -> JobView:
         """Return the job as a value; the same one until something changed."""
@@ -147,6 +162,8 @@ class Job(msgspec.Struct):
                 t_start=self.t_start,
                 t_finish=self.t_finish,
                 result=self._result(),
+                held_at_submit=self.held_at_submit,
+                memos_dropped=self.memos_dropped,
             )
         return self._view
 
@@ -185,6 +202,7 @@ def _submit(job: Job, event: JobEvent) -> None:
     job.t_submit = event.timestamp
     job.userid = int(event.context["userid"])
     job.urgency = int(event.context["urgency"])
+    job.held_at_submit = job.urgency == 0
 
 
 def _validate(job: Job, _event: JobEvent) -> None:
@@ -209,6 +227,7 @@ def _back_to_priority(job: Job, _event: JobEvent) -> None:
 
 def _urgency(job: Job, event: JobEvent) -> None:
     job.urgency = int(event.context["urgency"])
+    job.held_at_submit = False
     _back_to_priority(job, event)
 
 
@@ -256,6 +275,10 @@ def _clean(job: Job, _event: JobEvent) -> None:
     job.ranks = frozenset()
 
 
+def _annotations(job: Job, _event: JobEvent) -> None:
+    job.memos_dropped += 1
+
+
 _CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
     "submit": _submit,
     "validate": _validate,
@@ -270,5 +293,6 @@ _CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
     "exception": _exception,
     "free": _free,
     "clean": _clean,
+    _ANNOTATIONS: _annotations,
     "invalidate": _clean,  # refused after all; there is no such job
 }

@@ -10,6 +10,7 @@ what has it is parsed.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,7 +21,7 @@ import msgspec
 from burst.errors import BurstError, Denied, Unreadable
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from burst.shell.flux.fold import EVENTS, Job, JobEvent, R, new_job
+from burst.shell.flux.fold import EVENTS, Job, JobEvent, R, matters, new_job
 from burst.shell.flux.handle import Response
 from burst.shell.flux.loop import Loop
 from burst.shell.flux.rpc import read
@@ -41,6 +42,8 @@ _TOPIC = "job-manager.events-journal"
 _PING = "job-manager.ping"
 _REQUEST = {"full": False, "allow": dict.fromkeys(EVENTS, 1)}
 _SENTINEL = -1
+# jansson keeps the order in which the job manager packs: the id comes first.
+_ID = re.compile(rb'\{"id":\s*(\d+)')
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -132,6 +135,21 @@ class Journal:
         self._loop.on_response[tag] = answer
 
     def _take(self, payload: bytes) -> None:
+        try:
+            self._read(payload)
+        except RecursionError:
+            # Flux takes memos that nest more deeply than can be read here.
+            self._spoil(payload)
+
+    def _spoil(self, payload: bytes) -> None:
+        match = _ID.match(payload)
+        job = self._jobs.get(int(match[1])) if match else None
+        if job is not None:
+            job.spoil("what its user wrote nests too deeply")
+            self._changed.add(job.id)
+            self._tell(job)
+
+    def _read(self, payload: bytes) -> None:
         if self._mark not in payload:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
@@ -141,6 +159,8 @@ class Journal:
         entry = _ENTRY.decode(payload)
         job = self._jobs.get(entry.id) or self._admit(entry)
         if job is None:
+            return
+        if not any(map(matters, entry.events)):
             return
         for event in entry.events:
             job.apply(event, entry.R)

@@ -95,7 +95,7 @@ class Service:
             return
         try:
             payload = msgspec.json.decode(request.payload or b"{}", type=dict[str, Any])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             self._loop.handle.refuse(request, errno.EPROTO, f"not an object: {error}")
             return
         asked = ServiceRequest(method, payload, request.userid, request.owner)

@@ -202,3 +202,23 @@ def test_only_a_true_attribute_counts(value):
 def test_another_attribute_may_count():
     assert new_job(JOB, spec(), "cloud") is None
     assert new_job(JOB, spec(cloud=True), "cloud") is not None
+
+
+def test_only_annotations_that_drop_the_memos_are_kept() -> None:
+    told = ("annotations", {"annotations": {"user": {"burst": {"state": "waiting"}}}})
+    dropped = ("annotations", {"annotations": None})
+    job = job_after(*PENDING, told)
+    before = job.view()
+    job.apply(JobEvent(9.0, *told), None)
+    assert job.view() is before
+    assert before.memos_dropped == 0
+    job.apply(JobEvent(9.0, *dropped), None)
+    assert job.view().memos_dropped == 1
+
+
+def test_a_job_that_was_submitted_held_is_until_somebody_touches_that() -> None:
+    held = ("submit", {"userid": 1000, "urgency": 0, "flags": 0})
+    again = ("urgency", {"urgency": 0, "userid": 0})
+    assert job_after(held, *PENDING[1:]).view().held_at_submit
+    assert not job_after(held, *PENDING[1:], again).view().held_at_submit
+    assert not job_after(*PENDING, again).view().held_at_submit

@@ -12,6 +12,7 @@ import pytest
 from burst.errors import Denied, LeadGone, Unreadable
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.shell.flux.handle import Response
 from burst.shell.flux.journal import SOON_S, Journal
 from burst.shell.flux.loop import Loop
 from tests.shell.flux.fake_handle import FakeHandle, Fault
@@ -113,7 +114,7 @@ def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> N
     journal.start()
     assert asked[0]["full"] is False
     assert "submit" in asked[0]["allow"]
-    assert "annotations" not in asked[0]["allow"]
+    assert "memo" not in asked[0]["allow"]
 
 
 def test_a_job_that_only_speaks_of_the_attribute_is_not_burstable(
@@ -133,6 +134,38 @@ def test_live_events_change_the_picture_and_wake(
     view = synced.picture()[JobId(5)]
     assert view.urgency == 0
     assert view.state is JobState.PRIORITY
+
+
+def test_what_a_scheduler_annotates_is_passed_over_unless_it_drops_memos(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    woken.wait()
+    before = synced.picture()[JobId(5)]
+    estimate = {"sched": {"t_estimate": 1.0}}
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=estimate)]})
+    assert synced.picture()[JobId(5)] is before
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=None)]})
+    woken.wait()
+    assert synced.picture()[JobId(5)].memos_dropped == 1
+
+
+def test_what_nests_too_deeply_to_be_read_spoils_its_job_and_no_other(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    for job in (5, 6):
+        fake.push(TOPIC, submitted(job))
+        woken.wait()
+    deep = b"[" * 1500 + b"]" * 1500
+    for job in (5, 7):
+        text = b'{"id":%d,"events":[{"context":%b}]}' % (job, deep)
+        fake.arrive(Response(fake.streams[TOPIC], 0, text))
+    woken.wait()
+    jobs = synced.picture()
+    assert set(jobs) == {5, 6}
+    assert jobs[JobId(5)].request is None
+    assert "nests too deeply" in jobs[JobId(5)].unreadable
+    assert not jobs[JobId(6)].unreadable
 
 
 def test_a_job_that_is_not_ready_is_told_too_a_little_later(

@@ -80,6 +80,11 @@ def test_a_request_is_answered(broker: FakeHandle, service: Service) -> None:
         (request("burst.boom"), errno.EINVAL, "internal error: RuntimeError"),
         (request("burst.echo", b"[1]"), errno.EPROTO, "not an object"),
         (request("burst.echo", b"{"), errno.EPROTO, "not an object"),
+        (
+            request("burst.echo", b'{"x":' + b"[" * 1500 + b"]" * 1500 + b"}"),
+            errno.EPROTO,
+            "not an object",
+        ),
     ],
 )
 def test_an_error_is_the_answer(broker, service, message, errnum, text):

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What a turn of the daemon costs at a site where many burst jobs wait in vain.
+
+The engine with a fake lead and a fake cloud, a limit of one burst that is in use, and
+jobs of 32 shapes: all of a turn but reading the lead, which benchmarks/intake.py has.
+Refusals stand until something changes that they rest on.
+
+    python benchmarks/waiting.py [--json]
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from benchmarks.table import Goal, Measure, main_of
+from burst.model.lead import LeadView
+from burst.model.reason import Reason
+from tests.build import whole
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+GOAL_S = 0.05
+SETTLES = 15
+"""Turns until the first job has its burst, and all others are held, where they are."""
+RUNS = 7
+
+
+class Still(FakeLead):
+    """A lead where nothing happens once it was seen."""
+
+    seen: LeadView | None = None
+
+    def observe(self) -> LeadView:
+        """Return what was seen, if anything was."""
+        return self.seen or super().observe()
+
+
+def waiting(mode: str, jobs: int) -> Sim:
+    """Return an engine that has that many jobs, of which one has a burst."""
+    lead = Still()
+    intake = {"mode": mode, "impossible": "hold"}
+    sim = Sim(lead, intake=intake, limits={"max_bursts": 1})
+    queue = "burst" if mode == "queue" else ""
+    for number in range(jobs):
+        request = whole(3 + number % 8, cores_per_slot=1 + number % 4)
+        lead.submit(request, queue=queue)
+    sim.tick(SETTLES)
+    verdicts = sim.engine.snapshot.verdicts.values()
+    refused = sum(verdict.reason is Reason.TURNED_DOWN for verdict in verdicts)
+    assert refused > jobs // 2, refused
+    return sim
+
+
+def time_turn(sim: Sim) -> float:
+    """Return what a turn in which nothing happens costs: the least of some, in s."""
+    assert isinstance(sim.lead, Still)
+    sim.lead.seen = sim.lead.observe()
+    times = []
+    for _ in range(RUNS):
+        sim.now += 1
+        began = time.process_time()
+        sim.engine.tick(sim.now)
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def measure() -> list[Measure]:
+    """Run it all."""
+    logging.getLogger("burst").setLevel(logging.ERROR)
+    found = []
+    for mode in ("hold", "queue", "scheduler"):
+        for jobs in (2_000, 10_000):
+            took = time_turn(waiting(mode, jobs))
+            what = f"{jobs:,} jobs wait in mode {mode}"
+            found.append(Measure(what, took * 1e3, "ms", Goal("<", GOAL_S * 1e3)))
+    return found
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""What anybody may write into jobspecs, memos and requests harms neither side of us.
+
+After each of these the daemon and sched-burst serve the next one as before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from burst.model.jobid import parse_jobid
+from tests.cli.desk import DaemonProcess, open_desk
+from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.intake.desk import Typist, plugin_path, wait_until
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.timeout(240),
+]
+
+# Deeper than Python decodes; Flux takes it.
+DEEP = "[" * 1500 + "]" * 1500
+# Without Flux's Python, which would not encode such a thing.
+_ASK = """
+import sys
+from _flux._core import ffi, lib
+from flux.core.inner import raw
+import flux
+handle = flux.Flux()
+future = raw.flux_rpc(handle, sys.argv[1], sys.stdin.read(), 0, 0)
+raw.flux_rpc_get(future, ffi.NULL)
+"""
+
+
+@pytest.fixture
+def typist(instance: FluxInstance) -> Typist:
+    return Typist(instance, str(plugin_path()))
+
+
+@pytest.fixture
+def daemon(instance: FluxInstance, typist: Typist) -> Iterator[DaemonProcess]:
+    with open_desk(instance) as desk:
+        desk.write(intake={"mode": "scheduler"})
+        typist.use_scheduler()
+        with desk.daemon() as daemon:
+            yield daemon
+
+
+def submit(typist: Typist, **system: Any) -> str:
+    """Submit a small job that may burst, with these attributes, past the CLI."""
+    spec = json.loads(typist.do("submit", "--dry-run", "-n1", "true"))
+    spec["attributes"]["system"] |= {"burstable": True, **system}
+    path = typist.instance.directory / "spec.json"
+    path.write_text(json.dumps(spec))
+    return typist.do("job", "submit", str(path))
+
+
+def nested(times: int) -> dict[str, Any]:
+    constraint: dict[str, Any] = {"properties": ["burst"]}
+    for _ in range(times):
+        constraint = {"not": [constraint]}
+    return constraint
+
+
+def memo_too_deep(typist: Typist) -> None:
+    """A memo of a job that may burst, which the event of its start repeats."""
+    job = typist.submit("--setattr=burstable", "--urgency=hold", "-n1", "true")
+    memo = f'{{"id":{int(parse_jobid(job))},"memo":{{"x":{DEEP}}}}}'
+    assert typist.ask(_ASK, "job-manager.memo", memo).status == 0
+    typist.do("job", "urgency", job, "16")
+    typist.ended(job)
+
+
+def request_too_deep(typist: Typist) -> None:
+    """A request to the daemon."""
+    said = typist.ask(_ASK, "burst.status", f'{{"x":{DEEP}}}')
+    assert said.status != 0
+
+
+def constraint_too_deep(typist: Typist) -> None:
+    """A constraint that Python cannot evaluate."""
+    denied = submit(typist, constraints=nested(450))
+    typist.ended(denied)
+
+
+def constraint_that_only_own_ranks_find_wrong(typist: Typist) -> None:
+    """One that for lent ranks is false before the wrong part of it is reached."""
+    wrong = {"and": [{"properties": ["local"]}, {"not": []}]}
+    assert "cannot evaluate" in typist.event(
+        submit(typist, constraints=wrong), "exception"
+    )
+
+
+def wishes_of_another_kind(typist: Typist) -> None:
+    """Attributes that are nothing that they should be."""
+    wishes: tuple[Any, ...] = ("x", ["x"], {"urgency": "31"}, {"max-price": -1})
+    for wish in wishes:
+        typist.ended(submit(typist, burst=wish))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        memo_too_deep,
+        request_too_deep,
+        constraint_too_deep,
+        constraint_that_only_own_ranks_find_wrong,
+        wishes_of_another_kind,
+    ],
+)
+def test_the_next_job_is_served_as_before(
+    typist: Typist, daemon: DaemonProcess, harm: Callable[[Typist], None]
+) -> None:
+    harm(typist)
+    job = typist.submit("--burst", "-N2", "flux", "getattr", "hostname")
+    typist.ended(job)
+    assert typist.hosts(job).startswith("burst-")
+    wait_until(lambda: f"{job} job" in daemon.log, "the job to be told")
+    assert "Traceback" not in daemon.log
+    assert "internal error" not in daemon.log
+
+
+def test_what_the_owner_holds_stays_held_whatever_its_user_wrote(
+    typist: Typist, daemon: DaemonProcess
+) -> None:
+    """As if it had been submitted held, for the daemon to release."""
+    typist.do("queue", "stop")
+    held = submit(typist, burst={"urgency": 16})
+    typist.do("job", "urgency", held, "hold")
+    typist.do("queue", "start")
+    other = typist.submit("--burst", "-N2", "true")
+    wait_until(lambda: f"{other} job" in daemon.log, "the next job to be told")
+    typist.ended(other)
+    assert typist.do("jobs", "-no{state} {urgency}", held) == "SCHED 0"

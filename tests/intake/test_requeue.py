@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Jobs whose alloc requests go back to the job manager: no lease or hold is left.
+
+Flux 0.88 requeues requests, not jobs: what runs either runs on or has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.cli.desk import Desk, open_desk
+from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
+from tests.intake.test_modes import MODES, Serve, leave_nothing, make_serve
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.timeout(240),
+]
+
+# Starts the broker once the gate is open.
+_FLUX_AT_GATE = """#!/bin/sh
+while [ -e {gate} ]; do sleep 0.02; done
+exec {flux} "$@"
+"""
+
+
+@pytest.fixture
+def typist(instance: FluxInstance) -> Typist:
+    return Typist(instance, str(plugin_path()))
+
+
+@pytest.fixture
+def desk(instance: FluxInstance) -> Iterator[Desk]:
+    with open_desk(instance) as desk:
+        yield desk
+
+
+@pytest.fixture
+def serve(desk: Desk, typist: Typist) -> Serve:
+    return make_serve(desk, typist)
+
+
+class Requeue:
+    """Jobs of each kind at one instance, and what sends their requests back."""
+
+    def __init__(self, typist: Typist, desk: Desk, serve: Serve, mode: str) -> None:
+        self._typist = typist
+        self._desk = desk
+        self._serve = serve
+        self._mode = mode
+        self._stack = ExitStack()
+        self.gate = desk.directory / "gate"
+        self._program = desk.directory / "flux"
+        text = _FLUX_AT_GATE.format(gate=self.gate, flux=FLUX)
+        self._program.write_text(text)
+        self._program.chmod(0o700)
+
+    def __enter__(self) -> Requeue:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def start(self) -> None:
+        """Have a daemon serve."""
+        local = {
+            **self._desk.options,
+            "type": "local",
+            "dir": str(self._desk.home),
+            "flux": str(self._program),
+        }
+        tables = {"providers": {"local": local}, "deadlines": {"rejoin": "1s"}}
+        self._stack.enter_context(self._serve(self._mode, **tables))
+
+    def stop_queues(self) -> None:
+        """Stop all queues and start all, also the one in which burst jobs wait."""
+        self._typist.do("queue", "stop", "-a")
+        self._typist.do("queue", "start", "-a")
+        if self._mode == "queue":
+            wait_until(self._waits_again, "queue burst to be stopped again")
+
+    def _waits_again(self) -> bool:
+        asked = {"name": "burst"}
+        status = self._typist.instance.rpc("job-manager.queue-status", asked)
+        return not status["start"]
+
+    def reload_scheduler(self) -> None:
+        """Take the scheduler away and load it again."""
+        ours = self._mode == "scheduler"
+        self._typist.do("module", "remove", "sched-burst" if ours else "sched-simple")
+        self._typist.do("module", "load", SCHEDULER if ours else "sched-simple")
+
+    def restart(self) -> None:
+        """Restart the lead, and the daemon with it."""
+        self._typist.do("queue", "stop", "-a")
+        self._stack.close()
+        self._typist.instance.stop()
+        self._typist.instance.start()
+        self.start()
+        if self._mode != "queue":
+            self._typist.do("queue", "start")
+
+
+@MODES
+@pytest.mark.parametrize("how", ["stop_queues", "reload_scheduler", "restart"])
+def test_requests_that_go_back_leave_nothing_behind(
+    typist: Typist, desk: Desk, serve: Serve, mode: str, how: str
+) -> None:
+    with Requeue(typist, desk, serve, mode) as place:
+        running = typist.submit("--burst", "-N4", "sleep", "inf")
+        typist.event(running, "start")
+        place.gate.touch()
+        coming = typist.submit("--burst", "-N4", "true")
+        wait_until(lambda: len(desk.status()["bursts"]) == 2, "its burst")
+        waiting = typist.submit("--burst", "-N4", "true")
+        wait_until(lambda: desk.status()["pending"] == 2, "all to be known")
+        getattr(place, how)()
+        place.gate.unlink()
+        if how == "restart":
+            typist.ended(running)
+            why = typist.do("jobs", "-no{exception.type}", running)
+            assert why in {"cancel", "exec"}, "Flux ends it, and does not requeue it"
+        else:
+            assert typist.state(running) == "RUN"
+            typist.do("cancel", running)
+        typist.ended(running, coming, waiting)
+        assert typist.do("jobs", "-no{result}", coming) == "COMPLETED"
+        assert typist.do("jobs", "-no{result}", waiting) == "COMPLETED"
+        leave_nothing(desk)
