@@ -77,6 +77,12 @@ class EksProvider:
         """Look at the cluster, the rights in it, the image and the lead's address."""
         return self._bursts().examine(lead)
 
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address."""
+        return self._bursts().probe(lead, tell)
+
     def _bursts(self) -> MiniClusters:
         """Connect at the first call: an error then is this provider's, not a crash."""
         if self._made is None:

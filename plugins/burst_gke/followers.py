@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -37,6 +37,12 @@ class Followers(Protocol):
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at the cluster, and at our rights in it."""
+        ...
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address."""
         ...
 
 

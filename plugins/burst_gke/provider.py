@@ -21,7 +21,7 @@ from burst.kits.kube import Cluster, Endpoint
 from burst.kits.minicluster import Tags
 from burst.kits.minicluster.examine import examine_lead
 from burst.model.burst import BurstId
-from burst.model.finding import Finding
+from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
 from burst_gke.cloud import Cloud
@@ -147,6 +147,16 @@ class GkeProvider:
         if cluster is not None:
             return [*found, *self._followers(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead, where a cluster is named."""
+        _, cluster = examine_cloud(self._cloud, self._settings, self._mark)
+        if cluster is None:
+            todo = "with cluster = NAME, that of a cluster that runs, a pod can"
+            return [note("there is no cluster in which a pod could try it", todo)]
+        return self._followers(cluster).probe(lead, tell)
 
     def _pods_left(
         self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None

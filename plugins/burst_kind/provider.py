@@ -17,7 +17,7 @@ from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.minicluster import MiniClusters, Tags, offers
 from burst.kits.minicluster.render import render
 from burst.model.burst import BurstId
-from burst.model.finding import Finding, wrong
+from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
 from burst_kind.cluster import KindCluster, Sight, Stage
@@ -45,6 +45,12 @@ class Bursts(Protocol):
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """See Examined."""
+        ...
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """See Probed."""
         ...
 
 
@@ -162,6 +168,18 @@ class KindProvider:
             found.append(wrong(error.what, error.advice or "set lead otherwise"))
         found += examine_address(self._settings.lead, there)
         return [*found, *self._bursts(sight).examine(there)] if sight.open else found
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead, where there is a cluster."""
+        self._home.check()
+        sight = self._cluster.look()
+        if sight.stage is not Stage.READY:
+            name = f"the kind cluster {self._cluster.name}"
+            todo = "try it while a burst is there, or make the cluster by hand"
+            return [note(f"no pod can try it: {name}: {sight.stage.value}", todo)]
+        return self._bursts(sight).probe(self._locate(lead), tell)
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from burst.kits.kube import Cluster, choose_access
 from burst.kits.minicluster import MiniClusters, MiniClusterSettings, Tags, offers
@@ -53,3 +53,9 @@ class KubeProvider:
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at the cluster, the rights in it, the image and the lead's address."""
         return self._bursts.examine(lead)
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address."""
+        return self._bursts.probe(lead, tell)

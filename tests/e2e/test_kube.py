@@ -133,7 +133,10 @@ def test_by_hand_with_run_burst(
     config.write_text(tomli_w.dumps({"providers": {"far": {"type": "kube", **table}}}))
     program = str(Path(BURST).with_name("run-burst"))
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        command = [program, "-c", str(config), "--uri", lead.files.uri]
+        where = ["-c", str(config), "--uri", lead.files.uri]
+        doctor = [BURST, "doctor", *where, "--provider", "far", "--probe"]
+        assert f"a pod there reaches tcp://{OUTSIDE_IP}:" in run(*doctor)
+        command = [program, *where]
         command += ["--provider", "far", "--name", "burst-0"]
         assert "burst-0-[0-1] joined as ranks 1-2" in run(*command)
         check_hosts(lead, "burst-0-0", "burst-0-1")

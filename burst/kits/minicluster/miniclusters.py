@@ -13,6 +13,7 @@
         def observe(self): return self._bursts.observe()
         def reap(self, burst_id): self._bursts.reap(burst_id)
         def examine(self, lead): return self._bursts.examine(lead)
+        def probe(self, lead, tell): return self._bursts.probe(lead, tell)
 
 Where the cluster itself is made on request, do that in `provision` first, raising
 Transient until it is there, and in `reap` delete it once this `reap` raises NotFound.
@@ -39,6 +40,7 @@ from burst.kits.kube.kinds import (
 from burst.kits.kube.manifests import install
 from burst.kits.minicluster.examine import examine_cluster
 from burst.kits.minicluster.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
+from burst.kits.minicluster.probe import Probe
 from burst.kits.minicluster.reaper import Reaper, find_ours, kinds_of
 from burst.kits.minicluster.render import render
 from burst.kits.minicluster.settings import MiniClusterSettings
@@ -105,6 +107,12 @@ class MiniClusters:
         """Look at the cluster, our rights in it, the image and the lead's address."""
         kinds = kinds_of(self._settings)
         return list(examine_cluster(self._cluster, self._settings, kinds, lead))
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address; see `Probed`."""
+        return [Probe(self._cluster, self._settings, self._tags).run(lead, tell)]
 
     def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
         """Tell whether the object is there. Raises if it is not this burst's."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from burst_gke import GkeSettings
@@ -109,6 +109,11 @@ class Pods:
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok(f"may do all at {self._cluster.access}")]
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [ok(f"{self._cluster.access} reaches {lead.endpoint}")]
 
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""

@@ -72,3 +72,13 @@ def test_image_and_address_are_looked_at_before_there_is_a_cluster(
     said = " ".join(each.what for each in found)
     assert "registry.test/flux:0.88" in said
     assert "127.0.0.1" in said
+
+
+def test_in_a_cluster_that_is_there_a_pod_can_try_the_way(world: World) -> None:
+    lead = world.spec.lead
+    (found,) = world.make(**PLAIN).probe(lead, print)
+    assert found.level is Level.NOTE
+    assert "no cluster in which" in found.what
+    world.gke.add_cluster("shared")
+    (found,) = world.make(**PLAIN, **POOL).probe(lead, print)
+    assert found.what.endswith(f" reaches {lead.endpoint}")
