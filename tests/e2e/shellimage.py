@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""An image with this machine's bash and a few commands, such as the operator needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.kubelab.mkimage import write_image
+
+SHELL_IMAGE = "local.test/shell:1"
+# What the scripts of the Flux Operator call before anything of ours is mounted.
+_PROGRAMS = ("bash", "cat", "cp", "hostname", "ls", "mkdir", "sh", "touch")
+
+
+def write_shell_image(out: Path) -> Path:
+    """Write the image as a tar; return its path."""
+    files = {}
+    for name in _PROGRAMS:
+        program = os.path.realpath(shutil.which(name) or name)
+        files[f"/bin/{name}"] = program
+        ldd = ("ldd", program)
+        said = subprocess.run(ldd, capture_output=True, text=True, check=True).stdout
+        linked = [word for word in said.split() if word.startswith("/")]
+        files |= {path: os.path.realpath(path) for path in linked}
+    write_image(out, SHELL_IMAGE, files)
+    return out

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""burst_kube through the real Flux Operator: its MiniCluster's brokers join the lead.
+
+BURST_TEST_FLUX_OPERATOR is the operator's `manager` program, built from its repository;
+it runs beside the API server, which has the CRD that BURST_TEST_MINICLUSTER_CRD names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import convert
+from burst.kits import certificate
+from burst.model.finding import Level
+from burst.model.shape import Shape
+from burst.shell.leadplan import RankSlot
+from tests.e2e.fluxbursts import burst, reap_all
+from tests.e2e.programs import OPERATOR, host_paths, running, says
+from tests.e2e.shellimage import SHELL_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import CRD, GivenCluster
+from tests.support.fluxlead import flux_lead, needs_flux, wait_until
+
+pytestmark = [
+    pytest.mark.e2e,
+    needs_flux,
+    pytest.mark.skipif(
+        not {OPERATOR, CRD} <= os.environ.keys(),
+        reason=f"want of a Flux Operator ({OPERATOR}=its manager, {CRD}=its CRD)",
+    ),
+]
+KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
+SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Path]:
+    """The operator, for the time of a test; its log."""
+    log = tmp_path / "operator.log"
+    quiet = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
+    with running((os.environ[OPERATOR], *quiet), log):
+        says(log, "Starting workers")
+        yield log
+
+
+@pytest.fixture
+def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
+    flux = shutil.which("flux") or ""
+    table = {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "form": "operator",
+        "image": SHELL_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+    }
+    return convert(KubeSettings, table, "providers.far")
+
+
+def objects(cluster: GivenCluster, namespace: str) -> list[Any]:
+    """Return all but what every namespace has."""
+    found = cluster.kubectl("get", KINDS, "-n", namespace, "-o", "json")
+    common = ("kube-root-ca.crt",)
+    return [
+        item
+        for item in json.loads(found)["items"]
+        if item["metadata"]["name"] not in common
+    ]
+
+
+def test_its_brokers_join_run_a_job_and_leave_nothing(
+    operator: Path, settings: KubeSettings, cluster: GivenCluster, namespace: str
+) -> None:
+    provider = KubeProvider("far", settings, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        found = provider.examine(lead.identity())
+        assert not [f for f in found if f.level is Level.WRONG]
+        spec = burst(lead, provider, 2)
+        made = objects(cluster, namespace)
+        assert {"MiniCluster", "Job", "ConfigMap"} < {item["kind"] for item in made}
+        check_secret(lead.identity().certificate, made, operator.read_text())
+        reap_all(provider, spec)
+        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
+    assert objects(cluster, namespace) == []
+
+
+def check_secret(path: str, made: list[Any], log: str) -> None:
+    """The key is in the Secret only: no object besides, and not in the operator's log,
+    which prints the ConfigMaps that it makes.
+    """
+    key = certificate.read(Path(path)).secret.decode()
+    assert key not in json.dumps([item for item in made if item["kind"] != "Secret"])
+    assert key not in log
