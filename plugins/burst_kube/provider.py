@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access
 from burst.kits.minicluster import MiniClusters, MiniClusterSettings, Tags, offers
 from burst.model.burst import BurstId
@@ -21,6 +22,9 @@ class KubeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     these its service account."""
     context: str = ""
     """One of the file's; default: its current one."""
+    login: Seconds = Seconds(30)
+    """How long the file's exec plugin, such as that of aws or gcloud, may take to print
+    credentials. It is run when a connection is made, and when its token ends."""
 
 
 class KubeProvider:
@@ -30,7 +34,7 @@ class KubeProvider:
 
     def __init__(self, name: str, settings: KubeSettings, owner: str) -> None:
         self._settings = settings
-        access = choose_access(settings.kubeconfig, settings.context)
+        access = choose_access(settings.kubeconfig, settings.context, settings.login)
         cluster = Cluster(access, timeout=settings.timeout)
         self._bursts = MiniClusters(cluster, settings, Tags(owner, name))
 
