@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""An image with this machine's bash and a few commands, such as the operator needs."""
+"""An image with this machine's bash and a few commands, such as the operator needs.
+
+Those files of this machine are in it too that pods have to see: the operator's own
+mounts are of directories only.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from tests.kubelab.mkimage import write_image
+from tests.kubelab.pods import SYSTEM
 
 SHELL_IMAGE = "local.test/shell:1"
 # What the scripts of the Flux Operator call before anything of ours is mounted.
@@ -17,7 +22,7 @@ _PROGRAMS = ("bash", "cat", "cp", "hostname", "ls", "mkdir", "sh", "touch")
 
 def write_shell_image(out: Path) -> Path:
     """Write the image as a tar; return its path."""
-    files = {}
+    files = {path: path for path in SYSTEM if Path(path).is_file()}
     for name in _PROGRAMS:
         program = os.path.realpath(shutil.which(name) or name)
         files[f"/bin/{name}"] = program

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
         "image": SHELL_IMAGE,
         "image_pull": "Never",
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
+        "host_paths": [p for p in host_paths(flux=True) if Path(p).is_dir()],
         "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
     }
     return convert(KubeSettings, table, "providers.far")
@@ -78,11 +79,29 @@ def objects(cluster: GivenCluster, namespace: str) -> list[Any]:
     ]
 
 
+@contextmanager
+def reading(cluster: GivenCluster, namespace: str, log: Path) -> Iterator[None]:
+    """Have a failure show what a person would look at."""
+    try:
+        yield
+    except (AssertionError, pytest.fail.Exception) as failure:
+        where = ("-n", namespace)
+        said = cluster.kubectl("get", f"{KINDS},events", *where)
+        said += cluster.kubectl("describe", "pods", *where)
+        logs = ("logs", "-l", "job-name", "--all-containers", "--tail=40")
+        said += cluster.kubectl(*logs, *where, check=False)
+        said += "\n".join(log.read_text().splitlines()[-20:])
+        raise AssertionError(said) from failure
+
+
 def test_its_brokers_join_run_a_job_and_leave_nothing(
     operator: Path, settings: KubeSettings, cluster: GivenCluster, namespace: str
 ) -> None:
     provider = KubeProvider("far", settings, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+    with (
+        flux_lead(SLOT, address=OUTSIDE_IP) as lead,
+        reading(cluster, namespace, operator),
+    ):
         found = provider.examine(lead.identity())
         assert not [f for f in found if f.level is Level.WRONG]
         spec = burst(lead, provider, 2)

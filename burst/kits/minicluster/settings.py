@@ -79,7 +79,8 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the cluster calls a GPU."""
     host_paths: tuple[str, ...] = ()
     """Directories and files of the nodes that followers see under the same path,
-    unwritable: for a Flux that is installed there, or for a lab without images."""
+    unwritable: for a Flux that is installed there, or for a lab without images. The
+    Flux Operator knows directories only."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Everyone who may list pods reads it."""
     flux: str = "flux"
