@@ -36,7 +36,8 @@ def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
     spec = example_spec(lead.identity(), 0, "nodes", nodes)
     provider.provision(spec)
     wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
-    (status,) = provider.observe()
-    assert status.phase is Phase.RUNNING, status
+    # A broker may have joined before its kubelet has told that it runs.
+    running = [Phase.RUNNING]
+    wait_until(lambda: [s.phase for s in provider.observe()] == running, "pods to run")
     check_hosts(lead, *spec.hosts)
     return spec
