@@ -47,6 +47,10 @@ def cluster_order(
     }
     if settings.zone:
         cluster["locations"] = [settings.zone]
+    if settings.endpoint == "dns":
+        # Else only its own network would be answered there.
+        dns = {"dns_endpoint_config": {"allow_external_traffic": True}}
+        cluster["control_plane_endpoints_config"] = dns
     for key in ("network", "subnetwork"):
         if value := getattr(settings, key):
             cluster[key] = value

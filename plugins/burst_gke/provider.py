@@ -183,10 +183,10 @@ class GkeProvider:
     def _followers(
         self, cluster: Ground, settings: GkeSettings | None = None
     ) -> Followers:
-        key = f"{cluster.endpoint} {cluster.ca}"
+        url, authority = cluster.reach(self._settings.endpoint)
+        key = f"{url} {authority}"
         if key not in self._reached:
-            url = f"https://{cluster.endpoint}"
-            access = Endpoint(url, cluster.ca, self._cloud.token)
+            access = Endpoint(url, authority, self._cloud.token)
             self._reached[key] = Cluster(access, timeout=self._settings.timeout)
         settings = settings or self._settings
         return self._make_followers(self._reached[key], settings, self._tags)

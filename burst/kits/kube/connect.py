@@ -62,7 +62,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     url: str
     """`https://ADDRESS`."""
     authority: str
-    """The certificate authority's certificate, as PEM text."""
+    """The certificate authority's certificate, as PEM text; empty for those that this
+    system trusts."""
     token: Callable[[], str]
     """Returns a token that is valid now. Called for each request, so it keeps one for
     as long as it is good. May raise Transient or Refused."""

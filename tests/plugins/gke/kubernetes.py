@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from burst_gke import GkeSettings
+from google.cloud.container_v1 import types as t
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.kube import Cluster, Endpoint
@@ -54,12 +55,19 @@ class Kubernetes:
 
     def count(self, burst_id: BurstId) -> int:
         """Return how many followers there are of a burst, in clusters that exist."""
-        alive = {cluster.endpoint for cluster in self.gke.clusters.values()}
+        alive = set().union(*map(known, self.gke.clusters.values()))
         return sum(
             len(entry.spec.hosts)
             for key, entry in self.bursts.items()
             if key[3] == burst_id and key[0].removeprefix("https://") in alive
         )
+
+
+def known(cluster: t.Cluster) -> set[str]:
+    """Return the addresses at which a cluster's API server answers."""
+    plane = cluster.control_plane_endpoints_config
+    private = plane.ip_endpoints_config.private_endpoint
+    return {cluster.endpoint, private, plane.dns_endpoint_config.endpoint}
 
 
 class Pods:
@@ -123,6 +131,6 @@ class Pods:
         if self._world.trouble:
             raise self._world.trouble
         address = access.url.removeprefix("https://")
-        if all(c.endpoint != address for c in self._world.gke.clusters.values()):
+        if all(address not in known(c) for c in self._world.gke.clusters.values()):
             raise Transient(f"no API server at {address}")
         return access.url, self._tags.owner, self._tags.provider, burst_id
