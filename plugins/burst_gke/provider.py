@@ -18,7 +18,7 @@ from burst.errors import (
     ProviderError,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import Tags
+from burst.kits.minicluster import Bursts, MiniClusters, Tags, check_burst
 from burst.kits.minicluster.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
@@ -26,7 +26,6 @@ from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
-from burst_gke.followers import Followers, Pods, check
 from burst_gke.ground import Ground
 from burst_gke.names import Mark
 from burst_gke.orders import pod_settings, with_lease
@@ -38,11 +37,15 @@ from burst_gke.sites import Site, describe, find_sites
 _LEAVE_S = 60.0
 
 
+def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
+    return MiniClusters(cluster, settings, tags, own_cluster=not settings.cluster)
+
+
 class Means(msgspec.Struct, frozen=True):
     """What a provider works with."""
 
     cloud: Cloud
-    followers: Callable[[Cluster, GkeSettings, Tags], Followers] = Pods
+    followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
     clock: Callable[[], float] = time.time
 
 
@@ -82,7 +85,7 @@ class GkeProvider:
         Transient for as long as GKE is at work on it.
         """
         # Before anything is paid for.
-        check(spec, self._settings, self._tags, self._clock())
+        check_burst(spec, self._settings, self._tags, self._clock)
         site = self._places.usable(spec)
         ground = site.ground
         # A pool that others made may be good enough, whatever GKE says of it.
@@ -182,7 +185,7 @@ class GkeProvider:
 
     def _followers(
         self, cluster: Ground, settings: GkeSettings | None = None
-    ) -> Followers:
+    ) -> Bursts:
         url, authority = cluster.reach(self._settings.endpoint)
         key = f"{url} {authority}"
         if key not in self._reached:
