@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.e2e.programs import OPERATOR
-from tests.e2e.shellimage import write_shell_image
+from tests.e2e.shellimage import write_images
 from tests.kubelab import nodes
 from tests.kubelab.build import Unavailable
 from tests.kubelab.kind import lab
@@ -47,8 +47,9 @@ def _run_on_nodes(pytest: list[str]) -> int:
     if OPERATOR not in os.environ:
         return int(nodes.run(pytest, options))
     with tempfile.TemporaryDirectory() as place:
-        image = write_shell_image(Path(place, "shell.tar"))
-        return int(nodes.run(pytest, [*options, "--image", str(image)]))
+        for image in write_images(Path(place)):
+            options += ["--image", str(image)]
+        return int(nodes.run(pytest, options))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An image with this machine's bash and a few commands, such as the operator needs.
+"""Images with this machine's bash and a few commands, such as the operator needs.
 
 Those files of this machine are in it too that pods have to see: the operator's own
 mounts are of directories only.
@@ -12,16 +12,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.e2e.programs import BURST
 from tests.kubelab.mkimage import write_image
 from tests.kubelab.pods import SYSTEM
 
 SHELL_IMAGE = "local.test/shell:1"
+DAEMON_IMAGE = "local.test/burst-daemon:1"
+"""The same, and runs `burst daemon`, which its pod has to bring."""
 # What the scripts of the Flux Operator call before anything of ours is mounted.
 _PROGRAMS = ("bash", "cat", "cp", "hostname", "ls", "mkdir", "sh", "touch")
 
 
-def write_shell_image(out: Path) -> Path:
-    """Write the image as a tar; return its path."""
+def write_images(place: Path) -> list[Path]:
+    """Write both as tars; return their paths."""
     files = {path: path for path in SYSTEM if Path(path).is_file()}
     for name in _PROGRAMS:
         program = os.path.realpath(shutil.which(name) or name)
@@ -30,5 +33,7 @@ def write_shell_image(out: Path) -> Path:
         said = subprocess.run(ldd, capture_output=True, text=True, check=True).stdout
         linked = [word for word in said.split() if word.startswith("/")]
         files |= {path: os.path.realpath(path) for path in linked}
-    write_image(out, SHELL_IMAGE, files)
-    return out
+    shell, daemon = place / "shell.tar", place / "daemon.tar"
+    write_image(shell, SHELL_IMAGE, files)
+    write_image(daemon, DAEMON_IMAGE, files, entrypoint=[BURST, "daemon"])
+    return [shell, daemon]

@@ -25,7 +25,8 @@ from burst.model.shape import Shape
 from burst.shell.leadplan import RankSlot
 from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.programs import OPERATOR, host_paths, running, says
-from tests.e2e.shellimage import SHELL_IMAGE
+from tests.e2e.seed import ENVIRONMENT, Seed, planted, run_experiment, some_user
+from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import CRD, GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux, wait_until
@@ -40,6 +41,11 @@ pytestmark = [
 ]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
 SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+
+
+def directories() -> list[str]:
+    """Return what pods have to see of this machine; the operator mounts no files."""
+    return [path for path in host_paths(flux=True) if Path(path).is_dir()]
 
 
 @pytest.fixture
@@ -62,7 +68,7 @@ def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
         "image": SHELL_IMAGE,
         "image_pull": "Never",
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": [p for p in host_paths(flux=True) if Path(p).is_dir()],
+        "host_paths": directories(),
         "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
     }
     return convert(KubeSettings, table, "providers.far")
@@ -120,3 +126,64 @@ def check_secret(path: str, made: list[Any], log: str) -> None:
     key = certificate.read(Path(path)).secret.decode()
     assert key not in json.dumps([item for item in made if item["kind"] != "Secret"])
     assert key not in log
+
+
+class OperatorSeed(Seed):
+    """The lead is a MiniCluster too, as its bursts are."""
+
+    overlay = "overlays/kind"
+    made = frozenset({"Secret", "Job", "Pod"})
+
+    def followers(self) -> dict[str, Any]:
+        return {
+            "form": "operator",
+            "image": SHELL_IMAGE,
+            "user": some_user(),
+            "host_paths": directories(),
+        }
+
+    def programs(self) -> dict[str, Any]:
+        user = some_user()
+        security = {"runAsUser": user, "runAsGroup": user}
+        paths = {f"host-{number}": path for number, path in enumerate(directories())}
+        view = {"image": SHELL_IMAGE, "disable": True, "securityContext": security}
+        changes = {
+            "/flux/container": view,
+            "/pod/securityContext": {"fsGroup": user},
+            "/containers/0/imagePullPolicy": "Never",
+            "/containers/1/imagePullPolicy": "Never",
+            "/containers/0/image": SHELL_IMAGE,
+            "/containers/1/image": DAEMON_IMAGE,
+            "/containers/0/resources/requests/cpu": "100m",
+            # The second container sees what the first does.
+            **{
+                f"/containers/0/volumes/{name}": {
+                    "hostPath": path,
+                    "path": path,
+                    "readOnly": True,
+                }
+                for name, path in paths.items()
+            },
+            **{
+                f"/containers/{container}/environment/{name}": value
+                for container in (0, 1)
+                for name, value in ENVIRONMENT.items()
+            },
+            **{f"/containers/{n}/securityContext": security for n in (0, 1)},
+        }
+        patch = [
+            {"op": "add", "path": f"/spec{path}", "value": value}
+            for path, value in changes.items()
+        ]
+        target = {"kind": "MiniCluster", "name": "lead"}
+        return {"target": target, "patch": json.dumps(patch)}
+
+
+@pytest.mark.usefixtures("operator")
+def test_the_lead_may_be_a_minicluster_too(
+    cluster: GivenCluster, tmp_path: Path
+) -> None:
+    """The whole experiment: one daemon beside the lead, and `flux submit`."""
+    with planted(OperatorSeed, cluster, tmp_path) as seed:
+        seed.apply()
+        run_experiment(seed)
