@@ -55,7 +55,10 @@ MINICLUSTER = Kind("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters")
 
 KINDS = {
     kind.name: kind
-    for kind in (CONFIG_MAP, SECRET, SERVICE, POD, EVENT, JOB, MINICLUSTER)
+    for kind in (
+        *(CONFIG_MAP, SECRET, SERVICE, POD, EVENT, JOB),
+        *(MINICLUSTER, NAMESPACE),
+    )
 }
 
 
