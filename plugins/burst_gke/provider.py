@@ -28,7 +28,7 @@ from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.ground import Ground
 from burst_gke.names import Mark
-from burst_gke.orders import pod_settings, with_lease
+from burst_gke.orders import on_pool, pod_settings, with_lease
 from burst_gke.places import Places
 from burst_gke.settings import GkeSettings, offers_of
 from burst_gke.sites import Site, describe, find_sites
@@ -159,7 +159,10 @@ class GkeProvider:
         if cluster is None:
             todo = "with cluster = NAME, that of a cluster that runs, a pod can"
             return [note("there is no cluster in which a pod could try it", todo)]
-        return self._followers(cluster).probe(lead, tell)
+        settings = self._settings
+        if settings.pool:
+            settings = on_pool(settings, settings.pool)
+        return self._followers(cluster, settings).probe(lead, tell)
 
     def _pods_left(
         self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None

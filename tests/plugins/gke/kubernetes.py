@@ -121,7 +121,8 @@ class Pods:
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        return [ok(f"{self._cluster.access} reaches {lead.endpoint}")]
+        where = dict(self._settings.node_selector)
+        return [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
 
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""

@@ -111,4 +111,8 @@ def test_in_a_cluster_that_is_there_a_pod_can_try_the_way(world: World) -> None:
     assert "no cluster in which" in found.what
     world.gke.add_cluster("shared")
     (found,) = world.make(**PLAIN, **POOL).probe(lead, print)
-    assert found.what.endswith(f" reaches {lead.endpoint}")
+    assert found.what.endswith(f" {{}} reaches {lead.endpoint}")
+    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
+    world.gke.clusters["shared"].node_pools.append(pool)
+    (found,) = world.make(**PLAIN, **NAMED_POOL).probe(lead, print)
+    assert "{'cloud.google.com/gke-nodepool': 'burstable'}" in found.what
