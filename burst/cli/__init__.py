@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, demo, doctor, lead, serve, setup
+from burst.cli import act, ask, batch, demo, doctor, lead, serve, setup
 from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
@@ -37,6 +37,9 @@ for command in (
     embedded,
 ):
     group.add_command(command)
+
+for command in (batch.batch, batch.batch_node, batch.batch_script, batch.sweep):
+    lead.lead.add_command(command)
 
 
 def main() -> None:

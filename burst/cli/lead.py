@@ -41,7 +41,7 @@ def keygen(path: Path, name: str | None, force: bool) -> None:
 
 @click.group()
 def lead() -> None:
-    """Prepare a lead: the instance to burst from."""
+    """Prepare or start a lead: the instance to burst from."""
 
 
 @lead.command()

@@ -47,6 +47,11 @@ class Extra(msgspec.Struct, frozen=True):
     """Of broker.toml."""
     environment: Mapping[str, str] = {}
     """Of the broker of rank 0."""
+    own: tuple[Mapping[str, str], ...] = ()
+    """What R says of each own host, as the `children` of RFC 20; empty: all cores and
+    GPUs from 0 on that the plan's shape counts."""
+    run: Path | None = None
+    """Where rank 0 has its socket; by default `run` in the directory."""
 
 
 def write_lead(
@@ -64,7 +69,7 @@ def write_lead(
     and CertificateError for a certificate that is there and cannot be used.
     """
     groups = resolve(plan)
-    files = _name(directory.absolute(), groups[0], extra.environment)
+    files = _name(directory.absolute(), groups[0], extra)
     for path in (files.config, files.resources, files.certificate):
         if path.exists() and not replace:
             raise ConfigError(
@@ -76,9 +81,9 @@ def write_lead(
     if kept:
         certificate.read(files.certificate)
     try:
-        for place in (".", "state", "run"):
-            (directory / place).mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(files.resources, json.dumps(_resources(groups)) + "\n")
+        for place in (directory, directory / "state", extra.run or directory / "run"):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(files.resources, json.dumps(_resources(groups, extra.own)) + "\n")
         write_whole(files.config, tomli_w.dumps(tables))
     except OSError as error:
         raise ConfigError(
@@ -90,15 +95,15 @@ def write_lead(
     return files
 
 
-def _name(directory: Path, own: Group, environment: Mapping[str, str]) -> LeadFiles:
+def _name(directory: Path, own: Group, extra: Extra) -> LeadFiles:
     config = directory / "broker.toml"
-    socket = directory / "run" / "local"
+    socket = (extra.run or directory / "run") / "local"
     check_socket(socket)
     brokers = tuple(
         ("flux", "broker", f"--config-path={config}", f"-Shostname={host}")
         for host in own.names
     )
-    setting = [f"{name}={value}" for name, value in environment.items()]
+    setting = [f"{name}={value}" for name, value in extra.environment.items()]
     setting = ["env", *setting] if setting else []
     lead = (
         # By default the quorum is the size, which counts hosts that join only in a
@@ -163,17 +168,20 @@ def _hosts(connect: str, groups: Sequence[Group]) -> Iterator[dict[str, str]]:
         yield {"host": format_hostlist(rest), "parent": first}
 
 
-def _resources(groups: Sequence[Group]) -> dict[str, Any]:
+def _resources(
+    groups: Sequence[Group], own: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
     """Return R, version 1 (RFC 20)."""
     lite: list[dict[str, Any]] = []
     properties: dict[str, list[int]] = {}
     rank = 0
     for group in groups:
         ranks = range(rank, rank + len(group.names))
-        children = {"core": format_idset(range(group.shape.cores))}
-        if group.shape.gpus:
-            children["gpu"] = format_idset(range(group.shape.gpus))
-        lite.append({"rank": format_idset(ranks), "children": children})
+        if own and not rank:
+            entries = zip(ranks, own, strict=True)
+            lite += [{"rank": str(r), "children": dict(each)} for r, each in entries]
+        else:
+            lite.append({"rank": format_idset(ranks), "children": children(group)})
         # A slot local-[0-3] must not pass for nodes of our own.
         slot = group.slot if group.slot != "local" else LENT
         for name in (LENT, slot) if rank else ("local",):
@@ -190,6 +198,14 @@ def _resources(groups: Sequence[Group]) -> dict[str, Any]:
             "properties": {k: format_idset(ids) for k, ids in properties.items()},
         },
     }
+
+
+def children(group: Group) -> dict[str, str]:
+    """Return what R says of each host of the group."""
+    found = {"core": format_idset(range(group.shape.cores))}
+    if group.shape.gpus:
+        found["gpu"] = format_idset(range(group.shape.gpus))
+    return found
 
 
 def write_whole(path: Path, text: str) -> None:

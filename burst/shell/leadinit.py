@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -132,20 +132,31 @@ def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
         )
 
 
-def _install(directory: Path, choice: Choice) -> Extra:
+def install_intake(
+    directory: Path, choice: Choice, more: Mapping[str, str] | None = None
+) -> Extra:
+    """Put what Flux loads for that way in into `flux` below the absolute directory.
+
+    `more` are further files, by their paths in there. Returns what the lead's broker
+    has to be told. Raises ConfigError.
+    """
     places = directory_places(directory / "flux")
     made = make_files(places, choice)
-    rc1 = directory / "flux" / "rc1.d" / "burst-daemon"
-    made[rc1] = daemon_script(directory)
-    made[directory / "flux" / "burst.service"] = unit(directory)
+    made |= {places.own / path: text for path, text in (more or {}).items()}
     del made[places.config / "burst.toml"]  # broker.toml says it
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     install(places.own, made)
-    rc1.chmod(0o755)
-    return Extra(
-        lead_tables(places, choice),
-        {**places.environment, "FLUX_RC_EXTRA": str(directory / "flux")},
-    )
+    return Extra(lead_tables(places, choice), places.environment)
+
+
+def _install(directory: Path, choice: Choice) -> Extra:
+    """As `install_intake`, and with what starts the daemon."""
+    rc1 = "rc1.d/burst-daemon"
+    more = {rc1: daemon_script(directory), "burst.service": unit(directory)}
+    extra = install_intake(directory, choice, more)
+    (directory / "flux" / rc1).chmod(0o755)
+    environment = {**extra.environment, "FLUX_RC_EXTRA": str(directory / "flux")}
+    return msgspec.structs.replace(extra, environment=environment)
 
 
 def _settings(

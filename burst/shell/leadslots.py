@@ -20,7 +20,7 @@ from burst.core.slots import LENT
 from burst.errors import ConfigError
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
-from burst.shell.leadfiles import write_whole
+from burst.shell.leadfiles import children, write_whole
 from burst.shell.leadplan import Group, RankSlot, resolve_slots
 
 
@@ -103,10 +103,8 @@ def compare(
 
 
 def _declare(execution: dict[str, Any], group: Group, ranks: range) -> None:
-    children = {"core": format_idset(range(group.shape.cores))}
-    if group.shape.gpus:
-        children["gpu"] = format_idset(range(group.shape.gpus))
-    execution["R_lite"].append({"rank": format_idset(ranks), "children": children})
+    declared = {"rank": format_idset(ranks), "children": children(group)}
+    execution["R_lite"].append(declared)
     execution["nodelist"].append(format_hostlist(group.names))
     properties = execution.setdefault("properties", {})
     for name in (LENT, group.slot if group.slot != "local" else LENT):

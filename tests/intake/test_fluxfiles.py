@@ -12,7 +12,7 @@ import pytest
 
 from tests.intake.desk import FILES
 
-SCRIPTS = sorted(FILES.glob("*.py"))
+SCRIPTS = sorted(FILES.rglob("*.py"))
 
 
 def imported(path: Path) -> set[str]:
@@ -30,8 +30,9 @@ def test_each_imports_flux_and_the_standard_library_only(path: Path) -> None:
     assert imported(path) - {"flux"} <= set(sys.stdlib_module_names)
 
 
-def test_there_are_five_and_a_format() -> None:
+def test_there_are_six_and_a_format() -> None:
     assert [path.name for path in SCRIPTS] == [
+        "lead-batch.py",
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead batch`: a user bursts from an allocation of his own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.desk import BURST, wait_until
+from tests.flux_instance import FLUX, MISSING
+from tests.intake.allocation import Parent, User, open_parent, open_user
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.timeout(240),
+]
+
+WAIT = """\
+flux submit --burst -N4 sleep 600
+until [ "$(flux jobs -no {status})" = RUN ]; do sleep 0.2; done
+touch up
+sleep 600
+"""
+
+
+@pytest.fixture(scope="module")
+def parent() -> Iterator[Parent]:
+    with open_parent() as parent:
+        yield parent
+
+
+@pytest.fixture
+def user(parent: Parent) -> Iterator[User]:
+    with open_user(parent) as user:
+        yield user
+
+
+@pytest.mark.parametrize(("nodes", "status"), [(1, 0), (2, 3)])
+def test_a_job_larger_than_the_allocation_runs_in_it(
+    user: User, nodes: int, status: int
+) -> None:
+    script = f"""\
+        flux getattr size
+        flux run -N{nodes} true && echo own: $FLUX_ENCLOSING_ID $1
+        flux submit --wait --quiet --burst --burst-wait=0 -N4 --output=inner \\
+            flux getattr hostname
+        cat inner
+        exit {status}
+    """
+    (user.directory / "script.sh").write_text(f"#!/bin/sh\n{script}")
+    (job,) = user.batch(f"-N{nodes}", "-t", "10m", "script.sh", "word").lines
+    assert user.status(job) == status
+    said = user.output().splitlines()
+    assert said[:2] == [str(nodes + 4), f"own: {job} word"]
+    assert {f"burst-0-{number}" for number in range(4)} <= set(said)
+    user.ends_clean()
+
+
+def test_it_is_found_from_the_parent(user: User) -> None:
+    job = user.submit("-N2", "--job-name=mine", script="touch up; sleep 600")
+    wait_until((user.directory / "up").exists, "the script to run")
+    assert user.flux("jobs", "-no", "{name} {status}", job) == "mine RUN"
+    assert user.flux("uri", job).startswith("local:///")
+    assert user.flux("proxy", job, "flux", "getattr", "size") == "6"
+    assert "burst-0  2-5" in user.flux("proxy", job, "flux", "burst", "status")
+    assert "mine" in user.flux("pstree")
+    user.flux("cancel", job)
+    user.status(job)
+    user.ends_clean()
+
+
+@pytest.mark.parametrize("how", ["cancel", "time limit"])
+def test_nothing_is_left_of_one_that_is_ended(user: User, how: str) -> None:
+    words = () if how == "cancel" else ("-t", "12s")
+    job = user.submit("-N1", *words, script=WAIT)
+    wait_until((user.directory / "up").exists, user.output)
+    assert len(user.followers()) >= 4
+    if how == "cancel":
+        user.flux("cancel", job)
+    assert user.status(job) != 0
+    user.ends_clean()
+
+
+def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> None:
+    job = user.submit("-N1", script=WAIT)
+    wait_until((user.directory / "up").exists, "the burst")
+    (place,) = user.base.iterdir()
+    assert user.run(BURST, "lead", "sweep").lines == [f"{place}: its job is not over"]
+    followers = user.followers()
+    # As a container's or a cgroup's end would.
+    for pid in user.processes() - followers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert user.status(job) != 0
+    assert user.followers()
+    said = user.run(BURST, "lead", "sweep")
+    assert said.lines == [f"{place}: nothing is left"]
+    assert "burst: taking down burst-0-" in said.stderr
+    user.ends_clean()
+    nothing = ["nothing is left of any lead"]
+    assert user.run(BURST, "lead", "sweep").lines == nothing
+
+
+@pytest.mark.parametrize("mode", ["queue", "scheduler"])
+def test_jobs_come_in_as_the_settings_say(user: User, mode: str) -> None:
+    user.tables["intake"] = {"mode": mode}
+    script = """\
+        job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
+        flux run -n1 echo passed
+        flux job wait-event -t60 $job clean
+        flux module list | grep -o 'sched-[a-z]*'
+        flux jobs -ano '{nodelist} {status}'
+    """
+    if mode == "queue":
+        script = script.replace(" --burst-wait=0", "")
+    job = user.submit("-N1", script=script)
+    assert user.status(job) == 0, user.output()
+    said = user.output()
+    assert "passed" in said
+    assert "burst-0-[0-3] COMPLETED" in said, said
+    assert ("sched-burst" in said) == (mode == "scheduler")
+    user.ends_clean()
+
+
+def test_where_the_daemon_cannot_serve_the_script_is_not_run(user: User) -> None:
+    user.tables["lead"] = {"address": "node"}
+    user.tables["deadlines"] = {"address": "1s"}
+    job = user.submit("-N1", script="touch up")
+    assert user.status(job) == 1
+    said = user.output()
+    assert "does not serve, so the script was not run: followers could not re" in said
+    assert not (user.directory / "up").exists()
+    user.ends_clean()
+
+
+def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None:
+    (user.directory / "script.sh").write_text("#!/no/such/shell\n")
+    (job,) = user.batch("-N1", "script.sh").lines
+    assert user.status(job) == 127
+    assert "the script cannot be run: No such file or directory; see" in user.output()
+    user.ends_clean()
+
+
+def test_what_cannot_be_taken_down_is_told_and_can_be_later(user: User) -> None:
+    """Here a file is in the way where the provider has to look."""
+    user.tables["deadlines"] = {"reap": "1s"}
+    job = user.submit("-N1", script="touch followers")
+    assert user.status(job) == 1
+    (place,) = user.base.iterdir()
+    told = rf"reap\): provider local \(.*\); burst lead sweep {place}\n"
+    assert re.search(
+        rf"ERROR: not all gone within 1s \(deadlines.{told}", user.output()
+    )
+    assert user.run(BURST, "lead", "sweep").status == 1
+    (user.directory / "followers").unlink()
+    assert user.run(BURST, "lead", "sweep", str(place)).status == 0
+    user.ends_clean()
+
+
+def test_a_node_that_cannot_start_ends_the_job_and_says_why(user: User) -> None:
+    job = user.submit("-N2", "--address", "no host", script="touch up")
+    assert user.status(job) != 0
+    events = user.flux("job", "eventlog", job)
+    assert "rank 0: not a host name or address: 'no host'" in events
+    user.ends_clean()
+
+
+def test_a_port_that_is_taken_ends_the_job_and_says_so(user: User) -> None:
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        job = user.submit("-N2", f"--port={port}", script="touch up")
+        assert user.status(job) != 0
+    events = user.flux("job", "eventlog", job)
+    assert "rank 0: the broker ended with status 1 before the script began" in events
+    assert "Address already in use" in user.output()
+    user.ends_clean()
+
+
+def test_a_dry_run_prints_the_jobspec_and_does_nothing(user: User) -> None:
+    words = ("-N2", "--output=out.{{id}}", "-t5m", "--dry-run")
+    spec = json.loads(user.batch(*words, script="true").stdout)
+    (task,) = spec["tasks"]
+    assert task["command"][-3:] == [str(task["command"][5]), "--", "{{tmpdir}}/script"]
+    system = spec["attributes"]["system"]
+    assert system["duration"] == 300
+    assert system["files"]["script"]["data"] == "#!/bin/sh\ntrue"
+    assert not {"BURST_LEAD_BATCH", "FLUX_CLI_PLUGINPATH"} & set(system["environment"])
+    assert user.left() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "told"),
+    [
+        (
+            ("-N1", "none.sh"),
+            "",
+            "flux-batch: ERROR: No such file or directory: 'none.sh'",
+        ),
+        (("-N1", "plain.sh"), "echo hi", "plain.sh does not appear to start with '#!'"),
+        (("-N1", "--conf=x=1", "plain.sh"), "#!/bin/sh", "leave --conf out"),
+        (
+            ("-N1", "--nosuch", "plain.sh"),
+            "#!/bin/sh",
+            "unrecognized arguments: --nosuch",
+        ),
+        (("plain.sh",), "#!/bin/sh", "Number of slots to allocate must be specified"),
+        (("-N3", "plain.sh"), "#!/bin/sh", "-N3: this instance has 2 nodes; ask for"),
+        (("-N0", "plain.sh"), "#!/bin/sh", "-N0: a lead has at least one own node"),
+        (
+            ("-N1", "--slots=0", "plain.sh"),
+            "#!/bin/sh",
+            "--slots 0: nothing could ever join",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_and_leaves_nothing(
+    user: User, words: tuple[str, ...], text: str, told: str
+) -> None:
+    (user.directory / "plain.sh").write_text(text)
+    said = user.batch(*words)
+    assert said.status
+    assert told in said.stderr
+    assert said.stdout == ""
+    assert user.left() == []
+
+
+def test_settings_that_cannot_work_are_refused_before_the_job_waits(user: User) -> None:
+    user.local["cores"] = "many"
+    error = user.batch("-N1", script="true").error
+    assert error.startswith("providers.local: cores: Expected whole number")
+    user.local["enabled"] = False
+    error = user.batch("-N1", script="true").error
+    assert error.startswith("burst.toml: no provider is enabled, so nobody would bring")
+    (user.directory / "script.sh").write_text("#!/bin/sh")
+    words = ("lead", "batch", "-N1", "--slots=1", "script.sh")
+    user.environment["HOME"] = str(user.directory)
+    error = user.run(BURST, *words).error
+    assert error.startswith("there are no settings, so nobody would bring nodes; name")
+
+
+def test_without_an_instance_it_says_so(user: User) -> None:
+    user.environment["FLUX_URI"] = "local:///tmp/none/local"
+    error = user.batch("-N1", script="true").error
+    assert error.startswith("there is no Flux instance to submit to: ")
+    assert error.endswith("works, or set FLUX_URI")
+    assert user.left() == []
