@@ -191,10 +191,14 @@ def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Se
             stack.enter_context(new_namespace(cluster, name))
             for name in ("near", "far")
         ]
-        yield make(cluster, names[0], names[1], place)
-        kinds = "clusterrole,clusterrolebinding"
-        label = ("-l", "app.kubernetes.io/name=burst")
-        cluster.kubectl("delete", kinds, *label)
+        try:
+            yield make(cluster, names[0], names[1], place)
+        finally:
+            # Its NodePort is one for all, and namespaces take their time to go.
+            cluster.kubectl("delete", "service", "--all", "-n", names[0])
+            kinds = "clusterrole,clusterrolebinding"
+            label = ("-l", "app.kubernetes.io/name=burst")
+            cluster.kubectl("delete", kinds, *label)
 
 
 def run_experiment(seed: Seed) -> None:

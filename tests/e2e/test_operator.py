@@ -179,11 +179,13 @@ class OperatorSeed(Seed):
         return {"target": target, "patch": json.dumps(patch)}
 
 
-@pytest.mark.usefixtures("operator")
 def test_the_lead_may_be_a_minicluster_too(
-    cluster: GivenCluster, tmp_path: Path
+    operator: Path, cluster: GivenCluster, tmp_path: Path
 ) -> None:
     """The whole experiment: one daemon beside the lead, and `flux submit`."""
-    with planted(OperatorSeed, cluster, tmp_path) as seed:
+    with (
+        planted(OperatorSeed, cluster, tmp_path) as seed,
+        reading(cluster, seed.near, operator),
+    ):
         seed.apply()
         run_experiment(seed)

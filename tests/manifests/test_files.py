@@ -137,3 +137,14 @@ def test_every_container_is_confined_and_none_is_root() -> None:
         if "token" in {mount["name"] for mount in container["volumeMounts"]}
     ]
     assert with_token == ["burst"]
+
+
+def test_the_operator_takes_the_lead() -> None:
+    """It ignores a MiniCluster unless one container, and only one, runs Flux, and the
+    others have names.
+    """
+    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
+    containers = lead["spec"]["containers"]
+    others = [c for c in containers if not c.get("runFlux")]
+    assert len(containers) - len(others) == 1
+    assert [c["name"] for c in others] == ["burst"]
