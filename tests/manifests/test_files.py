@@ -148,3 +148,11 @@ def test_the_operator_takes_the_lead() -> None:
     others = [c for c in containers if not c.get("runFlux")]
     assert len(containers) - len(others) == 1
     assert [c["name"] for c in others] == ["burst"]
+
+
+def test_the_operator_finds_the_volumes_of_config_maps() -> None:
+    """It mounts such a volume by its key and makes it by the ConfigMap's name."""
+    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
+    volumes = lead["spec"]["containers"][0]["volumes"]
+    maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
+    assert maps == {"burst-lead": "burst-lead"}
