@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, PlanSettings
+from burst.core.apart import Apart
 from burst.core.constraint import Constraints
 from burst.core.ground import Ground
 from burst.core.limits import Usage
@@ -87,7 +88,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     planner = Planner(
         Ground(slots, slots, Constraints(lead), market.providers),
         market,
-        Usage(LimitSettings(), []),
+        Apart(Usage(LimitSettings(), []), (), ""),
         [],
         PlanSettings(),
     )

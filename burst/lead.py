@@ -120,6 +120,13 @@ class Lead(Protocol):
         """
         ...
 
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return the whole jobspec (RFC 14) of a job, its environment included.
+
+        Raises LeadError if the job is gone.
+        """
+        ...
+
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Have no new job start on these ranks; one drained already keeps its reason.
 

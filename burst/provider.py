@@ -37,6 +37,8 @@ import msgspec
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
+from burst.model.program import Program
+from burst.model.request import BurstMode
 from burst.model.shape import Shape
 
 
@@ -50,6 +52,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """Per node and hour, in the site's currency; 0 for free."""
     join_time: float = 0.0
     """Seconds from `provision` to followers joining, as far as is known; 0 if not."""
+    modes: tuple[BurstMode, ...] = ("joined",)
+    """What bursts of it can be; the first is what they are unless the job says."""
 
 
 class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,11 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     `hosts[i]` must join as rank `ranks[i]`: start its broker with that host name. The
     certificate is a path in `lead`; where followers cannot read that path, the
     provider brings the content there by a channel that only they can read.
+
+    With a `program` the burst is isolated: it joins nothing, has no `ranks`, and its
+    hosts are an instance of their own, with a certificate that the provider makes. The
+    first is its lead and runs the program, once: what was begun is never begun again,
+    whatever fails.
     """
 
     burst_id: BurstId
@@ -71,6 +80,8 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     lease_end: float = 0.0
     """Seconds since the epoch: from then on nobody needs it, even if we are gone. A
     provider that can should end the burst itself then. 0 for no end."""
+    program: Program | None = None
+    """What it runs; only for providers with an offer of mode `isolated`."""
 
 
 class Phase(enum.Enum):
@@ -97,6 +108,23 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is seen of an isolated burst's own instance."""
+
+    online: bool = False
+    """Whether all its brokers are up, so that its program was begun."""
+    access: str = ""
+    """How a person gets at it: a command, or an address."""
+    exit_status: int | None = None
+    """Of the program, once it has ended. It must be seen until the burst is reaped."""
+    output: str = ""
+    """The end of what the program wrote, once it has ended: OUTPUT_MOST bytes."""
+
+
+OUTPUT_MOST = 256 * 1024
+"""How much of an isolated burst's output is kept; bytes of UTF-8, from its end."""
+
+
 class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider sees of one burst, half-built ones too.
 
@@ -110,6 +138,8 @@ class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence for the person who asks why this takes so long, or why it failed.
     The end of a log that explains it belongs here. No secret does."""
     failure: Failure = Failure.OTHER
+    instance: InstanceStatus | None = None
+    """Of an isolated burst; None of one that joins."""
 
 
 @runtime_checkable

@@ -129,6 +129,13 @@ class FakeLead:
         self.log.append(("fail", job, reason))
         self.finish(job, "failed")
 
+    def jobspec(self, job):
+        if job not in self.jobs:
+            raise LeadError("no such job")
+        task = {"command": ["run", str(job)]}
+        system = {"environment": {"COLOR": "red", "HOME": "/home/u"}}
+        return {"version": 1, "tasks": [task], "attributes": {"system": system}}
+
     def drain(self, ranks, reason):
         for rank in ranks:
             self.drained.setdefault(rank, reason)

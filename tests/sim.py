@@ -14,13 +14,13 @@ from tests.fakes import FakeLead, HandExecutor
 class Sim:
     """Turns the world by hand: `tick` is one turn of everything, a second long."""
 
-    def __init__(self, lead=None, nodes=8, capacity=1_000, **tables):
+    def __init__(self, lead=None, nodes=8, capacity=1_000, modes=("joined",), **tables):
         self.now = T0
         self.lead = lead or FakeLead()
         self.cloud = FakeCloud()
         self.tables = {"providers": {"local": {"type": "fake"}}, **tables}
         self.fake_settings = FakeSettings(
-            max_nodes=nodes, shape=NODE, capacity=capacity
+            max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes
         )
         self.joins = True
         self.boot()
@@ -59,12 +59,13 @@ class Sim:
         """Followers that run join the lead; those that are gone leave it."""
         known = self.lead.known
         ranks = {host: rank for rank, host in enumerate(known.hosts)}
-        there = {ranks[host] for host in self.cloud.followers()}
+        there = {ranks[host] for host in self.cloud.followers() if host in ranks}
         own = {rank for rank, host in enumerate(known.hosts) if host[:4] == "lead"}
         for rank in self.lead.online - own - there:
             self.lead.lose(rank)
         if self.joins:
-            self.lead.online |= {ranks[host] for host in self.provider.running()}
+            running = self.provider.running()
+            self.lead.online |= {ranks[host] for host in running if host in ranks}
 
     def until(self, reached, turns=60, seconds=1.0):
         """Tick until something is so; fail if it does not come."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, batch, demo, doctor, lead, serve, setup
+from burst.cli import act, ask, batch, demo, doctor, lead, request, serve, setup
 from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
@@ -25,12 +25,13 @@ for command in (
     ask.enable,
     ask.explain,
     ask.reload,
-    ask.request,
     ask.status,
     demo.demo,
     doctor.doctor,
     lead.keygen,
     lead.lead,
+    request.output,
+    request.request,
     serve.daemon,
     serve.show_config,
     setup.setup,

@@ -85,26 +85,6 @@ def explain(job: str, as_json: bool, place: Place) -> None:
 
 
 @click.command()
-@click.option("-N", "--nodes", type=int, required=True, help="Number of nodes.")
-@click.option("--provider", default="", help="Name of a provider; default: any.")
-@click.option("--slot", default="", help="Hosts that they must have, a hostlist.")
-@click.option("--no-wait", is_flag=True, help="Return once it is on its way.")
-@place_options
-def request(nodes: int, provider: str, slot: str, no_wait: bool, place: Place) -> None:
-    """Burst ahead of jobs: have nodes ready before a job asks for them.
-
-    They stay until they are idle for `[deadlines] idle`.
-    """
-    asked = {"nodes": nodes, "provider": provider, "slot": slot}
-    with place.lead() as lead:
-        made = lead.call("request", asked, timeout=60.0)
-        click.echo(made["text"])
-        if not no_wait:
-            for burst in made["bursts"]:
-                watch_burst(lambda: lead.call("status", {}), burst)
-
-
-@click.command()
 @click.argument("burst_id", metavar="BURST")
 @click.option("--note", default="", help="Why, for the record.")
 @click.option("--no-wait", is_flag=True, help="Return once it is asked for.")

@@ -42,7 +42,9 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
         )
         raise
     took = fsd(round(time.monotonic() - began, 1))
-    if until == "online":
+    if until == "online" and row["isolated"]:
+        click.echo(f"{row['hosts']} is an instance of its own after {took}")
+    elif until == "online":
         click.echo(f"{row['hosts']} joined as ranks {row['ranks']} after {took}")
     else:
         click.echo(f"{burst_id} is gone after {took}: {row['result']}")

@@ -163,6 +163,9 @@ class DeadlineSettings(Table, frozen=True):
     is ended by providers that can, even if no daemon is left: this bounds the bill of a
     daemon that is gone. None by default, as it may end a job: make it longer than your
     longest job and `drain`."""
+    run: Seconds = Seconds(86400)
+    """How long what runs in an isolated burst may take, if its job has no time limit.
+    A day, as nobody looks at a cluster elsewhere; raise it for longer jobs."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before `explain` and the
     log say that something else has its nodes."""

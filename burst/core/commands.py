@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from burst.config import Settings
 from burst.core.constraint import Constraints
 from burst.core.course import take_down
@@ -11,7 +13,7 @@ from burst.core.place import Demand
 from burst.core.reconcile import Decisions, make_plan
 from burst.core.world import Books, World
 from burst.errors import BurstError, LeadError, Unreadable
-from burst.model.burst import BurstId, State
+from burst.model.burst import BurstId, Isolated, State
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
@@ -36,7 +38,15 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
         exclusive=True,
         constraint=constraint,
     )
-    return Demand(job=None, userid=None, request=request, wish=Wish(provider))
+    wish = Wish(provider, mode="joined")
+    return Demand(job=None, userid=None, request=request, wish=wish)
+
+
+def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
+    """Return the demand of `burst request --isolated`. Raises BurstError."""
+    demand = request_nodes(nodes, provider)
+    wish = Wish(provider, mode="isolated")
+    return msgspec.structs.replace(demand, wish=wish, isolated=isolated)
 
 
 def burst_ahead(

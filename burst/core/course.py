@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from burst.config import Settings
-from burst.core import limits
+from burst.core import isolated, limits
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
 from burst.core.slots import DRAIN_TAG
 from burst.core.world import Outcome, Verb, World
@@ -25,27 +25,38 @@ _SILENT = (
     " burst doctor checks them"
 )
 
+# What an isolated burst may have that does not come up; nothing of ours is in its way.
+_MUTE = "its provider does not say why"
+
 
 def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     """Do what is due for one burst; nothing that rests on what could not be read."""
-    if burst.state is State.NEW:
+    if burst.lease.isolated:
+        isolated.advance(draft, burst, world, settings)
+    elif burst.state is State.NEW:
         draft.start(burst.id)
-    elif burst.state is State.PROVISION:
+    if draft.bursts[burst.id].state is burst.state:
+        _stay(draft, burst, world, settings)
+    burst = draft.bursts[burst.id]
+    if burst.state is State.REAP and world.lead is not None:
+        # In the tick in which it failed, too: its ranks are to get no job from now on.
+        _reap(draft, burst, world, settings)
+
+
+def _stay(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    """Do what is due for a burst in the state in which it is."""
+    if burst.state is State.PROVISION:
         _provision(draft, burst, world, settings)
     elif world.lead is None:
         return
     elif burst.state is State.JOIN:
         _join(draft, burst, world, settings)
-    elif burst.state is State.ONLINE:
+    elif burst.state is State.ONLINE and not burst.lease.isolated:
         _online(draft, burst, settings)
     elif burst.state is State.DRAIN:
         _drain(draft, burst, world.lead, settings)
     elif burst.state is State.INACTIVE and burst.drained:
         _undrain(draft, burst, world.lead)
-    burst = draft.bursts[burst.id]
-    if burst.state is State.REAP and world.lead is not None:
-        # In the tick in which it failed, too: its ranks are to get no job from now on.
-        _reap(draft, burst, world, settings)
 
 
 def next_deadline(burst: Burst, settings: Settings) -> float:
@@ -56,6 +67,8 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
         State.JOIN: burst.since + limits_of.join,
     }
     ends = [entered.get(burst.state, math.inf)]
+    if burst.lease.isolated:
+        return min([*ends, isolated.next_change(burst, settings)])
     if burst.state is State.ONLINE:
         ends.append(_drained_from(burst, settings))
     if burst.state is State.ONLINE and burst.idle_since is not None:
@@ -72,9 +85,9 @@ def take_down(draft: Draft, burst: Burst, note: str) -> None:
     """
     if burst.quarantined:
         burst = draft.note(burst.id, "acquit", {"note": note})
-    if burst.state is State.ONLINE:
+    if burst.state is State.ONLINE and not burst.lease.isolated:
         _begin_drain(draft, burst, Result.CANCELED, note)
-    elif burst.state in {State.NEW, State.PROVISION, State.JOIN}:
+    elif burst.state not in {State.DRAIN, State.REAP, State.INACTIVE}:
         draft.fail(burst.id, "canceled", note)
 
 
@@ -84,7 +97,7 @@ def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> 
         return
     limit = settings.deadlines.provision
     if draft.now - burst.since > limit and world.lead is not None:
-        why = _why(burst, world) or "its provider does not say why"
+        why = _why(burst, world) or _MUTE
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
         _give_up(draft, burst, note, settings)
         return
@@ -106,6 +119,10 @@ def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
         return
     limit = settings.deadlines.join
     if draft.now - burst.since <= limit:
+        return
+    if burst.lease.isolated:
+        note = f"its own instance was not up within {format_fsd(limit)}"
+        _give_up(draft, burst, f"{note}: {_why(burst, world) or _MUTE}", settings)
         return
     online = world.lead.online.intersection(burst.lease.ranks)
     missing = [rank for rank in burst.lease.ranks if rank not in online]

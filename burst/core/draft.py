@@ -70,8 +70,24 @@ class FailJob(msgspec.Struct, frozen=True):
     reason: str
 
 
+class EndJob(msgspec.Struct, frozen=True):
+    """Tell a held job what came of it elsewhere, then end it here."""
+
+    job: JobId
+    memo: dict[str, str]
+    reason: str
+
+
 Action = (
-    Provision | Reap | Drain | Undrain | HoldJobs | ReleaseJobs | MoveJobs | FailJob
+    Provision
+    | Reap
+    | Drain
+    | Undrain
+    | HoldJobs
+    | ReleaseJobs
+    | MoveJobs
+    | FailJob
+    | EndJob
 )
 
 
@@ -101,6 +117,7 @@ class Draft:
         self.bursts = Page(books.bursts)
         self.holds = Page(books.holds)
         self.health = Page(books.health)
+        self.outputs = Page(books.outputs)
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
 
@@ -112,6 +129,7 @@ class Draft:
             bursts=dict(self.bursts) if self.bursts.changed else before.bursts,
             holds=dict(self.holds) if self.holds.changed else before.holds,
             health=health if self.health.changed else before.health,
+            outputs=dict(self.outputs) if self.outputs.changed else before.outputs,
             unreadable=before.unreadable,
         )
 
@@ -139,11 +157,15 @@ class Draft:
         self.events.append((burst, after.events[-1]))
 
     def begin(self, lease: Lease, jobs: dict[JobId, float]) -> None:
-        """Put a new burst on the books, and ask its provider to make it."""
+        """Put a new burst on the books, and ask its provider to make it.
+
+        One that runs a job in our stead waits until nothing else can.
+        """
         burst = lifecycle.begin(lease, jobs, self.now)
         self.bursts[lease.id] = burst
         self.events.append((lease.id, burst.events[-1]))
-        self.start(lease.id)
+        if lease.isolated is None or lease.isolated.job is None:
+            self.start(lease.id)
 
     def start(self, burst: BurstId) -> None:
         """Record that the provider is about to be asked, and ask."""

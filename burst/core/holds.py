@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
-from burst.core.intake import HOPELESS, Intake, is_up, parked
+from burst.core.intake import HOPELESS, Intake, is_far, parked
+from burst.core.room import is_up
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
@@ -24,7 +25,11 @@ ASK_AGAIN = 2.0
 # each, and the rest of the world must not wait for thousands. The next tick goes on.
 _AT_ONCE = 1000
 _FOREVER = (*HOPELESS, Reason.UNMOVABLE)
-_NOT_OURS = (Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY)
+_NOT_OURS = (
+    *(Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY),
+    # It stays held until it is ended, or a person decides.
+    *(Reason.RAN, Reason.FELL, Reason.UNSURE),
+)
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
 
@@ -51,7 +56,9 @@ def settle(
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
             _tell_bursts(draft, bursts, told, job_id)
-        if blocks and not _waits_harmlessly(job, settings):
+        away = is_far(job) or any(burst.lease.isolated for burst in bursts)
+        # Where a job runs elsewhere, Flux must not be able to start it.
+        if blocks and (away or not _waits_harmlessly(job, settings)):
             if len(holding) < _AT_ONCE and _hold(draft, job):
                 holding.append(job_id)
                 _tell_bursts(draft, bursts, "job-hold", job_id)
@@ -102,7 +109,7 @@ def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
     if bursts:
         return not all(is_up(burst) for burst in bursts)
     assert job.request is not None  # or the verdict were UNREADABLE
-    return not intake.can_ever_run_here(job.request)
+    return is_far(job) or not intake.can_ever_run_here(job.request)
 
 
 def _hold(draft: Draft, job: JobView) -> bool:

@@ -10,9 +10,11 @@ import msgspec
 from burst.config import IntakeSettings, Settings
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool, nodes_needed
-from burst.core.place import Demand, Room
+from burst.core.isolated import elsewhere
+from burst.core.place import Demand
+from burst.core.room import capacity, is_up, own_ranks
 from burst.core.world import Books, World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, Isolated
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -55,6 +57,12 @@ class Intake:
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
         self._local = Pool(free, self._whole)
+        self._elsewhere = {
+            job: burst
+            for burst in books.bursts.values()
+            if burst.spent
+            for job in burst.jobs
+        }
         self._world = world
         self._blocked: set[Request] = set()
         self._feasible: dict[Request, bool] = {}
@@ -142,6 +150,8 @@ class Intake:
     def _leave_alone(self, job: JobView) -> Verdict | None:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
+        if job.id in self._elsewhere:
+            return elsewhere(self._elsewhere[job.id])
         if job.request is None:
             return Verdict(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -164,6 +174,8 @@ class Intake:
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
             return self._released(job)
+        if late.lease.isolated:
+            return elsewhere(late)
         online = self._lead.online.intersection(late.lease.ranks)
         facts = {
             "burst": late.id,
@@ -185,7 +197,7 @@ class Intake:
         released = hold is not None and hold.state is HoldState.RELEASED
         since = hold.since if hold and released else job.t_submit
         held = hold is not None and hold.state in _OURS
-        if request in self._blocked or parked(job, self._settings):
+        if request in self._blocked or parked(job, self._settings) or is_far(job):
             return False
         if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
@@ -212,7 +224,15 @@ class Intake:
             request=request,
             wish=job.wish,
             coming=coming,
+            isolated=self._isolated(job),
         )
+
+    def _isolated(self, job: JobView) -> Isolated | None:
+        """Return what an isolated burst would run; None if Flux could run it, too."""
+        hold = self._holds.get(job.id)
+        if hold is not None and hold.state is HoldState.OBEYED:
+            return None
+        return Isolated(kind="job", job=job.id, duration=job.duration)
 
     def _admitted(self, request: Request) -> frozenset[int] | None:
         if not request.constraint:
@@ -220,68 +240,11 @@ class Intake:
         return self._constraints.admitted(request.constraint)
 
 
+def is_far(job: JobView) -> bool:
+    """Tell whether its user wants the job run in an instance elsewhere, never here."""
+    return job.wish.mode == "isolated"
+
+
 def parked(job: JobView, settings: IntakeSettings) -> bool:
     """Tell whether the job is in the stopped queue, where it can never start."""
     return settings.mode == "queue" and job.queue == settings.queue
-
-
-def own_ranks(books: Books, lead: LeadView) -> list[int]:
-    """Return the ranks that can run jobs and that no live burst leases."""
-    leased = {rank for burst in books.live for rank in burst.lease.ranks}
-    unfit = leased | lead.torpid | lead.excluded | set(lead.drained)
-    return sorted(lead.online - unfit)
-
-
-def capacity(burst: Burst, lead: LeadView) -> int:
-    """Return with how many nodes a job may count on the burst."""
-    if burst.state is not State.ONLINE:
-        return len(burst.lease.ranks)
-    # What was lost counts until its deadline: buying more for a glitch is dear.
-    there = burst.expected | lead.online.intersection(burst.lease.ranks)
-    return len(there - lead.drained.keys() - lead.excluded)
-
-
-def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
-    """Return the live bursts that may take further jobs, and what is free in them.
-
-    Of a burst that is not up yet that is all of it but what its jobs will take.
-    """
-    rooms: list[Room] = []
-    for burst in books.live:
-        if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
-            continue
-        whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
-        free = whole
-        if burst.state is State.ONLINE:
-            free = {
-                rank: lead.free.get(rank, Shape(0)) for rank in _usable(burst, lead)
-            }
-        pool = Pool(free, whole)
-        for job in sorted(burst.jobs - burst.started):
-            view = lead.jobs.get(job)
-            if view and view.request and not pool.take(view.request):
-                # A job with several bursts has all of each.
-                pool = Pool({}, {})
-        rooms.append(
-            Room(
-                burst=burst.id,
-                userids=frozenset(burst.lease.userids),
-                provider=burst.lease.provider,
-                price=burst.lease.price,
-                pool=pool,
-            )
-        )
-    return rooms
-
-
-def is_up(burst: Burst) -> bool:
-    """Tell whether a job that is released now finds the burst's nodes."""
-    return burst.state is State.ONLINE and burst.lost_since is None
-
-
-_OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
-
-
-def _usable(burst: Burst, lead: LeadView) -> list[int]:
-    unfit = lead.torpid | lead.excluded | set(lead.drained)
-    return [r for r in burst.lease.ranks if r in lead.online and r not in unfit]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from burst.core.draft import COUNTED_ON
-from burst.core.intake import is_up
+from burst.core.room import is_up
 from burst.core.world import Books
 from burst.model.jobid import JobId
 from burst.model.lead import Leases

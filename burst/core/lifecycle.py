@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from burst.model.burst import Burst, Lease, Result, State
+from burst.model.burst import NOT_HELD, Burst, Lease, Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.ranks import parse_idset
@@ -30,6 +30,8 @@ EDGES: dict[tuple[State, str], State] = {
     (State.PROVISION, "provision-finish"): State.JOIN,
     # All ranks are online at the lead (or those that came, where `partial` keeps them).
     (State.JOIN, "online"): State.ONLINE,
+    # What an isolated burst was made for has run and ended, however far we saw it come.
+    **{(state, "finish"): State.REAP for state in LIVE[1:4]},
     # Nothing needs it any more, or a person took it down: no new job may start on it.
     (State.ONLINE, "drain"): State.DRAIN,
     # No allocation is left on its ranks.
@@ -62,6 +64,7 @@ NOTES: dict[str, tuple[State, ...]] = {
 
 RESULTS = {
     "canceled": Result.CANCELED,
+    NOT_HELD: Result.CANCELED,
     "timeout": Result.TIMEOUT,
 }
 """Types of `exception` that are a result of their own; all others are a failure."""
@@ -163,9 +166,16 @@ def _undrain(burst: Burst, event: Event) -> dict[str, Any]:
     return {"drained": burst.drained - parse_idset(event.context["ranks"])}
 
 
+def _finish(_: Burst, event: Event) -> dict[str, Any]:
+    status = int(event.context["status"])
+    return {"exit_status": status, "result": Result.COMPLETED}
+
+
 def _exception(_: Burst, event: Event) -> dict[str, Any]:
+    kind = event.context["type"]
     return {
-        "result": RESULTS.get(event.context["type"], Result.FAILED),
+        "exception": kind,
+        "result": RESULTS.get(kind, Result.FAILED),
         "idle_since": None,
         "lost_since": None,
     }
@@ -185,6 +195,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "drain": _drain,
     "rank-drain": _rank_drain,
     "undrain": _undrain,
+    "finish": _finish,
     "exception": _exception,
     "lost": lambda _, event: {"lost_since": event.timestamp},
     "back": lambda _, __: {"lost_since": None},

@@ -111,7 +111,7 @@ class Usage:
         self._bursts = 0
         self._by_user: dict[int, int] = {}
         for burst in live:
-            self.add(len(burst.lease.ranks), 1, burst.lease.userids)
+            self.add(burst.lease.nodes, 1, burst.lease.userids)
 
     def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
         """Count nodes and bursts made for these users; each user bears all of it."""

@@ -33,6 +33,10 @@ def memo(verdict: Verdict) -> dict[str, str] | None:
     if verdict.reason is Reason.COMING:
         facts = verdict.facts
         word = f"{facts['state']} {facts['online']}/{facts['nodes']}"
+    elif verdict.reason is Reason.ELSEWHERE:
+        word = f"isolated {verdict.facts['state']}"
+    elif verdict.reason in {Reason.RAN, Reason.FELL}:
+        word = str(verdict.facts["word"])
     else:
         word = _WORDS.get(verdict.reason, "waiting")
     return {"state": word, "why": _why(verdict)}

@@ -22,6 +22,8 @@ class Orphan(msgspec.Struct, frozen=True):
     why: str
     hosts: tuple[str, ...]
     """Its followers, as far as the provider knows them."""
+    isolated: bool = False
+    """Whether it is an instance of its own, of which we cannot see what runs in it."""
 
 
 def find_orphans(books: Books, world: World) -> tuple[Orphan, ...]:
@@ -30,7 +32,13 @@ def find_orphans(books: Books, world: World) -> tuple[Orphan, ...]:
     A record that cannot be read explains what bears its id.
     """
     return tuple(
-        Orphan(name, status.burst_id, why, _hosts(status))
+        Orphan(
+            name,
+            status.burst_id,
+            why,
+            _hosts(status),
+            isolated=status.instance is not None,
+        )
         for name, view in world.providers.items()
         for status in view.statuses.values()
         if (why := _unexplained(books, name, status.burst_id))
@@ -42,7 +50,7 @@ def is_harmless(orphan: Orphan, world: World) -> bool:
 
     False where the lead cannot be read or its followers are not known.
     """
-    if world.lead is None or not orphan.hosts:
+    if world.lead is None or not orphan.hosts or orphan.isolated:
         return False
     ranks = {host: rank for rank, host in enumerate(world.identity.hosts)}
     theirs = {ranks[host] for host in orphan.hosts if host in ranks}

@@ -11,7 +11,7 @@ import msgspec
 from burst.core.demand import Pool
 from burst.core.market import Priced
 from burst.core.slots import RankSlot
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import BurstId, Isolated, Lease
 from burst.model.jobid import JobId
 from burst.model.reason import Verdict
 from burst.model.request import Request, Wish
@@ -26,6 +26,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish = Wish()
     coming: int = 0
     """Nodes that bursts made for it will bring already."""
+    isolated: Isolated | None = None
+    """What an isolated burst would be for; None if there must not be one."""
 
 
 class Room(msgspec.Struct, kw_only=True):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from burst.config import PlanSettings
+from burst.core.apart import Apart, mode_of
 from burst.core.demand import describe_need, nodes_needed
 from burst.core.ground import Ground, Kind, Piece
-from burst.core.limits import Usage
 from burst.core.market import Market, Priced
 from burst.core.place import Demand, Opened, Plan, Room
 from burst.model.burst import BurstId
@@ -33,15 +33,16 @@ class Planner:
         self,
         ground: Ground,
         market: Market,
-        usage: Usage,
+        apart: Apart,
         rooms: Sequence[Room],
         settings: PlanSettings,
     ) -> None:
         self._ground = ground
         self._market = market
-        self._usage = usage
+        self._usage = apart.usage
         self._rooms = rooms
         self._settings = settings
+        self._apart = apart
         self._opened: list[Opened] = []
         self._growing: list[Opened] = []
         self._last: dict[_Key, Opened] = {}
@@ -57,28 +58,32 @@ class Planner:
         """Place all demands and return the plan. Deterministic."""
         for demand in demands:
             self._place(demand)
-        proposals = tuple(opened.propose(owner, now) for opened in self._opened)
-        for opened, proposal in zip(self._opened, proposals, strict=True):
+        proposals = [opened.propose(owner, now) for opened in self._opened]
+        proposals += self._apart.propose(owner, now)
+        for proposal in proposals:
+            lease = proposal.lease
             facts = {
-                "nodes": opened.nodes,
-                "offer": opened.priced.key,
-                "burst": proposal.lease.id,
+                "nodes": lease.nodes,
+                "offer": f"{lease.provider}/{lease.offer}",
+                "burst": lease.id,
             }
             verdict = Verdict(Reason.PROPOSED, facts)
-            jobs: list[JobId | None] = [*opened.jobs] or [None]
+            jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
                 self._verdicts.setdefault(job, verdict)
         return Plan(
-            proposals=proposals,
+            proposals=tuple(proposals),
             assignments=self._assignments,
             verdicts=self._verdicts,
         )
 
     def _place(self, demand: Demand) -> None:
-        key = (demand.request, demand.wish, demand.userid, demand.coming)
+        held = demand.isolated is not None
+        key = (demand.request, demand.wish, demand.userid, demand.coming, held)
         dead = self._dead.get(key)
         if dead is None:
-            alone = demand.job is None or demand.coming
+            isolated = demand.wish.mode == "isolated"
+            alone = demand.job is None or demand.coming or isolated
             if not alone and (self._reuse(demand) or self._join(demand, key)):
                 return
             dead = self._open(demand, key)
@@ -155,12 +160,14 @@ class Planner:
             if refusal is None:
                 return None
             refusals.append(refusal)
-        if not self._ground:
+        modes = {mode_of(demand.wish, known.offer) for known in self._market.known}
+        isolated = "isolated" in modes
+        if not self._ground and not isolated:
             return Verdict(Reason.NO_SLOTS)
         refusals.extend(self._market.refusals)
         if not refusals:
             return Verdict(Reason.NO_OFFERS)
-        never = self._never(demand)
+        never = None if isolated else self._never(demand)
         if never:
             return Verdict(*never, tuple(refusals))
         return Verdict(Reason.TURNED_DOWN, {}, tuple(refusals))
@@ -188,6 +195,8 @@ class Planner:
         refused = _unwished(demand.wish, priced)
         if refused:
             return refused
+        if mode_of(demand.wish, priced.offer) == "isolated":
+            return self._apart.take(priced, demand)
         refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
         for kind in self._ground.kinds(priced.provider):
             pieces = self._pieces(priced, demand, kind)
@@ -271,4 +280,9 @@ def _unwished(wish: Wish, priced: Priced) -> Refusal | None:
     if not _suits(wish, priced.provider, price):
         facts = {"price": price, "most": wish.max_price}
         return Refusal(priced.key, Reason.TOO_DEAR, facts)
+    if mode_of(wish, priced.offer) is None:
+        isolated = wish.mode == "isolated"
+        return Refusal(
+            priced.key, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
+        )
     return None

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
+from burst.core.apart import Apart, lost_record
 from burst.core.constraint import Constraints
 from burst.core.course import advance
 from burst.core.draft import Action, Draft
 from burst.core.ground import Ground
 from burst.core.holds import settle
-from burst.core.intake import Intake, find_room
+from burst.core.intake import Intake
 from burst.core.limits import Usage
 from burst.core.market import open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
+from burst.core.room import find_room
 from burst.core.slots import free_slots
 from burst.core.standing import (
     Judged,
@@ -117,22 +119,35 @@ def make_plan(
 ) -> Plan:
     """Place the demands on what is free and offered now. Changes nothing."""
     assert world.lead is not None
-    if not world.identity.endpoint:
-        nowhere = Verdict(Reason.NO_ADDRESS)
-        return Plan(verdicts={demand.job: nowhere for demand in demands})
     books = draft.books()
     offers = {name: view.offers for name, view in world.providers.items()}
     market = open_market(offers, books.health, draft.now)
-    free = free_slots(world.slots, books.live, world.lead, books.kept_slots)
+    # Where followers could not reach the lead, there is no place for any.
+    slots = world.slots if world.identity.endpoint else ()
+    free = free_slots(slots, books.live, world.lead, books.kept_slots)
+    usage = Usage(settings.limits, books.live)
+    apart = Apart(usage, books.bursts, lost_record(books))
     planner = Planner(
-        Ground(world.slots, free, constraints, market.providers),
+        Ground(slots, free, constraints, market.providers),
         market,
-        Usage(settings.limits, books.live),
+        apart,
         find_room(books, world.lead, settings.plan.share),
         settings.plan,
     )
     plan = planner.make(demands, world.identity.owner, draft.now)
+    if not world.identity.endpoint:
+        plan = _nowhere(plan)
     return _limit(plan, draft.now + settings.deadlines.lease)
+
+
+def _nowhere(plan: Plan) -> Plan:
+    """Return the plan with the reason why nothing can join."""
+    nowhere = Verdict(Reason.NO_ADDRESS)
+    verdicts = {
+        job: nowhere if verdict.reason is Reason.NO_SLOTS else verdict
+        for job, verdict in plan.verdicts.items()
+    }
+    return msgspec.structs.replace(plan, verdicts=verdicts)
 
 
 def _limit(plan: Plan, end: float) -> Plan:
@@ -165,8 +180,12 @@ def _forget(draft: Draft) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
-        return burst.state is State.INACTIVE and not burst.drained
+        # The job of an isolated one is known to have run by its record alone.
+        owes = burst.drained or (burst.spent and burst.jobs)
+        return burst.state is State.INACTIVE and not owes
 
     done = [burst for burst in draft.bursts.values() if ended(burst)]
     for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:
         del draft.bursts[burst.id]
+        if burst.id in draft.outputs:
+            del draft.outputs[burst.id]

@@ -14,7 +14,7 @@ from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
 from burst.core.timeline import begun, timeline
 from burst.core.world import Books, ProviderView, World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58, parse_jobid
@@ -25,7 +25,7 @@ from burst.model.reason import Reason, Verdict
 Row = dict[str, Any]
 
 # Events whose note a person reads: why it ended, and how its end goes on.
-_ENDS = ("exception", "drain", "quarantine")
+_ENDS = ("exception", "drain", "finish", "quarantine")
 _COURSE = ("overdue", "retry")
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
@@ -34,6 +34,8 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
     """Return one burst."""
     lease = burst.lease
     online = len(world.lead.online.intersection(lease.ranks)) if world.lead else None
+    if lease.isolated:
+        online = lease.nodes if burst.state is State.ONLINE else 0
     ended = burst.since if burst.state is State.INACTIVE else now
     hours = max(0.0, ended - lease.created) / 3600
     return {
@@ -42,13 +44,16 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "offer": lease.offer,
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "age": round(now - burst.since, 3),
-        "nodes": len(lease.ranks),
+        "nodes": lease.nodes,
         "online": online,
         "ranks": format_idset(lease.ranks),
         "hosts": format_hostlist(lease.hosts),
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
         "result": burst.result.value if burst.result else None,
-        "cost": round(hours * lease.price * len(lease.ranks), 4),
+        "isolated": lease.isolated.kind if lease.isolated else None,
+        "exit_status": burst.exit_status,
+        "access": _access(burst, world),
+        "cost": round(hours * lease.price * lease.nodes, 4),
         "note": burst.quarantined or _last_note(burst, world),
         "t_submit": begun(burst),
         "timeline": timeline(burst),
@@ -140,6 +145,23 @@ def explain(
     return row
 
 
+def find_isolated(books: Books, name: str) -> Burst | None:
+    """Return the isolated burst of that id, or the last one of a job of that id."""
+    known = books.bursts.get(BurstId(name))
+    if known is not None:
+        return known if known.lease.isolated else None
+    try:
+        job = parse_jobid(name)
+    except ValueError:
+        return None
+    found = [
+        burst
+        for burst in books.bursts.values()
+        if burst.lease.isolated and burst.lease.isolated.job == job
+    ]
+    return max(found, key=lambda burst: burst.lease.created, default=None)
+
+
 def _verdict_of_started(job: JobView, world: World) -> Verdict | None:
     if job.state in {JobState.RUN, JobState.CLEANUP}:
         hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
@@ -177,6 +199,15 @@ def _concerns(event: Event, job_id: JobId) -> bool:
     return event.name not in {"submit", "assign"} and (
         "id" not in event.context or parse_jobid(event.context["id"]) == job_id
     )
+
+
+def _access(burst: Burst, world: World) -> str:
+    """Return how a person gets at an isolated burst while it is up."""
+    view = world.providers.get(burst.lease.provider)
+    status_now = view.statuses.get(burst.id) if view else None
+    if burst.state is not State.ONLINE or not (status_now and status_now.instance):
+        return ""
+    return status_now.instance.access
 
 
 def _last_note(burst: Burst, world: World) -> str:

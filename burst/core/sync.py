@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from burst.config import LimitSettings
-from burst.core import limits
+from burst.core import isolated, limits
 from burst.core.draft import Draft
 from burst.core.facts import Meaning, meaning, provider_word, rank_count
 from burst.core.lifecycle import LIVE
@@ -43,7 +43,10 @@ def sync(
     if world.lead is None:
         return
     for burst in list(draft.bursts.values()):
-        if burst.live and not burst.quarantined:
+        if burst.lease.isolated and not burst.quarantined:
+            # After its end, too: its job is still to be ended.
+            _follow_jobs(draft, burst, world.lead)
+        elif burst.live and not burst.quarantined:
             _follow_jobs(draft, burst, world.lead)
             _follow_use(draft, draft.bursts[burst.id], world.lead)
     _follow_holds(draft, world.lead.jobs, same)
@@ -99,6 +102,10 @@ def _said(burst: Burst, call: Call) -> bool:
 
 def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -> None:
     """Take the burst through the states that the facts say it has reached."""
+    if burst.lease.isolated:
+        if isolated.follow(draft, burst, world):
+            _hold_against(draft, burst, settings)
+        return
     if world.lead is not None and burst.state is not State.NEW:
         new = world.lead.online.intersection(burst.lease.ranks) - burst.came
         if new:

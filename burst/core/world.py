@@ -89,6 +89,8 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     holds: Mapping[JobId, Hold] = {}
     health: Mapping[str, Health] = {}
     """By provider; only those that have something against them."""
+    outputs: Mapping[BurstId, str] = {}
+    """What isolated bursts wrote that have ended."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 

@@ -81,6 +81,12 @@ class ListJobs(_Body, frozen=True):
     jobs: tuple[JobId, ...] = ()
 
 
+class Lookup(_Body, frozen=True):
+    """Answer: the job's jobspec."""
+
+    job: JobId
+
+
 class Attach(_Body, frozen=True):
     """Stream: pieces of the job's output, at last its JobInfo."""
 
@@ -122,6 +128,7 @@ Body = (
     | Drain
     | Undrain
     | ListJobs
+    | Lookup
     | Attach
     | Watch
     | Sync

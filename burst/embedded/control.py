@@ -66,6 +66,7 @@ class Control:
             calls.Drain: lambda body: queue.drain(body.ranks, body.reason),
             calls.Undrain: lambda body: queue.undrain(body.ranks),
             calls.ListJobs: self._list,
+            calls.Lookup: lambda body: self._queue.find(body.job).jobspec,
             calls.Sync: self._sync,
         }
         self._openings: dict[type, Callable[[_Stream, Any], None]] = {

@@ -15,7 +15,7 @@ from flux.util import parse_fsd
 
 _ASK_S = 10.0
 _ANY = "any"
-_OPTIONS = ("burst", "burst_max_price", "burst_wait", "burst_where")
+_OPTIONS = ("burst", "burst_max_price", "burst_mode", "burst_wait", "burst_where")
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
 
@@ -26,6 +26,7 @@ class BurstPlugin(CLIPlugin):
     flux submit --burst -N4 app          on its own nodes, or on lent ones
     flux submit --burst=gke -N4 app      lent ones of the provider gke only
     flux submit --burst --burst-wait=0 -N4 app      on lent nodes only
+    flux submit --burst --burst-mode=isolated -N4 app       or in an instance elsewhere
 
     `flux jobs -o burst` tells how far the nodes are, and `flux burst explain JOBID`
     why a job waits.
@@ -45,6 +46,12 @@ class BurstPlugin(CLIPlugin):
             "--burst-max-price",
             metavar="PRICE",
             help="Pay at most so much for a node and hour",
+        )
+        self.add_option(
+            "--burst-mode",
+            choices=["joined", "isolated"],
+            help="Have the nodes join this instance, or be one of their own that runs"
+            " the job; default: as their provider does",
         )
         self.add_option(
             "--burst-wait",
@@ -68,11 +75,16 @@ class BurstPlugin(CLIPlugin):
                     name = option.replace("_", "-")
                     raise ValueError(f"--{name} goes with --burst: add --burst")
             return
+        if self.prog == "alloc" and _given(args, "burst_mode") == "isolated":
+            raise ValueError(
+                "--burst-mode=isolated: flux alloc wants nodes here; for a shell there:"
+                " burst request --isolated"
+            )
         site = self._site()
         _check_provider(burst, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
-        elif site["mode"] == "hold" and args.urgency not in _HELD:
+        elif _is_to_be_held(args, site) and args.urgency not in _HELD:
             # Kept, since modify_jobspec puts it where the daemon finds it.
             args.burst_urgency = _URGENCIES.get(args.urgency) or int(args.urgency)
             args.urgency = "hold"
@@ -85,6 +97,7 @@ class BurstPlugin(CLIPlugin):
             "provider": None if burst == _ANY else burst,
             "max-price": _price(_given(args, "burst_max_price")),
             "where": _given(args, "burst_where"),
+            "mode": _given(args, "burst_mode"),
             "wait": _wait(_given(args, "burst_wait")),
             "urgency": _given(args, "burst_urgency"),
         }
@@ -147,6 +160,11 @@ _NO_DAEMON = {
 def _given(args, name):
     """Return an option, None if it is not there at all."""
     return getattr(args, name, None)
+
+
+def _is_to_be_held(args, site):
+    """Tell whether the scheduler must not see the job: it might start it."""
+    return site["mode"] == "hold" or _given(args, "burst_mode") == "isolated"
 
 
 def _check_provider(name, site):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NewType
+from typing import Literal, NewType
 
 import msgspec
 
@@ -40,11 +40,30 @@ class Result(enum.Enum):
     TIMEOUT = "timeout"
 
 
+class Isolated(msgspec.Struct, frozen=True, kw_only=True):
+    """What a burst is for that does not join the lead."""
+
+    kind: Literal["job", "command", "interactive", "service"]
+    """What its own lead runs. job: a job of ours, in our stead. interactive: nothing,
+    until it is taken down. service: what its provider's settings name."""
+    job: JobId | None = None
+    """Held here for as long as the burst lives, as it runs there."""
+    command: tuple[str, ...] = ()
+    duration: float = 0.0
+    """How long it may run, in seconds; 0 for as long as the site lets it."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it comes to an end by itself."""
+        return self.kind in ("job", "command")
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided when the burst was made. Never changes.
 
     `hosts[i]` has rank `ranks[i]`; both are a run from the start of the rank slot, in
-    the lead's order.
+    the lead's order. One that is isolated has no slot and no ranks, and its hosts are
+    those of an instance of their own.
     """
 
     id: BurstId
@@ -63,6 +82,12 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     end: float = 0.0
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
+    isolated: Isolated | None = None
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it has."""
+        return len(self.hosts)
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +116,10 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Since when nothing runs on it and no job counts on it; None while busy."""
     lost_since: float | None = None
     """Since when at least one rank that was online is not; None while all are."""
+    exception: str = ""
+    """Type of the exception that ended it; empty if none did."""
+    exit_status: int | None = None
+    """Of what ran in it, if it is isolated and that has ended."""
     quarantined: str = ""
     """Why nothing is done to it any more until a person decides; empty if not."""
 
@@ -103,6 +132,24 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether something of it may still exist: its rank slot is not free."""
         return self.state is not State.INACTIVE
+
+    @property
+    def spent(self) -> bool:
+        """Whether its job has run in it, or may have: it must not run again.
+
+        It is known not to have where its nodes never came, or where Flux can start it.
+        """
+        over = self.state in (State.REAP, State.INACTIVE) or bool(self.quarantined)
+        if self.lease.isolated is None or not over or self.exception == NOT_HELD:
+            return False
+        came = any(event.name == "provision-finish" for event in self.events)
+        return came or self.exception != CAPACITY
+
+
+CAPACITY = "capacity"
+"""Type of exception of a burst for which there were no nodes."""
+NOT_HELD = "not-held"
+"""Type of exception of an isolated burst whose job Flux can start."""
 
 
 class _Record(msgspec.Struct):

@@ -34,6 +34,18 @@ class Reason(enum.Enum):
         " other jobs are ahead of it or on its nodes (flux jobs, flux resource list)"
     )
 
+    # About a job for which there is an isolated burst.
+    ELSEWHERE = "isolated burst {burst} is to run it, and is {state}"
+    RAN = "ran in isolated burst {burst}: {how}"
+    FELL = (
+        "was to run in isolated burst {burst}, of which it is not known how far it"
+        " came: {how}"
+    )
+    UNSURE = (
+        "isolated burst {burst}, in which it may run, is quarantined: {why}; burst down"
+        " {burst} ends both"
+    )
+
     # About a job that nothing can be done for, now or ever.
     NO_SLOTS = "the lead declares no rank slots, so nothing can join it"
     NO_ADDRESS = (
@@ -63,6 +75,13 @@ class Reason(enum.Enum):
     FEW_NODES = "sells {most} nodes at the most; {need} are needed"
     SLOTS_BUSY = "every rank slot that would do is leased or not offline"
     SLOTS_SMALL = "the largest free rank slot for it has {most} nodes; {need} needed"
+    NOT_JOINED = "makes isolated bursts only; the job asks for nodes that join"
+    NOT_ISOLATED = "makes no isolated bursts; the job asks for one"
+    OFFER_SMALL = "its nodes have {has}; the job needs {want}"
+    STARTABLE = "a job in an isolated burst must be held, and its user took it back"
+    LOST_RECORD = (
+        "record {key} cannot be read, and may be of this job in an isolated burst"
+    )
     SET_ASIDE = "had no capacity or did not come up; set aside until {until}"
     DISABLED = "provider {provider} is disabled: {why}; burst enable {provider}"
     BREAKER = "provider {provider} failed {failures} times; next try at {until}"

@@ -45,6 +45,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.nodes} {whole}node{'s' * (self.nodes != 1)}, {what}"
 
 
+BurstMode = Literal["joined", "isolated"]
+"""Whether a burst's nodes join the lead, or are an instance of their own."""
+
+
 class Wish(msgspec.Struct, frozen=True):
     """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
 
@@ -64,6 +68,8 @@ class Wish(msgspec.Struct, frozen=True):
     urgency: int = 0
     """What it was to have, of a job that was submitted held for the daemon to release
     (`flux submit --burst`); 0 if it was not."""
+    mode: Literal["", "joined", "isolated"] = ""
+    """Of the burst that is made for it; empty: as its provider does."""
 
 
 def parse_request(jobspec: Mapping[str, Any]) -> Request:
@@ -115,6 +121,7 @@ def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
         wait=found.wait,
         where=found.where or "",
         urgency=found.urgency or 0,
+        mode=found.mode or "",
     )
 
 
@@ -137,6 +144,7 @@ class _Wish(msgspec.Struct, rename="kebab"):
     wait: _Amount | None = None
     where: Literal["", "together", "spread"] | None = None
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)] | None = None
+    mode: Literal["", "joined", "isolated"] | None = None
 
 
 class _Found(msgspec.Struct):

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from burst import log
 from burst.core import draft
 from burst.core.world import Books, Verb
-from burst.errors import LeadError, Unreadable
+from burst.errors import JobspecError, LeadError, Unreadable
 from burst.lead import Failures, Lead
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadIdentity
+from burst.model.program import Program, command_jobspec, far_jobspec
 from burst.provider import BurstSpec
 from burst.shell.watch import Watch
 
@@ -29,22 +30,40 @@ class Actor:
     def perform(self, actions: Sequence[draft.Action], books: Books) -> None:
         """Carry the actions out, in order. Raises Unreadable where the lead is gone."""
         for action in actions:
-            if isinstance(action, draft.Provision | draft.Reap):
-                self._ask_provider(action, books.bursts[action.burst])
-                continue
             try:
-                self._ask_lead(action)
+                if isinstance(action, draft.Provision | draft.Reap):
+                    self._ask_provider(action, books.bursts[action.burst])
+                else:
+                    self._ask_lead(action)
             except Unreadable:
                 raise
-            except LeadError as error:
+            except (LeadError, JobspecError) as error:
                 log.say("%s", error, level=logging.WARNING)
 
     def _ask_provider(self, action: draft.Provision | draft.Reap, burst: Burst) -> None:
         if isinstance(action, draft.Reap):
             self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
         else:
-            spec = make_spec(burst, self._identity)
+            spec = make_spec(burst, self._identity, self._program(burst))
             self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
+
+    def _program(self, burst: Burst) -> Program | None:
+        """Return what an isolated burst is to run. Raises LeadError, JobspecError."""
+        isolated = burst.lease.isolated
+        match isolated:
+            case None:
+                return None
+            case Isolated(kind="job", job=job):
+                assert job is not None
+                return Program(kind="job", jobspec=far_jobspec(self._lead.jobspec(job)))
+            case Isolated(kind="command"):
+                nodes, duration = burst.lease.nodes, isolated.duration
+                text = command_jobspec(isolated.command, nodes, duration)
+                return Program(kind="job", jobspec=text)
+            case Isolated(kind="interactive"):
+                return Program(kind="interactive")
+            case _:
+                return Program(kind="service")
 
     def _ask_lead(self, action: draft.Action) -> None:
         match action:
@@ -56,6 +75,9 @@ class Actor:
                 self._report("move", self._lead.move(queues))
             case draft.FailJob(job, reason):
                 self._lead.fail(job, reason)
+            case draft.EndJob(job, memo, reason):
+                self._report("tell", self._lead.tell({job: memo}))
+                self._lead.fail(job, reason)
             case draft.Drain(ranks, reason):
                 self._lead.drain(ranks, reason)
             case draft.Undrain(_, ranks):
@@ -66,7 +88,9 @@ class Actor:
             log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
 
 
-def make_spec(burst: Burst, identity: LeadIdentity) -> BurstSpec:
+def make_spec(
+    burst: Burst, identity: LeadIdentity, program: Program | None = None
+) -> BurstSpec:
     """Return what a provider is to make, from the record and the lead as it is now."""
     lease = burst.lease
     return BurstSpec(
@@ -78,4 +102,5 @@ def make_spec(burst: Burst, identity: LeadIdentity) -> BurstSpec:
         shape=lease.shape,
         lead=identity,
         lease_end=lease.end,
+        program=program,
     )

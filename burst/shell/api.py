@@ -13,14 +13,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as LateError
 from typing import Any
 
+import msgspec
+
 from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
+from burst.core.place import Demand
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import LENT
 from burst.core.world import Books, World
 from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
+from burst.model.burst import Isolated
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.shell.engine import Command, Engine, Snapshot
 
@@ -50,6 +54,7 @@ class Api:
             "intake": self._intake,
             "status": self._status,
             "explain": self._explain,
+            "output": self._output,
             "release": self._release,
             "plan": self._owner_only(self._plan),
             "request": self._owner_only(self._request),
@@ -134,9 +139,7 @@ class Api:
         provider = str(asked.get("provider", ""))
         if provider:
             _check_provider(provider, snapshot)
-        demand = commands.request_nodes(
-            int(asked.get("nodes", 0)), provider, str(asked.get("slot", ""))
-        )
+        demand = _demand(asked, int(asked.get("nodes", 0)), provider)
 
         def command(
             books: Books, world: World, settings: Settings, now: float
@@ -148,6 +151,24 @@ class Api:
             return made, {"bursts": new, "text": commands.describe(verdict, demand)}
 
         return self._carry_out(command)
+
+    def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Return what ran in an isolated burst has written."""
+        name = str(request.payload.get("id", ""))
+        burst = report.find_isolated(snapshot.books, name)
+        theirs = burst is not None and request.userid in burst.lease.userids
+        if burst is None or not (request.owner or theirs):
+            raise BurstError(
+                f"{name}: no isolated burst of that id, nor of a job of that id",
+                "burst status -a lists those that are known",
+            )
+        text = snapshot.books.outputs.get(burst.id)
+        if text is None:
+            raise BurstError(
+                f"{burst.id} is in state {burst.state.value} and left no output",
+                "it is kept once what runs there has ended",
+            )
+        return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}
 
     def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         if request.payload.get("all"):
@@ -234,7 +255,7 @@ def plan(snapshot: Snapshot) -> Row:
         "bursts": [
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
-                "price": burst.lease.price * len(burst.lease.ranks),
+                "price": burst.lease.price * burst.lease.nodes,
             }
             for burst in new
         ],
@@ -257,6 +278,17 @@ def _check_provider(provider: str, snapshot: Snapshot) -> None:
             f"there is no provider {provider}",
             f"the settings have {', '.join(known) or 'none'}",
         )
+
+
+def _demand(asked: Row, nodes: int, provider: str) -> Demand:
+    """Return what a request asks for. Raises BurstError."""
+    if not asked.get("isolated"):
+        return commands.request_nodes(nodes, provider, str(asked.get("slot", "")))
+    try:
+        isolated = msgspec.convert(asked["isolated"], Isolated)
+    except msgspec.ValidationError as error:
+        raise BurstError(f"isolated: {error}") from None
+    return commands.request_isolated(nodes, provider, isolated)
 
 
 def _job(text: Any) -> JobId:

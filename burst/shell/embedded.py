@@ -93,6 +93,10 @@ class EmbeddedLead:
         """Raise a fatal exception of type `burst`."""
         self._ask(calls.Throw(job, "burst", reason), _NOTHING)
 
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return a job's jobspec."""
+        return self._ask(calls.Lookup(job), dict[str, Any])
+
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Have no new job start on these ranks."""
         self._ask(calls.Drain(ranks, reason), _NOTHING)

@@ -18,6 +18,7 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
+from burst.core.isolated import next_begin
 from burst.core.leases import leases
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
@@ -154,6 +155,7 @@ class Engine:
             self._memos.send(decisions.verdicts, now)
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
+        deadlines.append(next_begin(self._books, now))
         return min([due, *(max(now, ends) + _LATE for ends in deadlines)])
 
     def close(self) -> None:

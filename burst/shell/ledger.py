@@ -38,6 +38,7 @@ class Ledger:
         bursts: dict[BurstId, Burst] = {}
         holds: dict[JobId, Hold] = {}
         health: dict[str, Health] = {}
+        outputs: dict[BurstId, str] = {}
         unreadable: dict[str, str] = {}
         for key, text in records.items():
             room, _, name = key.partition("/")
@@ -48,11 +49,19 @@ class Ledger:
                     holds[JobId(int(name))] = decode_hold(text)
                 elif room == "provider":
                     health[name] = msgspec.json.decode(text, type=Health)
+                elif room == "output":
+                    outputs[BurstId(name)] = text
                 elif room != "meta":
                     unreadable[key] = "not a kind of record that this program knows"
             except (RecordUnreadable, ValueError) as error:
                 unreadable[key] = str(error)
-        return Books(bursts=bursts, holds=holds, health=health, unreadable=unreadable)
+        return Books(
+            bursts=bursts,
+            holds=holds,
+            health=health,
+            outputs=outputs,
+            unreadable=unreadable,
+        )
 
     def write(self, before: Books, after: Books) -> int:
         """Keep what differs, in one transaction; return how many records did.
@@ -63,6 +72,7 @@ class Ledger:
         _differ(changes, "burst", before.bursts, after.bursts)
         _differ(changes, "hold", before.holds, after.holds)
         _differ(changes, "provider", before.health, after.health)
+        _differ(changes, "output", before.outputs, after.outputs)
         if changes:
             self._store.write(changes)
         return len(changes)
@@ -114,4 +124,6 @@ def _encode(value: object) -> str:
         return encode_record(value)
     if isinstance(value, Hold):
         return encode_hold(value)
+    if isinstance(value, str):
+        return value
     return msgspec.json.encode(value).decode()

@@ -19,7 +19,7 @@ pytest.register_assert_rewrite("burst.testing.contract", "burst.testing.trial")
 
 from burst.testing.cloud import Call, FakeCloud, FakeSettings  # noqa: E402
 from burst.testing.contract import ProviderContract  # noqa: E402
-from burst.testing.examples import example_lead, example_spec  # noqa: E402
+from burst.testing.examples import example_lead, example_spec, isolate  # noqa: E402
 from burst.testing.fake import FakeProvider  # noqa: E402
 from burst.testing.trial import Trial  # noqa: E402
 
@@ -32,4 +32,5 @@ __all__ = [
     "Trial",
     "example_lead",
     "example_spec",
+    "isolate",
 ]

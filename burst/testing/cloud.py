@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.model.burst import BurstId
+from burst.model.request import BurstMode
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Failure
 
@@ -27,6 +28,8 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     join_time: float = 0.0
     capacity: int = 1_000_000
     """Nodes at a time, of all bursts of this cloud. No offer says so."""
+    modes: tuple[BurstMode, ...] = ("joined",)
+    """What the offer says."""
     credentials: str = "good"
     """With any other word each call raises Refused."""
 
@@ -50,6 +53,8 @@ class FakeBurst:
     """Further calls until it is gone; None before the first reap."""
     failed: dict[str, str] = field(default_factory=dict)
     failure: Failure = Failure.OTHER
+    up: int = 0
+    """Calls of `observe` since all its followers run."""
 
 
 @dataclass
@@ -59,6 +64,9 @@ class FakeCloud:
     bursts: dict[Key, FakeBurst] = field(default_factory=dict)
     ghosts: dict[Key, tuple[BurstStatus, int]] = field(default_factory=dict)
     """What is gone, and for how many calls of `observe` it is listed all the same."""
+
+    begun: list[BurstId] = field(default_factory=list)
+    """Isolated bursts whose program was begun, each time that it was."""
 
     def followers(self) -> Mapping[str, BurstId]:
         """Return the hosts that exist, and the burst of each."""

@@ -13,6 +13,7 @@ import pytest
 from burst.errors import ConfigError, ProviderError
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
+from burst.testing.examples import isolate
 from burst.testing.trial import Patience, Trial
 
 MakeProvider = Callable[[str], Provider]
@@ -53,6 +54,8 @@ class ProviderContract:
     """Seconds between two looks."""
     prompt = 10.0
     """Seconds for one call to return."""
+    programs = False
+    """Whether what isolated bursts are to run is really run where this is tested."""
 
     @pytest.fixture
     def make_provider(self) -> MakeProvider:
@@ -255,6 +258,22 @@ class ProviderContract:
             trial.provision(wrong)
         trial.reap_all(wrong.burst_id)
         trial.wait_empty(wrong)
+
+    def test_isolated_it_tells_how_its_program_ended(
+        self, trial: Trial, begin: Begin, spec: BurstSpec
+    ) -> None:
+        sold = [offer for offer in trial.offers() if "isolated" in offer.modes]
+        if not (self.programs and sold):
+            pytest.skip("want of an offer of isolated bursts, or of what runs in them")
+        isolated = isolate(spec)
+        trial.provision(isolated)
+        trial.wait_ended(isolated.burst_id)
+        # After a restart that lost the answer, it is asked for again.
+        later = begin(spec.owner)
+        later.provision(isolated)
+        later.wait_ended(isolated.burst_id)
+        trial.reap_all(isolated.burst_id)
+        trial.wait_empty(isolated)
 
     def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
         self, misconfigured: Callable[[], Provider], spec: BurstSpec

@@ -6,9 +6,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
+
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.program import Program, command_jobspec
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
@@ -65,3 +68,15 @@ def example_spec(
         shape=lead.shapes[ranks[0]],
         lead=lead,
     )
+
+
+def isolate(spec: BurstSpec, *command: str) -> BurstSpec:
+    """Return a burst like this one that is isolated, and runs a command on each node.
+
+    Its hosts are those of an instance of their own, named as the daemon would.
+    """
+    nodes = len(spec.hosts)
+    hosts = tuple(f"{spec.burst_id}-{index}" for index in range(nodes))
+    jobspec = command_jobspec(command or ("true",), nodes, 0.0)
+    program = Program(kind="job", jobspec=jobspec)
+    return msgspec.structs.replace(spec, hosts=hosts, ranks=(), program=program)

@@ -13,6 +13,7 @@ from burst.provider import (
     BurstStatus,
     Failure,
     FollowerStatus,
+    InstanceStatus,
     Offer,
     Phase,
 )
@@ -47,6 +48,12 @@ class FakeProvider:
     """How many followers of a burst ever run: 0 for none, None for all."""
     ends_after = 0
     """Calls between the first reap of a burst and its end."""
+    ends_with: int | None = 0
+    """Exit status of the programs of isolated bursts; None where they do not end."""
+    writes = "done\n"
+    """What these programs write."""
+    runs_for = 0
+    """Calls of `observe` in which a program is seen to run before it has ended."""
     listed_still = 0
     """Calls of `observe` that go on to list a burst that is gone."""
 
@@ -97,6 +104,7 @@ class FakeProvider:
                 max_nodes=self.settings.max_nodes,
                 price=self.settings.price,
                 join_time=self.settings.join_time,
+                modes=self.settings.modes,
             )
         ]
 
@@ -109,6 +117,8 @@ class FakeProvider:
         burst.made += some
         if some != missing:
             raise Transient("connection reset", "call again")
+        if missing and spec.program:
+            self.cloud.begun.append(spec.burst_id)
         self._leave()
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -165,6 +175,8 @@ class FakeProvider:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         if known and known.spec.hosts != spec.hosts:
             raise Refused(f"{spec.burst_id} has other hosts", "reap it first")
+        if spec.program and "isolated" not in self.settings.modes:
+            raise Refused("makes no isolated bursts")
         if spec.offer != "nodes" or not self.settings.shape.holds(spec.shape):
             raise Refused(f"no offer {spec.offer} of {spec.shape}")
         used = sum(len(burst.spec.hosts) for burst in self.cloud.bursts.values())
@@ -222,4 +234,19 @@ class FakeProvider:
             followers=followers,
             why=next((s.why for s in followers if s.why), ""),
             failure=burst.failure,
+            instance=self._instance(burst, phase) if burst.spec.program else None,
+        )
+
+    def _instance(self, burst: FakeBurst, phase: Phase) -> InstanceStatus:
+        """Return how far a program is. It ends by itself if it is the job's."""
+        up = phase is Phase.RUNNING
+        burst.up += up
+        assert burst.spec.program
+        ends = burst.spec.program.kind == "job" and burst.up > self.runs_for
+        status = self.ends_with if ends else None
+        return InstanceStatus(
+            online=up,
+            access=f"shell {burst.spec.hosts[0]}" if up else "",
+            exit_status=status,
+            output=self.writes if status is not None else "",
         )

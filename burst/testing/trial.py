@@ -107,6 +107,17 @@ class Trial:
         assert {f.phase for f in status.followers} == {Phase.RUNNING}
         self._check_count(spec, len(spec.hosts), "not each follower exists once")
 
+    def wait_ended(self, burst_id: BurstId) -> None:
+        """Wait until an isolated burst tells of its program's good end."""
+
+        def ended(status: BurstStatus) -> bool:
+            instance = status.instance
+            return instance is not None and instance.exit_status is not None
+
+        status = self.wait_listed(burst_id, ended, "to have run its program")
+        assert status.instance
+        assert status.instance.exit_status == 0, status
+
     def wait_empty(self, spec: BurstSpec) -> None:
         """Wait until nothing is listed; what was reaped may linger there.
 

@@ -107,6 +107,7 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what no type says. Raises ValueError."""
+        super().__post_init__()
         for wrong in (*_wrong_place(self), *_wrong_labels(self.labels)):
             raise ValueError(wrong)
         life = self.max_run_duration

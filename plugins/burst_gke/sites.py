@@ -71,4 +71,5 @@ def describe(
         followers=status.followers if status else (),
         why=ground.why or "its pods are not made yet",
         failure=ground.failure,
+        instance=status.instance if status else None,
     )

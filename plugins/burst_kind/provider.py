@@ -84,7 +84,8 @@ class KindProvider:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         self._claim(spec.burst_id, Claim(spec.hosts))
         sight = self._cluster.bring_up()
-        spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
+        if spec.program is None:
+            spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
         self._bursts(sight).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:

@@ -85,7 +85,9 @@ def test_a_field_that_there_is_not_names_those_there_are(shared: Shared) -> None
     _, desk, _ = shared
     with burst_of(desk, "-N1"):
         error = desk.run("status", "-o", "{id} {stat}").error
-        assert error.startswith("-o: no field 'stat'; the fields are age, cost, hosts,")
+        assert error.startswith(
+            "-o: no field 'stat'; the fields are access, age, cost,"
+        )
         assert "write it as" in desk.run("status", "-o", "{id").error
         assert "write it as" in desk.run("status", "-o", "{nodes.x}").error
 

@@ -32,6 +32,20 @@ class SellsNothing(FakeProvider):
         return []
 
 
+class NeverTellsTheEnd(FakeProvider):
+    ends_with = None
+
+
+class ForgetsTheEndAtARestart(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        self.ends_with = None if self.cloud.begun else 0
+        super().provision(spec)
+
+
+class EndsBadly(FakeProvider):
+    ends_with = 1
+
+
 class SellsOneTwice(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         return [*super().offers(), *super().offers()]

@@ -52,6 +52,20 @@ class OrdersContract(WithInstance):
             assert (view.urgency, view.priority) == (urgency, urgency)
             assert view.state is JobState.SCHED
 
+    def test_a_jobspec_is_told_whole(self, instance: Instance, watch: Watch) -> None:
+        environment = {"COLOR": "red", "PATH": "/usr/bin:/bin"}
+        command = ("echo", "one")
+        job = instance.submit(
+            nodes=4, command=command, attributes={"environment": environment}
+        )
+        watch.state(job, JobState.SCHED)
+        spec = watch.lead.jobspec(job)
+        assert spec["attributes"]["system"]["environment"] == environment
+        (task,) = spec["tasks"]
+        assert tuple(task["command"]) == command
+        with pytest.raises(LeadError):
+            watch.lead.jobspec(UNKNOWN)
+
     def test_a_held_job_does_not_start_until_released(
         self, instance: Instance, watch: Watch
     ) -> None:

@@ -25,6 +25,7 @@ class FakeContract(ProviderContract):
 
     patience = 5.0
     pause = 0.0
+    programs = True
     kind: type[FakeProvider] = FakeProvider
 
     @pytest.fixture
@@ -33,7 +34,13 @@ class FakeContract(ProviderContract):
 
     @pytest.fixture
     def make_provider(self, cloud: FakeCloud) -> MakeProvider:
-        return lambda owner: self.tune(self.kind(owner=owner, cloud=cloud))
+        return lambda owner: self.tune(
+            self.kind(
+                owner=owner,
+                cloud=cloud,
+                settings=FakeSettings(modes=("joined", "isolated")),
+            )
+        )
 
     @pytest.fixture
     def make_interrupted(self, make_provider: MakeProvider) -> MakeProvider:

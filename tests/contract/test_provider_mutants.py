@@ -14,6 +14,9 @@ from tests.contract import broken_providers
 
 CAUGHT_BY = {
     "SellsNothing": "test_offers_are_sane",
+    "NeverTellsTheEnd": "test_isolated_it_tells_how_its_program_ended",
+    "ForgetsTheEndAtARestart": "test_isolated_it_tells_how_its_program_ended",
+    "EndsBadly": "test_isolated_it_tells_how_its_program_ended",
     "SellsOneTwice": "test_offers_are_sane",
     "SellsEmptyNodes": "test_offers_are_sane",
     "SellsWhatIsFree": "test_offers_are_sane",

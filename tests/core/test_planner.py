@@ -2,6 +2,7 @@
 import pytest
 
 from burst.config import PlanSettings
+from burst.core.apart import Apart
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool
 from burst.core.ground import Ground
@@ -35,7 +36,7 @@ def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw
     planner = Planner(
         Ground(found, free, Constraints(lead), market.providers),
         market,
-        Usage(settings(limits=limits or {}).limits, []),
+        Apart(Usage(settings(limits=limits or {}).limits, []), (), ""),
         rooms,
         PlanSettings(**kw),
     )

@@ -94,6 +94,16 @@ def test_in_scheduler_mode_it_is_submitted_plainly(
     assert "constraints" not in system
 
 
+def test_a_job_for_an_instance_elsewhere_is_held_in_any_mode(
+    typist: Typist, site: Answer
+) -> None:
+    site("scheduler")
+    words = ("--burst", "--burst-mode=isolated", "-N4", "true")
+    system, urgency = seen(typist, typist.submit(*words))
+    assert urgency == "0"
+    assert system["burst"] == {"mode": "isolated", "urgency": 16}
+
+
 def test_no_wait_keeps_the_job_to_lent_nodes(typist: Typist, site: Answer) -> None:
     site("scheduler")
     system, _ = seen(typist, typist.submit("--burst", "--burst-wait=0", "true"))
@@ -150,6 +160,12 @@ def test_bad_options_are_refused(
     said = typist.type("submit", *words, "true")
     assert said.status != 0
     assert says in said.error
+
+
+def test_an_allocation_is_not_for_an_instance_elsewhere(typist: Typist) -> None:
+    said = typist.type("alloc", "--burst", "--burst-mode=isolated", "-N1", "true")
+    assert said.status != 0
+    assert "burst request --isolated" in said.error
 
 
 def test_without_a_daemon_the_job_is_held_and_its_user_told(typist: Typist) -> None:

@@ -36,6 +36,7 @@ def test_there_are_six_and_a_format() -> None:
         "cli-burst.py",
         "frob-burst.py",
         "rc1-burst.py",
+        "run-isolated.py",
         "sched-burst-jobs.py",
         "sched-burst.py",
     ]

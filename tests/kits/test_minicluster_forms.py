@@ -225,7 +225,8 @@ def test_settings_come_from_a_table() -> None:
     }
     settings = convert(MiniClusterSettings, table, "providers.far")
     (offer,) = offers(settings)
-    assert offer == Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
+    sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
+    assert offer == replace(sold, modes=("joined", "isolated"))
     assert settings.schedule == Seconds(60)
     for wrong in ({"image": "x"}, {**table, "offers": {"a": {"cores": 0}}}):
         with pytest.raises(ConfigError, match=r"providers.far"):

@@ -211,9 +211,9 @@ class Trial:
         self._server = server
         self._lead = lead
         server.answer("PATCH", f"{JOBS}/{self.id}", (201, {}))
-        for path in (f"{JOBS}/{self.id}", f"{CORE}/configmaps/{self.id}"):
-            server.answer("GET", path, ABSENT)
-        server.answer("GET", f"{CORE}/secrets/{self.id}", ABSENT)
+        server.answer("GET", f"{JOBS}/{self.id}", ABSENT)
+        for kind in ("configmaps", "secrets", "services"):
+            server.answer("GET", f"{CORE}/{kind}/{self.id}", ABSENT)
         server.answer("DELETE", f"{JOBS}/{self.id}", (200, {}))
 
     def shows(self, *looks: dict[str, Any] | None) -> None:

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from burst.core import commands
 from burst.core.demand import nodes_needed
-from burst.core.intake import capacity
 from burst.core.reconcile import reconcile
+from burst.core.room import capacity
 from burst.core.slots import DRAIN_TAG
 from burst.errors import (
     InsufficientCapacity,
@@ -39,11 +39,14 @@ FAULTS = st.sampled_from(
 class WhatNeverHappens(RuleBasedStateMachine):
     """Each example is one interleaving; a crash starts the daemon from the store."""
 
+    modes: tuple[str, ...] = ("joined",)
+
     def __init__(self):
         super().__init__()
         COUNTS["interleavings of faults, users and crashes"] += 1
         self.reaped_under_a_job = []
         self.sim = Sim(
+            modes=self.modes,
             deadlines={
                 "idle": "20s",
                 "join": "30s",
@@ -229,7 +232,7 @@ class WhatNeverHappens(RuleBasedStateMachine):
     @invariant()
     def no_limit_is_passed(self):
         live = [b for b in self.sim.bursts if b.live]
-        assert sum(len(b.lease.ranks) for b in live) <= MAX_NODES
+        assert sum(b.lease.nodes for b in live) <= MAX_NODES
         assert len(live) <= MAX_BURSTS
 
     @invariant()

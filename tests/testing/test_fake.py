@@ -21,6 +21,7 @@ from burst.testing import (
     FakeSettings,
     example_lead,
     example_spec,
+    isolate,
 )
 
 
@@ -249,3 +250,22 @@ def test_owners_and_names_share_a_cloud_and_its_capacity_only(
             stranger.reap(spec.burst_id)
         with pytest.raises(InsufficientCapacity, match="1 nodes are free"):
             stranger.provision(other)
+
+
+def test_a_program_is_seen_to_run_and_then_to_have_ended(spec: BurstSpec) -> None:
+    fake = FakeProvider(settings=FakeSettings(modes=("isolated",)))
+    fake.runs_for, fake.ends_with = 1, 3
+    fake.provision(isolate(spec))
+    fake.provision(isolate(spec))
+    seen = [only(fake).instance for _ in range(2)]
+    assert all(seen)
+    assert [s.exit_status for s in seen if s] == [None, 3]
+    assert [s.output for s in seen if s] == ["", "done\n"]
+    assert fake.cloud.begun == [spec.burst_id]
+
+
+def test_it_makes_isolated_bursts_only_where_it_sells_them(
+    fake: FakeProvider, spec: BurstSpec
+) -> None:
+    with pytest.raises(Refused, match="no isolated bursts"):
+        fake.provision(isolate(spec))

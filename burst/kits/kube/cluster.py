@@ -21,6 +21,7 @@ _JSON = {"Content-Type": "application/json"}
 _METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
 _PAGE = 500
 _MOST_PAGES = 100
+_LONGEST_LOG = 16 * 1024 * 1024
 
 
 class Cluster:
@@ -175,9 +176,19 @@ class Cluster:
 
         Empty where there is none (any more).
         """
-        attempt = Attempt(self.access, "get", POD, namespace, pod, "log")
         query = {"tailLines": str(lines), "limitBytes": "4096"}
         query["previous"] = str(previous).lower()
+        return self._log(namespace, pod, query)
+
+    def log(self, namespace: str, pod: str) -> str:
+        """Return what the node has of a pod's log, its first 16 MiB at the most.
+
+        A node keeps 10 MiB of it, unless it is told otherwise.
+        """
+        return self._log(namespace, pod, {"limitBytes": str(_LONGEST_LOG)})
+
+    def _log(self, namespace: str, pod: str, query: dict[str, str]) -> str:
+        attempt = Attempt(self.access, "get", POD, namespace, pod, "log")
         answer = self._send("GET", POD.path(namespace, pod, "log"), query=query)
         # 400: the container has not started, or its log was removed.
         if is_absent(answer) or answer.status == 400:

@@ -24,9 +24,9 @@ from burst.kits.minicluster.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.minicluster.settings import MiniClusterSettings, OfferTable
 from burst.provider import BurstSpec
 
-_CONFIG_PATH = "/burst/config"
-_RUN_PATH = "/burst/run"
-_HOST = "@HOST@"  # which shlex.join leaves alone
+CONFIG_PATH = "/burst/config"
+RUN_PATH = "/burst/run"
+HOST = "@HOST@"  # which shlex.join leaves alone
 # A count of restarts is no reason to give up; the lease is, and the daemon's deadlines.
 _ENDLESS = 1_000_000
 
@@ -39,7 +39,7 @@ def render_config_map(
     Raises ConfigError, CertificateError.
     """
     config = follower_config(
-        spec.lead, spec.hosts, spec.ranks, f"{_RUN_PATH}/{CERTIFICATE}"
+        spec.lead, spec.hosts, spec.ranks, f"{RUN_PATH}/{CERTIFICATE}"
     )
     data = {
         "broker.toml": config,
@@ -51,23 +51,31 @@ def render_config_map(
 
 def start_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
     """Return what the container runs, for sh."""
-    config, rundir = Path(_CONFIG_PATH, "broker.toml"), Path(_RUN_PATH, "broker")
+    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
     if spec.lead.kind == "embedded":
-        argv = embedded_follower_argv(config, _HOST, rundir)
+        argv = embedded_follower_argv(config, HOST, rundir)
         argv[0] = settings.python
     else:
-        argv = flux_follower_argv(settings.flux, config, _HOST, rundir)
-    command = shlex.join(argv).replace(_HOST, '"$host"')
+        argv = flux_follower_argv(settings.flux, config, HOST, rundir)
+    return f"{preamble()}exec {with_host(argv)}\n"
+
+
+def preamble() -> str:
+    """Return what every start script begins with: $host, certificate, run directory."""
     return f"""\
 set -eu
-host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {_CONFIG_PATH}/hosts)
+host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # A broker refuses a certificate that its group can read, as a mounted one may be.
-(umask 077; cat {MOUNT_PATH}/{CERTIFICATE} > {_RUN_PATH}/{CERTIFICATE})
+(umask 077; cat {MOUNT_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
 # What a broker before this one left in this pod.
-rm -rf {rundir}
-mkdir -m 700 {rundir}
-exec {command}
+rm -rf {RUN_PATH}/broker
+mkdir -m 700 {RUN_PATH}/broker
 """
+
+
+def with_host(argv: list[str]) -> str:
+    """Return a command for sh in which HOST is the host that the pod is."""
+    return shlex.join(argv).replace(HOST, '"$host"')
 
 
 def render_job(
@@ -106,9 +114,9 @@ def _pod_spec(
 
 def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     mounts = [
-        {"name": "config", "mountPath": _CONFIG_PATH, "readOnly": True},
+        {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
         {"name": "secret", "mountPath": MOUNT_PATH, "readOnly": True},
-        {"name": "run", "mountPath": _RUN_PATH},
+        {"name": "run", "mountPath": RUN_PATH},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  of the pod alone
         # Where a broker keeps its state.
         {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
@@ -116,7 +124,7 @@ def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     return {
         "name": "broker",
         **pod.container(settings),
-        "command": ["/bin/sh", f"{_CONFIG_PATH}/start"],
+        "command": ["/bin/sh", f"{CONFIG_PATH}/start"],
         "resources": pod.resources(table, settings),
         "volumeMounts": [*mounts, *pod.host_mounts(settings)],
     }

@@ -36,6 +36,13 @@ from burst.kits.kube.kinds import (
 )
 from burst.kits.kube.manifests import install
 from burst.kits.minicluster.examine import examine_cluster
+from burst.kits.minicluster.instance import (
+    describe_instance,
+    exit_status_of,
+    failed_pod,
+    lead_pod,
+    program_of,
+)
 from burst.kits.minicluster.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
 from burst.kits.minicluster.probe import Probe
 from burst.kits.minicluster.reaper import Reaper, find_ours, kinds_of
@@ -53,6 +60,10 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Phase
+
+# So often is the log of a program asked for that has ended. A node may be busy; one
+# that is gone has taken it along.
+_LOOKS = 20
 
 
 class MiniClusters:
@@ -73,6 +84,7 @@ class MiniClusters:
         self._namespace = settings.namespace
         self._tags = tags
         self._clock = clock
+        self._unread: dict[BurstId, int] = {}
         self._reaper = Reaper(cluster, settings, tags)
         self._housed = not own_cluster
         self._operated = settings.form != "operator" or not settings.operator_yaml
@@ -95,11 +107,7 @@ class MiniClusters:
         labels = self._tags.labels()
         found = group(find_ours(self._cluster, self._settings, labels))
         warnings = self._warnings(found)
-        patience = self._settings.schedule
-        return [
-            describe(b, warnings, self._last_words(b), patience, self._clock())
-            for b in found
-        ]
+        return [self._describe(burst, warnings) for burst in found]
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none."""
@@ -122,6 +130,32 @@ class MiniClusters:
             kind = {"apiVersion": NAMESPACE.api, "kind": NAMESPACE.name}
             self._cluster.apply({**kind, "metadata": meta})
         self._housed = True
+
+    def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
+        patience = self._settings.schedule
+        isolated = bool(program_of(burst))
+        logs = {} if isolated else self._last_words(burst)
+        status = describe(burst, warnings, logs, patience, self._clock())
+        if not isolated:
+            return status
+        return describe_instance(burst, status, self._words(burst), self._settings)
+
+    def _words(self, burst: Found) -> str | None:
+        """Return what an isolated burst wrote that has ended, or why it failed.
+
+        None where it has ended and its log cannot be read now: it then counts as not
+        ended yet, for some more looks.
+        """
+        lead, failed = lead_pod(burst), failed_pod(burst)
+        if lead is None or exit_status_of(burst) is None:
+            return self._tail(name_of(failed)) if failed is not None else ""
+        try:
+            return self._cluster.log(self._namespace, name_of(lead))
+        except ProviderError as error:
+            self._unread[burst.id] = self._unread.get(burst.id, 0) + 1
+            if self._unread[burst.id] < _LOOKS:
+                return None
+            return f"its log cannot be read: {error.what}\n"
 
     def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
         """Tell whether the object is there. Raises if it is not this burst's."""

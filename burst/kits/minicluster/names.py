@@ -17,6 +17,7 @@ OWNER = "burst.flux-framework.org/owner"
 PROVIDER = "burst.flux-framework.org/provider"
 ID = "burst.flux-framework.org/id"
 SPEC = "burst.flux-framework.org/spec"
+PROGRAM = "burst.flux-framework.org/program"
 HOSTS = "burst.flux-framework.org/hosts"
 LEASE_END = "burst.flux-framework.org/lease-end"
 ALONE_SINCE = "burst.flux-framework.org/alone-since"
@@ -83,6 +84,8 @@ def spec_hash(spec: BurstSpec) -> str:
 def describe_spec(spec: BurstSpec) -> dict[str, str]:
     """Return what each object says of its burst."""
     said = {SPEC: spec_hash(spec), HOSTS: format_hostlist(spec.hosts)}
+    if spec.program:
+        said[PROGRAM] = spec.program.kind
     return {**said, LEASE_END: f"{spec.lease_end:.0f}"} if spec.lease_end else said
 
 

@@ -118,7 +118,7 @@ class Reaper:
     def _names(self, name: str) -> list[tuple[Kind, str]]:
         own = [(self._parent, name), (SECRET, name)]
         if self._parent == JOB:
-            return [*own, (CONFIG_MAP, name)]
+            return [*own, (CONFIG_MAP, name), (SERVICE, name)]
         return [*own, (JOB, name), (SERVICE, name), (CONFIG_MAP, f"{name}-entrypoint")]
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:

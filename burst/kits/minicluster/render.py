@@ -12,6 +12,7 @@ from burst.kits import certificate
 from burst.kits.broker import expand_hosts, find_gateways
 from burst.kits.kube.kinds import Manifest
 from burst.kits.minicluster import job, operator, pod
+from burst.kits.minicluster.isolated import render_isolated
 from burst.kits.minicluster.names import INDEX, Tags, check_names, describe_spec
 from burst.kits.minicluster.settings import MiniClusterSettings
 from burst.provider import BurstSpec
@@ -22,7 +23,8 @@ def render(
 ) -> list[Manifest]:
     """Return the burst's objects; the last is what makes pods of the rest.
 
-    Reads the certificate, which is in the Secret and in nothing else. Raises Refused.
+    Reads the certificate, or makes one where the burst is isolated, which is in the
+    Secret and in nothing else. Raises Refused.
     """
     pod.admit(spec, settings)
     check_names(spec, tags)
@@ -33,6 +35,8 @@ def render(
         "labels": tags.labels(spec.burst_id),
         "annotations": describe_spec(spec),
     }
+    if spec.program is not None:
+        return render_isolated(meta, spec, settings, seconds)
     try:
         if settings.form == "operator":
             before = []

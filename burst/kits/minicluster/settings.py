@@ -9,11 +9,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from burst.config import Seconds
+from burst.model.request import BurstMode
 from burst.model.shape import Shape
 from burst.provider import Offer
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
+_BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
 _Price = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -61,6 +63,14 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     form: Literal["job", "operator"] = "job"
     """job: an indexed Job of our own. operator: a MiniCluster of the Flux Operator,
     which then needs to run there, best with this namespace to itself."""
+    mode: BurstMode = "joined"
+    """What bursts are unless the job says: nodes of the lead, or isolated, which is an
+    instance of their own that runs one job. With form operator, joined only."""
+    service: tuple[str, ...] = ()
+    """For `burst request --isolated --service`: what such an instance's lead runs, in
+    the foreground, such as a RESTful API for Flux. The image has it."""
+    service_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 5000
+    """Where it listens."""
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secrets: tuple[str, ...] = ()
     """Names of Secrets in the namespace with which the image is pulled."""
@@ -106,6 +116,11 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Seconds = Seconds(10)
     """How long the API server may take to answer."""
 
+    def __post_init__(self) -> None:
+        """Check what no type says. Raises ValueError."""
+        if self.mode == "isolated" and self.form == "operator":
+            raise ValueError('mode = "isolated" needs form = "job"')
+
 
 def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
     """Return what the tables sell."""
@@ -116,6 +131,13 @@ def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
             max_nodes=table.max_nodes,
             price=table.price,
             join_time=table.join_time,
+            modes=_modes(settings),
         )
         for name, table in settings.offers.items()
     ]
+
+
+def _modes(settings: MiniClusterSettings) -> tuple[BurstMode, ...]:
+    if settings.form == "operator":
+        return ("joined",)
+    return ("isolated", "joined") if settings.mode == "isolated" else _BOTH

@@ -89,7 +89,7 @@ def followers(found: Found) -> dict[str, tuple[Word, str]]:
     """
     pods: dict[int, list[Manifest]] = defaultdict(list)
     for pod in found.of(POD.name):
-        pods[_index_of(pod)].append(pod)
+        pods[index_of(pod)].append(pod)
     said: dict[str, tuple[Word, str]] = {}
     for index, host in enumerate(found.hosts):
         best = max(pods.get(index, []), key=_standing, default=None)
@@ -224,7 +224,7 @@ def _starved(
     )
 
 
-def _index_of(pod: Manifest) -> int:
+def index_of(pod: Manifest) -> int:
     """Return the pod's completion index; as label only since Kubernetes 1.28."""
     text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
     return int(text) if text.isdigit() else -1

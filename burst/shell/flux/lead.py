@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from burst.config import IntakeSettings
 from burst.errors import BurstError, LeadError, Unreadable
@@ -26,6 +29,9 @@ from burst.shell.flux.store import FluxStore
 
 _HELD = 0
 _FATAL = 0
+# Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
+_DECODED = 1
+_CURRENT = 2
 
 
 def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
@@ -44,6 +50,16 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
         handle.close()
         raise
     return FluxLead(uri, handle, attribute)
+
+
+def _environment(signed: str) -> Mapping[str, str]:
+    """Return the environment of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
+
+    Flux keeps it in no other place. It has checked the signature itself (RFC 15).
+    """
+    payload = base64.b64decode(signed.split(".")[1])
+    system = msgspec.json.decode(payload)["attributes"]["system"]
+    return dict(system.get("environment") or {})
 
 
 def _wake_nobody() -> None:
@@ -148,6 +164,16 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
         self._client.ask("job-manager.raise", exception)
+
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """See `burst.lead.Lead`. With all updates, as `flux job info` shows it."""
+        keys = ["jobspec", "J"]
+        request = {"id": job, "keys": keys, "flags": _DECODED | _CURRENT}
+        found = self._client.ask("job-info.lookup", request)
+        spec: dict[str, Any] = found["jobspec"]
+        environment = _environment(found["J"])
+        spec["attributes"]["system"]["environment"] = environment
+        return spec
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""

@@ -100,7 +100,8 @@ class Desk:
     def reach(self, kubeconfig: Path, owner: str) -> Pods:
         """Return the bursts in the cluster that a kubeconfig is for."""
         cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())
-        pods = Pods("far", FakeSettings(shape=self.shape), owner, cloud)
+        settings = FakeSettings(shape=self.shape, modes=("joined", "isolated"))
+        pods = Pods("far", settings, owner, cloud)
         self.pods.append(pods)
         return pods
 

@@ -19,6 +19,7 @@ from burst.errors import (
 )
 from burst.model.burst import BurstId
 from burst.provider import Phase
+from burst.testing import isolate
 from tests.plugins.kind.desk import Desk
 from tests.support.fluxlead import wait_until
 
@@ -70,6 +71,14 @@ def test_while_it_is_made_the_burst_waits_and_says_for_what(desk: Desk) -> None:
     with pytest.raises(Transient, match="Starting control-plane") as caught:
         provider.provision(desk.spec())
     assert caught.value.retry_after == 2.0
+
+
+def test_an_isolated_burst_needs_no_address_of_the_lead(desk: Desk) -> None:
+    provider = desk.provider(lead="no-such-container")
+    desk.provision(provider, isolate(desk.spec()))
+    with pytest.raises(ProviderError, match="no-such-container"):
+        provider.provision(desk.spec(1))
+    desk.reap_all(provider, desk.spec().burst_id)
 
 
 def test_another_process_finds_it_being_made_and_goes_on(desk: Desk) -> None:

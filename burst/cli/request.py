@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Bursts that a person asks for: nodes ahead of jobs, or an instance elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from burst.cli.common import Place, Row, place_options
+from burst.cli.progress import watch_burst
+
+
+@click.command()
+@click.option("-N", "--nodes", type=int, required=True, help="Number of nodes.")
+@click.option("--provider", default="", help="Name of a provider; default: any.")
+@click.option("--slot", default="", help="Hosts that they must have, a hostlist.")
+@click.option("--no-wait", is_flag=True, help="Return once it is on its way.")
+@click.option(
+    "--isolated",
+    is_flag=True,
+    help="An instance of their own instead, for COMMAND or for you.",
+)
+@click.option(
+    "--service",
+    is_flag=True,
+    help="With --isolated: it runs the service of its provider's settings.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@place_options
+def request(
+    place: Place, command: tuple[str, ...], no_wait: bool, **wanted: Any
+) -> None:
+    """Burst ahead of jobs: have nodes ready before a job asks for them.
+
+    They stay until they are idle for `[deadlines] idle`. Isolated, they run COMMAND
+    once on each node and are gone after it; without a command they stay until they are
+    taken down, and you are told how to get there.
+    """
+    asked = _asked(command, **wanted)
+    with place.lead() as lead:
+        made = lead.call("request", asked, timeout=60.0)
+        click.echo(made["text"])
+        if no_wait:
+            return
+        for burst in made["bursts"]:
+            until = "inactive" if command else "online"
+            watch_burst(lambda: lead.call("status", {}), burst, until=until)
+            if command:
+                _show_output(lead.call("output", {"id": burst}))
+            elif wanted["isolated"]:
+                rows = lead.call("status", {})["bursts"]
+                click.echo(next(r["access"] for r in rows if r["id"] == burst))
+
+
+@click.command()
+@click.argument("name", metavar="JOB|BURST")
+@place_options
+def output(name: str, place: Place) -> None:
+    """Print what a JOB has written in its isolated burst, once that has ended.
+
+    The last 256 KiB, standard error among it, as long as the burst is remembered. The
+    exit status is that of the job.
+    """
+    with place.lead() as lead:
+        _show_output(lead.call("output", {"id": name}))
+
+
+def _asked(
+    command: tuple[str, ...], nodes: int, provider: str, isolated: bool, **more: Any
+) -> dict[str, Any]:
+    """Return what is asked of the daemon. Raises UsageError."""
+    asked: dict[str, Any] = {"nodes": nodes, "provider": provider}
+    service, slot = more["service"], more["slot"]
+    if not isolated:
+        if command or service:
+            raise click.UsageError("COMMAND and --service go with --isolated")
+        return {**asked, "slot": slot}
+    if slot or (command and service):
+        raise click.UsageError("--isolated takes no --slot, and COMMAND or --service")
+    kind = "command" if command else "service" if service else "interactive"
+    return {**asked, "isolated": {"kind": kind, "command": list(command)}}
+
+
+def _show_output(found: Row) -> None:
+    click.echo(found["text"], nl=False)
+    if found["exit_status"]:
+        raise SystemExit(found["exit_status"])

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Runs a job inside an isolated burst, once, and tells how it ended.
+
+    flux python run-isolated.py FLUX JOBSPEC RESULT
+
+It is the initial program of the burst's own lead (flux-broker(1)). FLUX is the program
+flux, JOBSPEC the job's (RFC 14). The job is submitted here; the script of a `flux
+batch` is run as it is, since this instance has just the nodes of its job. What either
+writes goes to where this writes. RESULT gets `{"exit_status": N}`.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# As the shell has it for SIGALRM: what Flux gives a job that runs out of time.
+_TIMED_OUT = 142
+_SIGNALED = 128
+# From SIGTERM to SIGKILL, as Flux has it for jobs.
+_GRACE_S = 5.0
+
+
+def run(flux, jobspec):
+    """Run the job to its end; return its exit status."""
+    script = find_script(jobspec)
+    return run_script(jobspec, *script) if script else run_job(flux, jobspec)
+
+
+def run_job(flux, jobspec):
+    """Submit the job here and wait for its end."""
+    system = jobspec["attributes"]["system"]
+    here = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+    system["environment"] = {**here, **system["environment"]}
+    made = subprocess.run(
+        [flux, "job", "submit"],
+        input=json.dumps(jobspec),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        return made.returncode
+    return wait([flux, "job", "attach", made.stdout.strip()], os.environ, None)
+
+
+def find_script(jobspec):
+    """Return text and arguments of a `flux batch` script; None where it is another job.
+
+    With options for its broker or files of its own it has to have an instance of its
+    own, as `flux batch` starts it: then it is a job like others.
+    """
+    system = jobspec["attributes"]["system"]
+    command = jobspec["tasks"][0]["command"]
+    files = system.get("files") or {}
+    if command[:3] != ["flux", "broker", "{{tmpdir}}/script"] or set(files) != {
+        "script"
+    }:
+        return None
+    data, encoding = files["script"]["data"], files["script"].get("encoding")
+    text = base64.b64decode(data) if encoding == "base64" else data.encode()
+    return text, command[3:]
+
+
+def run_script(jobspec, text, arguments):
+    """Run a script in this instance, as its initial program would be."""
+    system = jobspec["attributes"]["system"]
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "script")
+        path.write_bytes(text)
+        path.chmod(0o700)
+        environment = {**os.environ, **system["environment"]}
+        limit = float(system.get("duration") or 0) or None
+        return wait([str(path), *arguments], environment, limit)
+
+
+def wait(command, environment, limit):
+    """Run a command to its end, at most so many seconds; return its exit status."""
+    process = subprocess.Popen(command, env=environment)
+    try:
+        status = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"it ran out of time after {limit:g} s\n")
+        end(process)
+        return _TIMED_OUT
+    return status if status >= 0 else _SIGNALED - status
+
+
+def end(process):
+    """Tell a process to end, and end it if it does not."""
+    process.terminate()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    flux, source, result = sys.argv[1:]
+    status = run(flux, json.loads(Path(source).read_text()))
+    Path(result).write_text(json.dumps({"exit_status": status}))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""What an isolated burst runs: a job's own jobspec, fit for another instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from burst.errors import JobspecError
+
+# Of `attributes.system`. Queue, constraints and dependencies are this instance's
+# business, and our own attributes are done with.
+_KEPT = ("duration", "shell", "files", "job")
+# The job's directory is here, not there.
+_DIRECTORY = "/tmp"  # noqa: S108
+# Variables that say where things are on this host, in this instance or this session.
+_HERE = frozenset(
+    (
+        *("PATH", "HOME", "PWD", "OLDPWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "_"),
+        *("HOSTNAME", "USER", "LOGNAME"),
+    )
+)
+_OURS = ("FLUX_", "KUBERNETES_", "LD_", "PYTHON", "SSH_", "XDG_", "DBUS_", "SLURM_")
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What the lead of an isolated burst is to run, once.
+
+    `jobspec` (RFC 14, JSON) is that of kind job, empty for the others. Its environment
+    and its attached files are its user's own affair: give it to nobody else, and put
+    it nowhere that others can read. No repr shows it.
+    """
+
+    kind: Literal["job", "interactive", "service"]
+    jobspec: str = ""
+
+    def __repr__(self) -> str:
+        return f"Program(kind={self.kind!r}, jobspec=<{len(self.jobspec)} characters>)"
+
+
+def far_jobspec(jobspec: Mapping[str, Any]) -> str:
+    """Return a job's jobspec as it is submitted to another instance.
+
+    Resources, tasks, time limit, attached files and shell options stay; output goes
+    where it can be fetched; of the environment what does not say where things are on
+    this host. Raises JobspecError.
+    """
+    try:
+        old = jobspec["attributes"]["system"]
+        system = {key: old[key] for key in _KEPT if key in old}
+        options = dict(system.get("shell", {}).get("options", {}))
+        # A file would be in a pod, and gone with it.
+        options.pop("output", None)
+        system["shell"] = {**system.get("shell", {}), "options": options}
+        environment = dict(old.get("environment") or {})
+        system["environment"] = {k: v for k, v in environment.items() if _travels(k)}
+        system["cwd"] = _DIRECTORY
+        found = {**jobspec, "attributes": {"system": system}}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise JobspecError(f"its jobspec cannot be read: {error!r}") from error
+    return msgspec.json.encode(found).decode()
+
+
+def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> str:
+    """Return the jobspec of a command that runs once on each of so many nodes."""
+    slot = {
+        "type": "slot",
+        "count": 1,
+        "label": "task",
+        "with": [{"type": "core", "count": 1}],
+    }
+    resources = [{"type": "node", "count": nodes, "exclusive": True, "with": [slot]}]
+    task = {"command": command, "slot": "task", "count": {"per_slot": 1}}
+    system = {"duration": duration, "environment": {}, "cwd": _DIRECTORY}
+    return msgspec.json.encode(
+        {
+            "version": 1,
+            "resources": resources,
+            "tasks": [task],
+            "attributes": {"system": system},
+        }
+    ).decode()
+
+
+def _travels(name: str) -> bool:
+    return name not in _HERE and not name.startswith(_OURS)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""burst request --isolated and burst output, at a daemon that is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from burst.errors import BurstError
+from burst.lead import ServiceRequest
+from tests.cli.desk import Desk
+from tests.contract.serving import HOLDER
+
+NAME = "burst-iso-0a1b2c"
+
+
+class Played:
+    """A daemon that answers as told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.state = "online"
+        self.exit_status: int | None = None
+
+    def answer(self, request: ServiceRequest) -> dict[str, Any]:
+        if request.method == "request":
+            self.asked.append(request.payload)
+            return {"bursts": [NAME], "text": f"2 nodes of far/nodes as {NAME}"}
+        if request.method == "output":
+            if request.payload["id"] not in (NAME, "f1"):
+                raise BurstError("no isolated burst of that id")
+            return {"burst": NAME, "exit_status": self.exit_status, "text": "hi\n"}
+        row = {
+            "id": NAME,
+            "state": self.state,
+            "hosts": f"{NAME}-[0-1]",
+            "isolated": "interactive",
+            "access": "kubectl exec p0",
+            "result": "completed",
+            "note": "",
+        }
+        return {"bursts": [row]}
+
+
+@pytest.fixture
+def played(desk: Desk) -> Iterator[Played]:
+    found = Played()
+    with closing(desk.instance.lead()) as lead:
+        lead.serve(found.answer, HOLDER)
+        yield found
+
+
+def test_one_of_ones_own_is_told_how_to_get_to(desk: Desk, played: Played) -> None:
+    lines = desk.run("request", "-N2", "--isolated").lines
+    assert lines[0].endswith(NAME)
+    assert lines[1].startswith(f"{NAME}-[0-1] is an instance of its own after ")
+    assert lines[2] == "kubectl exec p0"
+    desk.run("request", "-N2", "--isolated", "--service", "--provider", "far")
+    kinds = [asked["isolated"]["kind"] for asked in played.asked]
+    assert kinds == ["interactive", "service"]
+    assert played.asked[1]["provider"] == "far"
+
+
+def test_a_commands_output_and_status_are_its_own(desk: Desk, played: Played) -> None:
+    played.state, played.exit_status = "inactive", 3
+    said = desk.run("request", "-N2", "--isolated", "hostname")
+    assert said.status == 3
+    assert said.stdout.endswith("hi\n")
+    wanted = {"kind": "command", "command": ["hostname"]}
+    assert played.asked[0]["isolated"] == wanted
+    played.exit_status = 0
+    assert desk.run("request", "-N1", "--isolated", "true").status == 0
+
+
+def test_it_need_not_be_waited_for(desk: Desk, played: Played) -> None:
+    said = desk.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
+    assert said == [f"2 nodes of far/nodes as {NAME}"]
+
+
+def test_the_output_of_a_job_is_printed(desk: Desk, played: Played) -> None:
+    played.exit_status = 0
+    assert desk.run("output", "f1").stdout == "hi\n"
+    assert "no isolated burst" in desk.run("output", "f2").error
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("hostname",), "COMMAND and --service go with --isolated"),
+        (("--service",), "COMMAND and --service go with --isolated"),
+        (("--isolated", "--slot", "burst-0-0"), "--isolated takes no --slot"),
+        (("--isolated", "--service", "hostname"), "COMMAND or --service"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    desk: Desk, words: tuple[str, ...], why: str
+) -> None:
+    said = desk.run("request", "-N1", *words)
+    assert said.status == 2
+    assert why in said.stderr

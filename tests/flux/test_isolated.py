@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""What real Flux makes of a job that runs elsewhere: held, told, ended, never started.
+
+What runs elsewhere is played.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from burst.config import parse
+from burst.core.slots import find_slots
+from burst.lead import Lead
+from burst.model.jobid import JobId, format_f58
+from burst.shell.engine import Engine, Parts
+from burst.shell.executor import Workers
+from burst.testing import FakeProvider, FakeSettings
+from tests.cli.desk import wait_until
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+
+@pytest.fixture
+def instance() -> Iterator[FluxInstance]:
+    with flux_instance() as found:
+        yield found
+
+
+@pytest.fixture
+def lead(instance: FluxInstance) -> Iterator[Lead]:
+    with closing(instance.lead()) as found:
+        found.listen(lambda: None)
+        yield found
+
+
+@pytest.fixture
+def provider() -> FakeProvider:
+    return FakeProvider("far", FakeSettings(modes=("joined", "isolated")))
+
+
+@pytest.fixture
+def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
+    known = lead.identity()
+    tables = {"daemon": {"observe": "0.1s"}, "providers": {"far": {"type": "fake"}}}
+    parts = Parts(
+        lead=lead,
+        identity=known,
+        slots=find_slots(known),
+        providers={"far": provider},
+        executor=Workers(time.time, lambda: None),
+        settings=parse(tables, "test"),
+    )
+    made = Engine(parts, time.time())
+    yield made
+    made.close()
+
+
+def flux(instance: FluxInstance, *words: str) -> str:
+    done = subprocess.run(
+        [FLUX, *words],
+        env={**os.environ, "FLUX_URI": instance.uri},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def events(instance: FluxInstance, job: JobId) -> list[dict[str, object]]:
+    # The journal is ahead of what is kept.
+    flux(instance, "job", "wait-event", "-t", "60", format_f58(job), "clean")
+    lines = flux(instance, "job", "eventlog", "-f", "json", format_f58(job))
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def turn_until_ended(engine: Engine, lead: Lead, job: JobId) -> None:
+    def ended() -> bool:
+        engine.tick(time.time())
+        view = lead.observe().jobs[job]
+        return view.state.value == "inactive"
+
+    wait_until(ended, lambda: str(engine.snapshot.books.bursts))
+
+
+def test_it_is_held_told_and_ended_and_never_had_nodes(
+    instance: FluxInstance, lead: Lead, engine: Engine, provider: FakeProvider
+) -> None:
+    provider.ends_with, provider.writes = 3, "some\nwords\0\n"
+    job = instance.submit(nodes=3, attributes={"burst": {"mode": "isolated"}})
+    turn_until_ended(engine, lead, job)
+    (burst,) = engine.snapshot.books.bursts.values()
+    seen = events(instance, job)
+    names = [event["name"] for event in seen]
+    assert "alloc" not in names
+    (raised,) = [event["context"] for event in seen if event["name"] == "exception"]
+    assert isinstance(raised, dict)
+    assert raised["type"] == "burst"
+    assert raised["note"] == f"ran in isolated burst {burst.id}: exit status 3"
+    fields = "{user.burst.state}|{user.burst.burst}|{status}"
+    told = flux(instance, "jobs", "-ano", fields, format_f58(job))
+    assert told == f"exit 3|{burst.id}|FAILED"
+    output = flux(instance, "jobs", "-ano", "{user.burst.output}", format_f58(job))
+    assert output.startswith("some\nwords")
+    assert provider.cloud.begun == [burst.id]
+
+
+def test_what_was_submitted_is_what_runs_there(
+    instance: FluxInstance, lead: Lead, engine: Engine, provider: FakeProvider
+) -> None:
+    provider.ends_with = None
+    wanted = {
+        "burst": {"mode": "isolated"},
+        "environment": {"COLOR": "red", "PATH": "/here"},
+        "duration": 60.0,
+    }
+    job = instance.submit(nodes=3, command=("app", "-x"), attributes=wanted)
+
+    def begun() -> bool:
+        engine.tick(time.time())
+        return bool(provider.cloud.begun)
+
+    wait_until(begun, "its beginning")
+    (made,) = provider.cloud.bursts.values()
+    assert made.spec.program
+    spec = json.loads(made.spec.program.jobspec)
+    assert spec["tasks"][0]["command"] == ["app", "-x"]
+    system = spec["attributes"]["system"]
+    assert system["environment"] == {"COLOR": "red"}
+    assert system["duration"] == 60.0
+    instance.cancel(job)
+    turn_until_ended(engine, lead, job)
+    wait_until(
+        lambda: bool(engine.tick(time.time())) and not provider.cloud.bursts,
+        "its end elsewhere",
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The program that runs a job inside an isolated burst, in a real instance."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.model.program import command_jobspec
+from tests.flux_instance import FLUX, MISSING
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+RUNNER = str(files("burst") / "fluxfiles" / "run-isolated.py")
+SCRIPT = '#!/bin/sh\necho "size $(flux getattr size) $COLOR $1"\nexit 4\n'
+
+
+def job(*command: str, nodes: int = 1, **system: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = json.loads(command_jobspec(command, nodes, 0.0))
+    spec["attributes"]["system"] |= system
+    return spec
+
+
+def batch(*options: str, script: str = SCRIPT, **more: Any) -> dict[str, Any]:
+    """A jobspec as `flux batch` makes it."""
+    command = ("flux", "broker", *options, "{{tmpdir}}/script", "word")
+    data = {"data": script, "encoding": "utf-8", "mode": 33216}
+    attached = {"script": {**data, **more.pop("entry", {})}, **more.pop("others", {})}
+    environment = {"COLOR": "red"}
+    return job(*command, files=attached, environment=environment, **more)
+
+
+class Done(msgspec.Struct):
+    status: int
+    out: str
+    err: str
+
+
+def run(place: Path, spec: dict[str, Any]) -> Done:
+    """Run it as the initial program of an instance of one broker."""
+    source, result = place / "jobspec.json", place / "result"
+    source.write_text(json.dumps(spec))
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+    words = ("python", RUNNER, FLUX, str(source), str(result))
+    done = subprocess.run(
+        [FLUX, "start", "-s1", FLUX, *words],
+        env={**plain, "SHELL": "/bin/sh"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(result.read_text())
+    return Done(found["exit_status"], done.stdout, done.stderr)
+
+
+def test_a_job_runs_with_its_environment_and_ends_as_it_ends(tmp_path: Path) -> None:
+    words = ("sh", "-c", 'echo "$COLOR in $(pwd)"; command -v sh; echo oh >&2; exit 3')
+    done = run(tmp_path, job(*words, environment={"COLOR": "red"}))
+    assert done.status == 3
+    assert done.out.startswith("red in /tmp\n/")
+    assert "oh\n" in done.err
+
+
+def test_a_job_that_the_instance_does_not_take_has_a_status_too(tmp_path: Path) -> None:
+    spec = job("true")
+    del spec["resources"]
+    done = run(tmp_path, spec)
+    assert done.status != 0
+    assert done.err
+
+
+def test_a_batch_script_runs_in_the_instance_itself(tmp_path: Path) -> None:
+    assert run(tmp_path, batch()) == Done(4, "size 1 red word\n", "")
+    encoded = base64.b64encode(SCRIPT.encode()).decode()
+    entry = {"data": encoded, "encoding": "base64"}
+    assert run(tmp_path, batch(entry=entry)).status == 4
+
+
+def test_one_with_options_has_an_instance_within(tmp_path: Path) -> None:
+    script = "#!/bin/sh\nflux getattr instance-level\n"
+    done = run(tmp_path, batch("-Slog-stderr-level=3", script=script))
+    assert (done.status, done.out) == (0, "1\n")
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+def test_a_script_that_takes_too_long_is_ended(tmp_path: Path, heeds: bool) -> None:
+    trap = "" if heeds else "trap '' TERM\n"
+    script = f"#!/bin/sh\n{trap}exec sleep 1000\n"
+    done = run(tmp_path, batch(script=script, duration=0.5))
+    assert done.status == 142
+    assert "out of time after 0.5 s" in done.err
+
+
+def test_a_signal_is_a_status_as_a_shell_has_it(tmp_path: Path) -> None:
+    done = run(tmp_path, batch(script="#!/bin/sh\nkill -KILL $$\n"))
+    assert done.status == 137

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Isolated bursts on a real API server: the objects it takes, their end, their reaping.
+
+That pods run is played by kwok, and their end by the test.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec, Phase
+from burst.testing import isolate
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status, wait_until
+
+pytestmark = pytest.mark.kubernetes
+KINDS = ("jobs", "pods", "configmaps", "secrets", "services")
+
+
+@pytest.fixture
+def spec(bursts: Bursts) -> BurstSpec:
+    return isolate(
+        msgspec.structs.replace(bursts.spec, burst_id=BurstId("burst-iso-0a1b2c"))
+    )
+
+
+def ours(bursts: Bursts, spec: BurstSpec) -> dict[str, list[Any]]:
+    """Return the burst's objects by kind."""
+    key = "burst.flux-framework.org/id"
+    return {
+        kind: [
+            item
+            for item in bursts.objects(kind)
+            if item["metadata"].get("labels", {}).get(key) == spec.burst_id
+        ]
+        for kind in KINDS
+    }
+
+
+def ended(code: int, message: str = "") -> dict[str, Any]:
+    """Return the status of a pod whose broker has ended."""
+    at = "2026-01-01T00:00:00Z"
+    state = {"terminated": {"exitCode": code, "message": message, "finishedAt": at}}
+    container = {"name": "broker", "restartCount": 0, "state": state}
+    entry = {**container, "image": "i", "imageID": "i", "ready": False}
+    phase = "Failed" if code else "Succeeded"
+    return {"phase": phase, "containerStatuses": [entry]}
+
+
+def lead_pod(bursts: Bursts, spec: BurstSpec) -> Any:
+    index = "batch.kubernetes.io/job-completion-index"
+    pods = ours(bursts, spec)["pods"]
+    (found,) = [p for p in pods if p["metadata"]["labels"][index] == "0"]
+    return found
+
+
+def test_its_objects_are_taken_and_its_pods_are_made(
+    bursts: Bursts, spec: BurstSpec
+) -> None:
+    provider = bursts.provider()
+    provider.provision(spec)
+    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    found = ours(bursts, spec)
+    assert {kind: len(items) for kind, items in found.items()} == {
+        **dict.fromkeys(KINDS, 1),
+        "pods": 2,
+    }
+    for pod in found["pods"]:
+        assert pod["spec"]["restartPolicy"] == "Never"
+        assert pod["spec"]["subdomain"] == spec.burst_id
+        assert pod["spec"]["hostname"] in spec.hosts
+    provider.provision(spec)
+    assert len(ours(bursts, spec)["pods"]) == 2
+    reap_all(provider, spec)
+    assert not any(ours(bursts, spec).values())
+
+
+def test_how_its_program_ended_is_seen_and_nothing_is_made_again(
+    bursts: Bursts, spec: BurstSpec
+) -> None:
+    provider = bursts.provider()
+    provider.provision(spec)
+    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    lead = lead_pod(bursts, spec)
+    bursts.patch_pod(lead, ended(0, json.dumps({"exit_status": 3})))
+
+    def told() -> bool:
+        (status,) = provider.observe()
+        return status.instance is not None and status.instance.exit_status == 3
+
+    wait_until(told, provider.observe)
+    assert lead_pod(bursts, spec)["metadata"]["uid"] == lead["metadata"]["uid"]
+    reap_all(provider, spec)
+
+
+def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) -> None:
+    provider = bursts.provider()
+    provider.provision(spec)
+    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    lead = lead_pod(bursts, spec)
+    bursts.patch_pod(lead, ended(1))
+    status = wait_status(provider, lambda s: s.phase is Phase.FAILED)
+    assert "has ended without a result: exit status 1" in status.why
+
+    def counted() -> bool:
+        (job,) = ours(bursts, spec)["jobs"]
+        return bool(job["status"].get("failedIndexes") == "0")
+
+    wait_until(counted, lambda: ours(bursts, spec)["jobs"])
+    assert lead_pod(bursts, spec)["metadata"]["uid"] == lead["metadata"]["uid"]
+    assert len(ours(bursts, spec)["pods"]) == 2
+    reap_all(provider, spec)
