@@ -29,7 +29,7 @@ with its traceback in the log; three in a row open the breaker.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -190,5 +190,24 @@ class Examined(Protocol):
         Each thing that was looked at is one finding (`burst.model.finding`), those
         that are as they should be too. What it raises is a finding as well, but says
         nothing of the rest.
+        """
+        ...
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """An optional third interface: tries from over there whether the lead is reached.
+
+    Only a person asks for it (`burst doctor --probe`), as it makes something.
+    """
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Start something small where followers run that tries to reach the lead.
+
+        May wait as long as a follower may take to be started; `tell` hears for what,
+        a line at a time. Whatever ends it, KeyboardInterrupt too, nothing is left, or
+        what is left bears our tags and ends by itself. Raises ProviderError.
         """
         ...

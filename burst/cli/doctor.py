@@ -26,15 +26,26 @@ from burst.shell.doctor import Question, SettingsFacts, Trouble, diagnose
 
 @click.command()
 @click.option("--provider", default="", help="Ask this provider only.")
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="Also have a pod, where followers would run, try whether it reaches the lead.",
+)
 @place_options
 @listing_options
-def doctor(provider: str, place: Place, listing: Listing) -> None:
+def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
     """Look at all that bursts rest on; say what is wrong, and what to do.
 
-    Nothing is changed. The exit status is 1 if anything is wrong.
+    Nothing is changed; --probe starts a pod, and removes it. The exit status is 1 if
+    anything is wrong.
     """
     found = diagnose(
-        Question(settings=_read(place), uri=place.uri or "", provider=provider)
+        Question(
+            settings=_read(place),
+            uri=place.uri or "",
+            provider=provider,
+            probe=_tell if probe else None,
+        )
     )
     rows = [
         {
@@ -53,6 +64,11 @@ def doctor(provider: str, place: Place, listing: Listing) -> None:
     else:
         _print(rows)
     sys.exit(is_wrong)
+
+
+def _tell(line: str) -> None:
+    """Say on standard error what is waited for."""
+    click.echo(line, err=True)
 
 
 def _read(place: Place) -> SettingsFacts:

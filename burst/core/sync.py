@@ -81,9 +81,24 @@ def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -
     ends = call.outcome in {Outcome.CAPACITY, Outcome.REFUSED}
     if call.verb is Verb.PROVISION and ends and burst.state in LIVE:
         draft.fail(burst.id, call.outcome.value, call.note)
-    elif burst.state is _STATE_OF[call.verb]:
+    elif burst.state is _STATE_OF[call.verb] and not _said(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
         draft.note(burst.id, "retry", context)
+
+
+def _said(burst: Burst, call: Call) -> bool:
+    """Tell whether it was written that the provider asks for patience, and for what.
+
+    A cluster that is being made is asked for every few seconds for minutes, and each
+    event is a line in the log and a write to the store.
+    """
+    return any(
+        event.name == "retry"
+        and event.timestamp >= burst.since
+        and event.context.get("call") == call.verb.value
+        and event.context.get("note") == call.note
+        for event in burst.events
+    )
 
 
 def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -> None:

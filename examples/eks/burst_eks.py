@@ -13,16 +13,12 @@ import datetime
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from burst.errors import Refused, Transient
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import MiniClusters, MiniClusterSettings, Tags, offers
-from burst.model.burst import BurstId
-from burst.model.finding import Finding
-from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.kits.minicluster import MiniClusters, MiniClusterSettings, PodProvider
 
 _TIMEOUT_S = 20.0
 # A token is renewed so many seconds before it ends: EKS gives it for 15 minutes.
@@ -47,37 +43,17 @@ class EksSettings(MiniClusterSettings, frozen=True, kw_only=True):
     """The program, by name or path; version 2."""
 
 
-class EksProvider:
+class EksProvider(PodProvider):
     """Followers as pods of one EKS cluster."""
 
     Settings = EksSettings
 
     def __init__(self, name: str, settings: EksSettings, owner: str) -> None:
+        super().__init__(name, settings, owner)
         self._settings = settings
-        self._tags = Tags(owner, name)
         self._made: MiniClusters | None = None
 
-    def offers(self) -> Sequence[Offer]:
-        """Return the offers of the settings."""
-        return offers(self._settings)
-
-    def provision(self, spec: BurstSpec) -> None:
-        """Make what is missing of the burst's objects."""
-        self._bursts().provision(spec)
-
-    def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which there is any object."""
-        return self._bursts().observe()
-
-    def reap(self, burst_id: BurstId) -> None:
-        """Delete the burst's objects; NotFound once there are none."""
-        self._bursts().reap(burst_id)
-
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at the cluster, the rights in it, the image and the lead's address."""
-        return self._bursts().examine(lead)
-
-    def _bursts(self) -> MiniClusters:
+    def bursts(self) -> MiniClusters:
         """Connect at the first call: an error then is this provider's, not a crash."""
         if self._made is None:
             settings = self._settings
@@ -88,7 +64,7 @@ class EksProvider:
             token = Token(lambda: get_token(settings))
             endpoint = Endpoint(found["cluster"]["endpoint"], authority.decode(), token)
             cluster = Cluster(endpoint, timeout=settings.timeout)
-            self._made = MiniClusters(cluster, settings, self._tags)
+            self._made = MiniClusters(cluster, settings, self.tags)
         return self._made
 
 

@@ -201,10 +201,14 @@ def _retry_after(error: GoogleAPICallError) -> float | None:
 def _cluster(cluster: Cluster) -> Ground:
     pools = tuple(_pool(pool) for pool in cluster.node_pools)
     own = _judge(cluster, _PHASES)
+    plane = cluster.control_plane_endpoints_config
+    private = plane.ip_endpoints_config.private_endpoint
     return Ground(
         name=cluster.name,
         labels=dict(cluster.resource_labels),
         endpoint=cluster.endpoint,
+        private_endpoint=private or cluster.private_cluster_config.private_endpoint,
+        dns_endpoint=plane.dns_endpoint_config.endpoint,
         ca=base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode(),
         pools=pools,
         **own,

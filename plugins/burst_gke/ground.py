@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from burst.errors import Refused
 from burst.provider import Failure, Phase
 from burst_gke.failures import Fault
 
@@ -22,10 +23,33 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure = Failure.OTHER
     endpoint: str = ""
     """Address of a cluster's API server, without a scheme; empty if it has none yet."""
+    private_endpoint: str = ""
+    """The same as its network knows it; empty if it does not."""
+    dns_endpoint: str = ""
+    """Its name in the DNS, by which Google lets in who may, from anywhere."""
     ca: str = ""
     """Certificate of its authority, PEM."""
     pools: tuple[Ground, ...] = ()
     """Of a cluster."""
+
+    def reach(self, by: str) -> tuple[str, str]:
+        """Return the API server's URL by that setting, and its authority.
+
+        By its name it has a certificate that everybody's system trusts, and the
+        authority is empty. Raises Refused where the cluster has no such address.
+        """
+        found = {
+            "default": self.endpoint,
+            "private": self.private_endpoint,
+            "dns": self.dns_endpoint,
+        }[by]
+        if not found:
+            raise Refused(
+                f"cluster {self.name} has no {by} endpoint",
+                "set endpoint otherwise, or give it one: gcloud container clusters"
+                " update has flags for that",
+            )
+        return f"https://{found}", "" if by == "dns" else self.ca
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,10 @@ def cluster_order(
     }
     if settings.zone:
         cluster["locations"] = [settings.zone]
+    if settings.endpoint == "dns":
+        # Else only its own network would be answered there.
+        dns = {"dns_endpoint_config": {"allow_external_traffic": True}}
+        cluster["control_plane_endpoints_config"] = dns
     for key in ("network", "subnetwork"):
         if value := getattr(settings, key):
             cluster[key] = value
@@ -141,11 +145,13 @@ def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
     """Return the settings for the burst's pods: with the nodes that they belong on."""
     if not settings.cluster:
         return settings
-    pool = settings.pool or settings.name_of(spec.burst_id)
-    selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
+    placed = on_pool(settings, settings.pool or settings.name_of(spec.burst_id))
     taints = () if settings.pool else (Toleration(key=TAINT, value=spec.burst_id),)
-    return msgspec.structs.replace(
-        settings,
-        node_selector=selector,
-        tolerations=(*settings.tolerations, *taints),
-    )
+    tolerations = (*settings.tolerations, *taints)
+    return msgspec.structs.replace(placed, tolerations=tolerations)
+
+
+def on_pool(settings: GkeSettings, pool: str) -> GkeSettings:
+    """Return the settings for pods on the nodes of one pool."""
+    selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
+    return msgspec.structs.replace(settings, node_selector=selector)

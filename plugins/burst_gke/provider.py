@@ -18,18 +18,17 @@ from burst.errors import (
     ProviderError,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import Tags
+from burst.kits.minicluster import Bursts, MiniClusters, Tags, check_burst
 from burst.kits.minicluster.examine import examine_lead
 from burst.model.burst import BurstId
-from burst.model.finding import Finding
+from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
-from burst_gke.followers import Followers, Pods, check
 from burst_gke.ground import Ground
 from burst_gke.names import Mark
-from burst_gke.orders import pod_settings, with_lease
+from burst_gke.orders import on_pool, pod_settings, with_lease
 from burst_gke.places import Places
 from burst_gke.settings import GkeSettings, offers_of
 from burst_gke.sites import Site, describe, find_sites
@@ -38,11 +37,15 @@ from burst_gke.sites import Site, describe, find_sites
 _LEAVE_S = 60.0
 
 
+def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
+    return MiniClusters(cluster, settings, tags, own_cluster=not settings.cluster)
+
+
 class Means(msgspec.Struct, frozen=True):
     """What a provider works with."""
 
     cloud: Cloud
-    followers: Callable[[Cluster, GkeSettings, Tags], Followers] = Pods
+    followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
     clock: Callable[[], float] = time.time
 
 
@@ -82,7 +85,7 @@ class GkeProvider:
         Transient for as long as GKE is at work on it.
         """
         # Before anything is paid for.
-        check(spec, self._settings, self._tags, self._clock())
+        check_burst(spec, self._settings, self._tags, self._clock)
         site = self._places.usable(spec)
         ground = site.ground
         # A pool that others made may be good enough, whatever GKE says of it.
@@ -148,6 +151,19 @@ class GkeProvider:
             return [*found, *self._followers(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
 
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead, where a cluster is named."""
+        _, cluster = examine_cloud(self._cloud, self._settings, self._mark)
+        if cluster is None:
+            todo = "with cluster = NAME, that of a cluster that runs, a pod can"
+            return [note("there is no cluster in which a pod could try it", todo)]
+        settings = self._settings
+        if settings.pool:
+            settings = on_pool(settings, settings.pool)
+        return self._followers(cluster, settings).probe(lead, tell)
+
     def _pods_left(
         self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None
     ) -> bool:
@@ -172,11 +188,11 @@ class GkeProvider:
 
     def _followers(
         self, cluster: Ground, settings: GkeSettings | None = None
-    ) -> Followers:
-        key = f"{cluster.endpoint} {cluster.ca}"
+    ) -> Bursts:
+        url, authority = cluster.reach(self._settings.endpoint)
+        key = f"{url} {authority}"
         if key not in self._reached:
-            url = f"https://{cluster.endpoint}"
-            access = Endpoint(url, cluster.ca, self._cloud.token)
+            access = Endpoint(url, authority, self._cloud.token)
             self._reached[key] = Cluster(access, timeout=self._settings.timeout)
         settings = settings or self._settings
         return self._make_followers(self._reached[key], settings, self._tags)

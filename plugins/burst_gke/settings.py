@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -83,6 +83,10 @@ class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
     pool: str = ""
     """A node pool of that cluster to put followers in: then nothing is made but pods.
     Empty: each burst has a node pool of its own."""
+    endpoint: Literal["default", "private", "dns"] = "default"
+    """By which address of its API server a cluster is reached. private: the one in its
+    network, for a lead in that, where the other is closed or restricted to authorized
+    networks. dns: its name, at which Google looks at who asks instead of from where."""
     offers: Mapping[str, MachineTable]
     name_prefix: str = ""
     """Before the burst's id in the name of what is made."""

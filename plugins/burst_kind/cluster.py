@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from burst.errors import InsufficientCapacity, Refused, Transient
-from burst_kind import errand
+from burst.kits import errand
 from burst_kind.programs import Node, Programs
 from burst_kind.settings import KindSettings
 

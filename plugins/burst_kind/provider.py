@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,10 +12,15 @@ import msgspec
 from burst.errors import NotFound, ProviderError, Refused, Transient
 from burst.kits.directory import PrivateDirectory, default_base, load, store
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.minicluster import MiniClusters, Tags, offers
-from burst.kits.minicluster.render import render
+from burst.kits.minicluster import (
+    Bursts,
+    MiniClusters,
+    Tags,
+    check_burst,
+    offers,
+)
 from burst.model.burst import BurstId
-from burst.model.finding import Finding, wrong
+from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
 from burst_kind.cluster import KindCluster, Sight, Stage
@@ -26,26 +29,6 @@ from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
 
 _CLAIM = ".claim"
-
-
-class Bursts(Protocol):
-    """Bursts in a cluster that is there, as `burst.kits.minicluster` makes them."""
-
-    def provision(self, spec: BurstSpec) -> None:
-        """See Provider."""
-        ...
-
-    def observe(self) -> Sequence[BurstStatus]:
-        """See Provider."""
-        ...
-
-    def reap(self, burst_id: BurstId) -> None:
-        """See Provider."""
-        ...
-
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """See Examined."""
-        ...
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -94,7 +77,7 @@ class KindProvider:
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster, then the burst in it; Transient until there is one."""
         # What could not be made in any cluster is refused before there is one.
-        render(spec, self._settings, self._tags, time.time())
+        check_burst(spec, self._settings, self._tags)
         self._home.open()
         claim = self._claims().get(spec.burst_id)
         if claim and claim.ending:
@@ -164,10 +147,23 @@ class KindProvider:
         found += examine_address(self._settings.lead, there)
         return [*found, *self._bursts(sight).examine(there)] if sight.open else found
 
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead, where there is a cluster."""
+        self._home.check()
+        sight = self._cluster.look()
+        if sight.stage is not Stage.READY:
+            name = f"the kind cluster {self._cluster.name}"
+            todo = "try it while a burst is there, or make the cluster by hand"
+            return [note(f"no pod can try it: {name}: {sight.stage.value}", todo)]
+        return self._bursts(sight).probe(self._locate(lead), tell)
+
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))
         cluster = Cluster(access, timeout=self._settings.timeout)
-        return MiniClusters(cluster, self._settings, self._tags)
+        create = self._settings.create
+        return MiniClusters(cluster, self._settings, self._tags, own_cluster=create)
 
     def _locate(self, lead: LeadIdentity) -> LeadIdentity:
         """Return the lead as followers find it in kind's docker network."""

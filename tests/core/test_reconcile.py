@@ -310,6 +310,25 @@ def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     assert "retry" not in [event.name for _, event in made.events]
 
 
+def test_what_a_provider_waits_for_is_an_event_once():
+    """Making a cluster takes minutes, and is asked for every other second."""
+    books = on_books(run("provision-start"))
+
+    def answer(after: float, note: str) -> list[Event]:
+        nonlocal books
+        call = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
+        seen = world(view(job(1, whole(2))))
+        seen = msgspec.structs.replace(seen, calls={ID: call}, answered=(ID,))
+        made = turn(seen, books, now=T0 + 5 + after)
+        books = made.books
+        return [event for _, event in made.events if event.name == "retry"]
+
+    assert [event.context["note"] for event in answer(0, "is being made")]
+    assert not answer(2, "is being made")
+    assert [event.context["note"] for event in answer(4, "gets its image")]
+    assert not answer(6, "gets its image")
+
+
 def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
     started = run("provision-start", "job-finish")
     lease = msgspec.structs.replace(LEASE, userids=(100,))

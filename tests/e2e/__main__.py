@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
+from tests.e2e.programs import OPERATOR
+from tests.e2e.shellimage import write_images
 from tests.kubelab import nodes
 from tests.kubelab.build import Unavailable
 from tests.kubelab.kind import lab
@@ -30,13 +34,22 @@ def _run(mark: str) -> int:
     # Pods come and go in seconds, but a machine may have other work.
     pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", mark]
     pytest += ["--timeout=300", *sys.argv[1:]]
-    options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
     try:
-        status = nodes.run(pytest, options) if mark == "e2e" else lab.run(pytest)
+        status = _run_on_nodes(pytest) if mark == "e2e" else lab.run(pytest)
     except Unavailable as missing:
         sys.stderr.write(f"{mark}: SKIPPED, all of it: {missing}\n")
         return 1 if os.environ.get("CI") else 0
     return int(status)
+
+
+def _run_on_nodes(pytest: list[str]) -> int:
+    options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
+    if OPERATOR not in os.environ:
+        return int(nodes.run(pytest, options))
+    with tempfile.TemporaryDirectory() as place:
+        for image in write_images(Path(place)):
+            options += ["--image", str(image)]
+        return int(nodes.run(pytest, options))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,10 @@ path, so its socket is this host's too: commands and daemon are used from here.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,85 +20,12 @@ from burst.model.lead import JobState
 from burst.model.shape import Shape
 from burst.shell.leadfiles import LeadFiles, write_lead
 from burst.shell.leadplan import LeadPlan, RankSlot
+from tests.e2e.kindnear import NearCluster, wait_long
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.fluxlead import broker_environment
 
-NAME = "near"
-NODE = f"{NAME}-control-plane"
 NODE_PORT = 30093
 FOLLOWERS = 2
-
-
-def run(*words: object, given: str = "") -> str:
-    """Return what a program says. Fails, with its complaint, if it does."""
-    argv = [str(word) for word in words]
-    done = subprocess.run(
-        argv, input=given, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
-    return done.stdout
-
-
-def wait_long(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds, for as long as a cluster may take on a busy machine."""
-    end = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < end, f"waited 300 s for {what}"
-        time.sleep(0.2)
-
-
-def succeeds(*words: object) -> bool:
-    """Tell whether a program ends well."""
-    argv = [str(word) for word in words]
-    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
-
-
-class NearCluster:
-    """The kind cluster that leads run in."""
-
-    def __init__(self, directory: Path, image: str) -> None:
-        self.directory = directory
-        self.image = image
-        self.kubeconfig = directory / "near.kubeconfig"
-
-    def make(self) -> None:
-        """Make it, with the image in it."""
-        mount = {"hostPath": str(self.directory), "containerPath": str(self.directory)}
-        config = {
-            "kind": "Cluster",
-            "apiVersion": "kind.x-k8s.io/v1alpha4",
-            "nodes": [{"role": "control-plane", "extraMounts": [mount]}],
-        }
-        file = self.directory / "near.json"
-        file.write_text(json.dumps(config))
-        run(
-            *("kind", "create", "cluster", "--name", NAME, "--config", file),
-            *("--image", os.environ["KINDLAB_IMAGE"], "--kubeconfig", self.kubeconfig),
-        )
-        run("kind", "load", "docker-image", self.image, "--name", NAME)
-        # Pods are refused before it is there, which is after kind says that all is.
-        account = ("get", "serviceaccount", "default")
-        wait_long(
-            lambda: succeeds("kubectl", "--kubeconfig", self.kubeconfig, *account),
-            "the default service account",
-        )
-
-    def delete(self) -> None:
-        """Delete it, however far it came."""
-        run(
-            *("kind", "delete", "cluster", "--name", NAME),
-            *("--kubeconfig", self.kubeconfig),
-        )
-
-    def kubectl(self, *words: object, manifest: Any = None) -> str:
-        """Return what kubectl says of it."""
-        given = json.dumps(manifest) if manifest else ""
-        return run("kubectl", "--kubeconfig", self.kubeconfig, *words, given=given)
-
-    def address(self) -> str:
-        """Return the node's address in kind's docker network."""
-        form = "{{.NetworkSettings.Networks.kind.IPAddress}}"
-        return run("docker", "inspect", "-f", form, NODE).strip()
 
 
 class PodLead:
@@ -116,10 +40,14 @@ class PodLead:
             hosts="lead-0",
             shape=Shape(1),
             slots=(RankSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
-            address=cluster.address(),
+            address=self._address(),
             port=NODE_PORT,
         )
         self.files: LeadFiles = write_lead(directory / "lead", plan)
+
+    def _address(self) -> str:
+        """Return where others reach it."""
+        return self.cluster.address()
 
     def command(self) -> list[str]:
         """Return what its pod runs."""
@@ -260,13 +188,40 @@ class EmbeddedPodLead(PodLead):
         return True
 
 
+class HostLead(EmbeddedPodLead):
+    """The stand-in on this host itself, which kind's docker network reaches too."""
+
+    def start(self) -> None:
+        """Start it; return once it serves."""
+        self._log = (self.directory / "lead.log").open("wb")
+        self._process = subprocess.Popen(
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+        wait_long(self.is_up, "the lead to serve")
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait(60)
+        self._log.close()
+
+    def _address(self) -> str:
+        # A name that is not an address of one interface: it listens on all of them.
+        return "localhost"
+
+
+LEADS = {"flux": FluxPodLead, "embedded": EmbeddedPodLead, "host": HostLead}
+
+
 @contextlib.contextmanager
 def pod_lead(kind: str, cluster: NearCluster) -> Iterator[PodLead]:
     """Give a lead that serves, and leave nothing of it."""
     directory = cluster.directory / kind
     directory.mkdir()
-    make = FluxPodLead if kind == "flux" else EmbeddedPodLead
-    lead = make(cluster, directory)
+    lead = LEADS[kind](cluster, directory)
     try:
         lead.start()
         yield lead

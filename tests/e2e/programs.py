@@ -15,6 +15,8 @@ from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_neste
 ROOT = Path(__file__).parents[2]
 BURST = str(Path(sys.executable).with_name("burst"))
 DEADLINE_S = 60.0
+OPERATOR = "BURST_TEST_FLUX_OPERATOR"
+"""Names the manager program of the Flux Operator, for tests that need it."""
 
 
 def host_paths(*, flux: bool = False) -> list[str]:

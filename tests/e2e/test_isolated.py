@@ -23,7 +23,7 @@ from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.shell.leadplan import RankSlot
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
-from tests.e2e.test_seed import some_user
+from tests.e2e.seed import some_user
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster

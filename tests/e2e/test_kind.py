@@ -17,15 +17,8 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from tests.e2e.kindlead import (
-    FOLLOWERS,
-    NODE,
-    NearCluster,
-    PodLead,
-    pod_lead,
-    run,
-    wait_long,
-)
+from tests.e2e.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
+from tests.e2e.kindnear import NODE, NearCluster, run, wait_long
 from tests.kubelab.kind import hostimage
 from tests.support.fluxlead import needs_flux, short_directory
 
@@ -87,7 +80,7 @@ class Daemon:
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
-            "lead": NODE,
+            **self._place(lead),
             "python": sys.executable,
             "flux": shutil.which("flux") or "flux",
             "dir": str(self.far),
@@ -100,6 +93,14 @@ class Daemon:
             "deadlines": {"idle": "2s"},
             "providers": {"far": far},
         }
+
+    def _place(self, lead: PodLead) -> dict[str, object]:
+        """Return where followers run and find the lead: once on workers of their own,
+        with the lead on this host.
+        """
+        if isinstance(lead, HostLead):
+            return {"lead": "host", "nodes": FOLLOWERS, "one_per_node": True}
+        return {"lead": NODE}
 
     def log(self) -> str:
         return self._log.read_text()
@@ -129,10 +130,11 @@ def containers() -> set[str]:
     return set(run("docker", "ps", "--all", "--format", "{{.Names}}").split())
 
 
-@pytest.mark.parametrize("lead", ["embedded"], indirect=True)
+@pytest.mark.parametrize("lead", ["host"], indirect=True)
 def test_a_daemon_that_is_killed_meanwhile_goes_on(
     lead: PodLead, daemon: Daemon
 ) -> None:
+    """With a lead on this host, and each follower on a worker of its own."""
     job = lead.submit(["hostname"])
     with reading(daemon):
         wait_long(lambda: len(containers()) > 1, "a node of the far cluster")
@@ -140,6 +142,9 @@ def test_a_daemon_that_is_killed_meanwhile_goes_on(
         daemon.start()
         wait_long(lambda: lead.is_done(job), "the job's end")
         assert len(set(lead.output(job).split())) == FOLLOWERS
+        workers = {name for name in containers() if "-worker" in name}
+        assert len(workers) == FOLLOWERS
+        assert all("control-plane" in name for name in containers() - workers)
         wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
 
 

@@ -13,16 +13,15 @@ import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert
-from burst.errors import NotFound
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, Phase
+from burst.provider import Phase
 from burst.shell.leadplan import RankSlot
-from burst.testing import example_spec
+from tests.e2e.fluxbursts import burst, check_hosts, reap_all
 from tests.e2e.programs import BURST, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
-from tests.support.fluxlead import FluxLead, flux_lead, needs_flux, wait_until
+from tests.support.fluxlead import flux_lead, needs_flux, wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
@@ -48,38 +47,6 @@ def table(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
 @pytest.fixture
 def settings(table: dict[str, Any]) -> KubeSettings:
     return convert(KubeSettings, table, "providers.far")
-
-
-def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
-    """Reap until nothing is left."""
-
-    def gone() -> bool:
-        try:
-            provider.reap(spec.burst_id)
-        except NotFound:
-            return True
-        return False
-
-    wait_until(gone, f"{spec.burst_id} to be gone")
-
-
-def check_hosts(lead: FluxLead, *hosts: str) -> None:
-    """Run a job on all that are not the lead's own, and see where it ran."""
-    command = ("flux", "getattr", "hostname")
-    names = lead.run(f"-N{len(hosts)}", "--requires=burst", "--cwd=/", *command)
-    assert sorted(names) == sorted(hosts)
-
-
-def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
-    """Bring up a burst of so many nodes, run a job on it, and return its spec."""
-    spec = example_spec(lead.identity(), 0, "nodes", nodes)
-    provider.provision(spec)
-    wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
-    # A broker can be online before its kubelet has told that the pod runs.
-    running = Phase.RUNNING
-    wait_until(lambda: provider.observe()[0].phase is running, "its pods to run")
-    check_hosts(lead, *spec.hosts)
-    return spec
 
 
 def test_flux_brokers_in_pods_join_and_leave(settings: KubeSettings) -> None:
@@ -134,7 +101,10 @@ def test_by_hand_with_run_burst(
     config.write_text(tomli_w.dumps({"providers": {"far": {"type": "kube", **table}}}))
     program = str(Path(BURST).with_name("run-burst"))
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        command = [program, "-c", str(config), "--uri", lead.files.uri]
+        where = ["-c", str(config), "--uri", lead.files.uri]
+        doctor = [BURST, "doctor", *where, "--provider", "far", "--probe"]
+        assert f"a pod there reaches tcp://{OUTSIDE_IP}:" in run(*doctor)
+        command = [program, *where]
         command += ["--provider", "far", "--name", "burst-0"]
         assert "burst-0-[0-1] joined as ranks 1-2" in run(*command)
         check_hosts(lead, "burst-0-0", "burst-0-1")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,13 @@ def plugin(tmp_path: Path, script: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": version, "command": str(program)}}
 
 
+def test_paths_in_a_file_are_relative_to_it(server: Said, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("beside")
+    path = kubeconfig(tmp_path / "config", server.url, {"tokenFile": "token"})
+    Cluster(Kubeconfig(path)).version()
+    assert server.asked == [("GET", "/version", "Bearer beside")]
+
+
 def test_an_exec_plugins_token_is_sent(server: Said, tmp_path: Path) -> None:
     credential = (
         '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
@@ -103,6 +111,41 @@ def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
     assert logging.getLogger().handlers == handlers
 
 
+def test_an_exec_plugin_that_hangs_is_ended_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
+    running = tmp_path / "running"
+    os.mkfifo(running)
+    # Both hold the fifo open for as long as they live.
+    user = plugin(tmp_path, f"exec 3> '{running}'; sleep 600 & sleep 600")
+    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
+    cluster = Cluster(Kubeconfig(path, login=0.2))
+    ends = os.open(running, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(Transient, match="gave no credentials in time") as caught:
+            cluster.version()
+        assert "no credentials within 0.2 s" in caught.value.what
+        assert "login of the provider" in caught.value.advice
+        os.set_blocking(ends, True)
+        assert os.read(ends, 1) == b""
+    finally:
+        os.close(ends)
+
+
+def test_an_exec_plugin_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    version = "client.authentication.k8s.io/v1"
+    user = {"exec": {"apiVersion": version, "command": "/no/plugin", "args": ["x"]}}
+    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
+    with pytest.raises(Refused, match="/no/plugin: No such file or directory"):
+        Cluster(Kubeconfig(path)).version()
+
+
+def test_an_exec_plugin_without_a_command_is_told_of(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {"exec": {}})
+    with pytest.raises(Refused, match="missing key 'command'"):
+        Cluster(Kubeconfig(path)).version()
+
+
 def test_a_user_without_credentials_is_told_of(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {})
     with pytest.raises(Refused, match=r"gives no credentials;"):
@@ -111,7 +154,7 @@ def test_a_user_without_credentials_is_told_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "Invalid kube-config file"), ("{", "cannot be used"), ("[]", "cannot be")],
+    [(None, "there is no such file"), ("{", "cannot be used"), ("[]", "cannot be")],
 )
 def test_a_file_that_cannot_be_used(
     tmp_path: Path, text: str | None, words: str

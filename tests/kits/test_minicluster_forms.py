@@ -97,7 +97,17 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
     flux = made["flux"]
     assert set(flux["bursting"]) == {"hostlist"}
     assert flux["curveCert"]
-    assert flux["container"] == {"image": "flux-view:0.88.0"}
+    security = {
+        "runAsUser": 1000,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert flux["container"] == {
+        "image": "flux-view:0.88.0",
+        "securityContext": security,
+    }
     table = tomllib.loads(flux["brokerConfig"])["bootstrap"]
     assert table["curve_cert"] == "/mnt/flux/config/curve/curve.cert"
     (container,) = made["containers"]
@@ -105,10 +115,13 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
     assert container["volumes"]["burst-key"]["secretName"] == spec.burst_id
     assert container["volumes"]["host-0"]["readOnly"] is True
     assert made["pod"]["serviceAccountName"] == "flux"
-    assert made["pod"]["securityContext"]["runAsUser"] == 1000
+    # All that the operator hands on for the pod.
+    assert made["pod"]["securityContext"] == {"fsGroup": 1000}
+    assert container["securityContext"] == security
     own = by_kind(spec, replace(with_view, view="", user=None))["MiniCluster"]["spec"]
-    assert own["flux"]["container"] == {"disable": True}
-    assert "securityContext" not in own["pod"]
+    # Its init container runs in any case, and would be one from the internet.
+    assert own["flux"]["container"] == {"disable": True, "image": "flux:0.88.0"}
+    assert "securityContext" not in own["pod"] | own["containers"][0]
 
 
 def test_a_miniclusters_start_lines_work(

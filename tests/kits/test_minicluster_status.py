@@ -122,6 +122,50 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
         Phase.RUNNING,
         "ended with exit status 1, is started again",
     ),
+    (
+        {
+            "initContainerStatuses": [
+                {"image": "view:1", **waiting("ErrImagePull", "no such")}
+            ],
+            "containerStatuses": [waiting("PodInitializing")],
+        },
+        Phase.PENDING,
+        "image view:1 cannot be pulled: ErrImagePull: no such",
+    ),
+    (
+        {
+            "initContainerStatuses": [{"state": {"running": {}}}],
+            "containerStatuses": [waiting("PodInitializing")],
+        },
+        Phase.PENDING,
+        "is being started",
+    ),
+    (
+        {"initContainerStatuses": [{"name": "view", "state": CRASHED}]},
+        Phase.PENDING,
+        "its init container view ended with exit status 1",
+    ),
+    (
+        {
+            "initContainerStatuses": [
+                {
+                    "name": "view",
+                    **waiting("CrashLoopBackOff"),
+                    "lastState": CRASHED,
+                }
+            ]
+        },
+        Phase.PENDING,
+        "its init container view ended with exit status 1",
+    ),
+    (
+        {
+            "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
+            "containerStatuses": [waiting("PodInitializing")],
+        },
+        Phase.PENDING,
+        "is being started",
+    ),
 ]
 
 

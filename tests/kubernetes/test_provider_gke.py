@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
-from burst_gke.followers import Pods
 from burst_gke.provider import Means
 from google.cloud.container_v1.types import NodePool
 
 from burst.kits.kube import Cluster as Client
 from burst.kits.kube import Endpoint, install
+from burst.kits.minicluster import MiniClusters
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
@@ -151,7 +151,7 @@ class TestNamedPool(OnKubernetes):
     def make_interrupted(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
         dying = [True]
 
-        class Dying(Pods):
+        class Dying(MiniClusters):
             def provision(self, spec: BurstSpec) -> None:
                 super().provision(spec)
                 if dying and dying.pop():

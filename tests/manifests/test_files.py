@@ -137,3 +137,22 @@ def test_every_container_is_confined_and_none_is_root() -> None:
         if "token" in {mount["name"] for mount in container["volumeMounts"]}
     ]
     assert with_token == ["burst"]
+
+
+def test_the_operator_takes_the_lead() -> None:
+    """It ignores a MiniCluster unless one container, and only one, runs Flux, and the
+    others have names.
+    """
+    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
+    containers = lead["spec"]["containers"]
+    others = [c for c in containers if not c.get("runFlux")]
+    assert len(containers) - len(others) == 1
+    assert [c["name"] for c in others] == ["burst"]
+
+
+def test_the_operator_finds_the_volumes_of_config_maps() -> None:
+    """It mounts such a volume by its key and makes it by the ConfigMap's name."""
+    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
+    volumes = lead["spec"]["containers"][0]["volumes"]
+    maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
+    assert maps == {"burst-lead": "burst-lead"}

@@ -21,8 +21,10 @@ import urllib3
 import yaml
 from kubernetes import client, config
 from kubernetes.client import rest
+from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
+from burst.kits.kube.plugin import LATE, limit
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
@@ -39,6 +41,8 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
     path: str = ""
     context: str = ""
+    login: float = 30.0
+    """Seconds that its exec plugin may take to print credentials."""
 
     def __str__(self) -> str:
         where = self.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
@@ -58,7 +62,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     url: str
     """`https://ADDRESS`."""
     authority: str
-    """The certificate authority's certificate, as PEM text."""
+    """The certificate authority's certificate, as PEM text; empty for those that this
+    system trusts."""
     token: Callable[[], str]
     """Returns a token that is valid now. Called for each request, so it keeps one for
     as long as it is good. May raise Transient or Refused."""
@@ -70,7 +75,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 Access = Kubeconfig | InCluster | Endpoint
 
 
-def choose_access(path: str = "", context: str = "") -> Access:
+def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
     """Return what a setting means that may be empty: what is there, as kubectl has it.
 
     That is KUBECONFIG, `~/.kube/config` if it exists, or the pod's service account.
@@ -78,7 +83,7 @@ def choose_access(path: str = "", context: str = "") -> Access:
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     if named or not in_pod or Path("~/.kube/config").expanduser().exists():
-        return Kubeconfig(path, context)
+        return Kubeconfig(path, context, login)
     return InCluster()
 
 
@@ -168,6 +173,12 @@ def _load(access: Access) -> Any:
     if tokenless and settings.host.startswith("https:"):
         # The client logs that an exec plugin failed, and goes on as nobody.
         why = f": {_shorten(heard[-1])}" if heard else ""
+        if LATE in why:
+            raise Transient(
+                f"{access}: its exec plugin gave no credentials in time{why}",
+                "see whether `kubectl get pods` waits too, for a network or for"
+                " somebody to log in; login of the provider is how long it may take",
+            )
         raise Refused(
             f"{access}: gives no credentials{why}",
             "see that `kubectl get pods` works as this user, with this file and in"
@@ -180,12 +191,17 @@ def _fill(settings: Any, access: Access) -> None:
     if isinstance(access, InCluster):
         config.load_incluster_config(client_configuration=settings)
     elif isinstance(access, Kubeconfig):
-        config.load_kube_config(
-            config_file=access.path or None,
-            context=access.context or None,
-            client_configuration=settings,
-            persist_config=False,
-        )
+        path = access.path or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+        merged = kube_config.KubeConfigMerger(path).config
+        if merged is None:
+            raise config.ConfigException("there is no such file, or nothing in it")
+        for user in merged.value["users"]:
+            limit(user.value["user"] or {}, access.login)
+        kube_config.KubeConfigLoader(
+            config_dict=merged,
+            active_context=access.context or None,
+            config_base_path=None,  # paths in a file are relative to it
+        ).load_and_set(settings)
     else:
 
         def refresh(settings: Any) -> None:

@@ -48,13 +48,17 @@ SECRET = Kind("v1", "Secret", "secrets")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 JOB = Kind("batch/v1", "Job", "jobs")
 MINICLUSTER = Kind("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters")
 
 KINDS = {
     kind.name: kind
-    for kind in (CONFIG_MAP, SECRET, SERVICE, POD, EVENT, JOB, MINICLUSTER)
+    for kind in (
+        *(CONFIG_MAP, SECRET, SERVICE, POD, EVENT, JOB),
+        *(MINICLUSTER, NAMESPACE),
+    )
 }
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Bursts as pods, for plug-in authors: one Job, or one MiniCluster, in any cluster.
 
-`MiniClusterSettings` are the keys of its table to derive from, `offers` what they sell,
-`MiniClusters` the rest of a provider; its module shows a plug-in whole. Where cloud or
-engine is what differs, only getting a `Cluster` (`burst.kits.kube`) is left to write.
+`MiniClusterSettings` are the keys of its table to derive from, `PodProvider` all of a
+provider but getting a `Cluster` (`burst.kits.kube`), which is where clouds and engines
+differ. Where the cluster itself is made on request, `check_burst` comes before it and
+`MiniClusters` after; `burst.kits.errand` is for programs that take minutes.
 """
 
 from __future__ import annotations
 
+from burst.kits.minicluster.bursts import Bursts, PodProvider, check_burst
 from burst.kits.minicluster.miniclusters import MiniClusters
 from burst.kits.minicluster.names import Tags
 from burst.kits.minicluster.settings import (
@@ -18,10 +20,13 @@ from burst.kits.minicluster.settings import (
 )
 
 __all__ = [
+    "Bursts",
     "MiniClusterSettings",
     "MiniClusters",
     "OfferTable",
+    "PodProvider",
     "Tags",
     "Toleration",
+    "check_burst",
     "offers",
 ]

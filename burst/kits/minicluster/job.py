@@ -102,22 +102,14 @@ def _pod_spec(
     meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
 ) -> Manifest:
     table = pod.admit(spec, settings)
-    found: Manifest = {
+    return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": pod.pod_security(settings),
-        **pod.node_choice(table, settings),
+        **pod.base(table, settings),
         **pod.spread(settings, meta["labels"]),
         "containers": [_container(table, settings)],
         "volumes": _volumes(meta["name"], settings),
     }
-    if settings.service_account:
-        found["serviceAccountName"] = settings.service_account
-    if settings.pull_secrets:
-        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
-    return found
 
 
 def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
@@ -129,19 +121,12 @@ def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
         # Where a broker keeps its state.
         {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
     ]
-    mounts += [
-        {"name": name, "mountPath": path, "readOnly": True}
-        for path, name in pod.host_paths(settings).items()
-    ]
     return {
         "name": "broker",
-        "image": settings.image,
-        "imagePullPolicy": settings.image_pull,
+        **pod.container(settings),
         "command": ["/bin/sh", f"{CONFIG_PATH}/start"],
-        "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
         "resources": pod.resources(table, settings),
-        "securityContext": pod.container_security(settings),
-        "volumeMounts": mounts,
+        "volumeMounts": [*mounts, *pod.host_mounts(settings)],
     }
 
 
@@ -154,8 +139,5 @@ def _volumes(name: str, settings: MiniClusterSettings) -> list[Manifest]:
         {"name": "run", "emptyDir": {"medium": "Memory"}},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
-        *(
-            {"name": volume, "hostPath": {"path": path}}
-            for path, volume in pod.host_paths(settings).items()
-        ),
+        *pod.host_volumes(settings),
     ]

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Bursts as pods of one cluster: what kube, kind, gke and others' plugins are made of.
 
-    class MyProvider:
+    class MyProvider(PodProvider):
         Settings = MySettings               # derives from MiniClusterSettings
 
         def __init__(self, name, settings, owner):
+            super().__init__(name, settings, owner)
             cluster = Cluster(Endpoint(url, authority, token))
-            self._bursts = MiniClusters(cluster, settings, Tags(owner, name))
+            self._bursts = MiniClusters(cluster, settings, self.tags)
 
-        def offers(self): return offers(self._settings)
-        def provision(self, spec): self._bursts.provision(spec)
-        def observe(self): return self._bursts.observe()
-        def reap(self, burst_id): self._bursts.reap(burst_id)
-        def examine(self, lead): return self._bursts.examine(lead)
+        def bursts(self): return self._bursts
 
 Where the cluster itself is made on request, do that in `provision` first, raising
 Transient until it is there, and in `reap` delete it once this `reap` raises NotFound.
@@ -29,6 +26,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import (
     JOB,
     KINDS,
+    NAMESPACE,
     POD,
     Manifest,
     annotations_of,
@@ -46,6 +44,7 @@ from burst.kits.minicluster.instance import (
     program_of,
 )
 from burst.kits.minicluster.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
+from burst.kits.minicluster.probe import Probe
 from burst.kits.minicluster.reaper import Reaper, find_ours, kinds_of
 from burst.kits.minicluster.render import render
 from burst.kits.minicluster.settings import MiniClusterSettings
@@ -76,8 +75,10 @@ class MiniClusters:
         settings: MiniClusterSettings,
         tags: Tags,
         *,
+        own_cluster: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`own_cluster`: it was made for these bursts, and lacks their namespace."""
         self._cluster = cluster
         self._settings = settings
         self._namespace = settings.namespace
@@ -85,11 +86,14 @@ class MiniClusters:
         self._clock = clock
         self._unread: dict[BurstId, int] = {}
         self._reaper = Reaper(cluster, settings, tags)
+        self._housed = not own_cluster
         self._operated = settings.form != "operator" or not settings.operator_yaml
 
     def provision(self, spec: BurstSpec) -> None:
         """Make those objects of the burst that are not there."""
         objects = render(spec, self._settings, self._tags, self._clock())
+        if not self._housed:
+            self._make_namespace()
         if not self._operated:
             install(self._cluster, Path(self._settings.operator_yaml))
             self._operated = True
@@ -113,6 +117,19 @@ class MiniClusters:
         """Look at the cluster, our rights in it, the image and the lead's address."""
         kinds = kinds_of(self._settings)
         return list(examine_cluster(self._cluster, self._settings, kinds, lead))
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address; see `Probed`."""
+        return [Probe(self._cluster, self._settings, self._tags).run(lead, tell)]
+
+    def _make_namespace(self) -> None:
+        if not self._cluster.get(NAMESPACE, "", self._namespace):
+            meta = {"name": self._namespace}
+            kind = {"apiVersion": NAMESPACE.api, "kind": NAMESPACE.name}
+            self._cluster.apply({**kind, "metadata": meta})
+        self._housed = True
 
     def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
         patience = self._settings.schedule

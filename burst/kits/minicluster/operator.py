@@ -8,6 +8,10 @@ Written around what the operator does as of 2026 (commit 0d75cef8):
 * `curveCert` ends in a ConfigMap and in logs. It gets a placeholder, without which the
   operator would make a certificate, and the real one comes from a Secret by
   `commands.pre`, which the operator's script runs just before the broker.
+* Of the pod's securityContext it hands on `fsGroup` alone, so who brokers run as is
+  said of each container.
+* Its init container, which writes the broker's files, runs in the image of the view,
+  one from the internet by default, also where no view is wanted.
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
   index 0 would not start its broker again. So `commands.pre` ends in `exec`.
 """
@@ -90,8 +94,21 @@ def _flux(spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
         "connectTimeout": "5s",
         # Else the operator declares hosts of its own.
         "bursting": {"hostlist": format_hostlist(spec.lead.hosts)},
-        "container": {"image": settings.view} if settings.view else {"disable": True},
+        "container": _init_container(settings),
     }
+
+
+def _init_container(settings: MiniClusterSettings) -> Manifest:
+    found = {"image": settings.view or settings.image, **_security(settings)}
+    return found if settings.view else {**found, "disable": True}
+
+
+def _security(settings: MiniClusterSettings) -> Manifest:
+    if settings.user is None:  # as whoever the image says
+        return {}
+    ours = pod.pod_security(settings)
+    ours.pop("fsGroup", None)
+    return {"securityContext": {**ours, **pod.container_security(settings)}}
 
 
 def _pod(meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
@@ -101,9 +118,8 @@ def _pod(meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings) -> Mani
         "automountServiceAccountToken": False,
         **pod.node_choice(pod.admit(spec, settings), settings),
     }
-    # The operator's own init container writes as the image's user.
-    if settings.user is not None:
-        found["securityContext"] = pod.pod_security(settings)
+    if settings.user:
+        found["securityContext"] = {"fsGroup": settings.user}
     if settings.service_account:
         found["serviceAccountName"] = settings.service_account
     return found
@@ -129,6 +145,7 @@ def _container(
         "environment": dict(settings.environment),
         "resources": pod.resources(pod.admit(spec, settings), settings),
         "volumes": volumes,
+        **_security(settings),
     }
     if settings.pull_secrets:
         found["imagePullSecret"] = settings.pull_secrets[0]

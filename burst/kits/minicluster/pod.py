@@ -115,6 +115,48 @@ def container_security(settings: MiniClusterSettings) -> Manifest:
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
 
 
+def base(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    """Return the fields of a pod's spec that say who it is and where it may run."""
+    found: Manifest = {
+        # Followers talk to no API server.
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_security(settings),
+        **node_choice(table, settings),
+    }
+    if settings.service_account:
+        found["serviceAccountName"] = settings.service_account
+    if settings.pull_secrets:
+        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
+    return found
+
+
+def container(settings: MiniClusterSettings) -> Manifest:
+    """Return the fields of a container that say what is in it."""
+    return {
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull,
+        "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
+        "securityContext": container_security(settings),
+    }
+
+
+def host_mounts(settings: MiniClusterSettings) -> list[Manifest]:
+    """Return a container's volumeMounts of host paths. Raises Refused."""
+    return [
+        {"name": name, "mountPath": path, "readOnly": True}
+        for path, name in host_paths(settings).items()
+    ]
+
+
+def host_volumes(settings: MiniClusterSettings) -> list[Manifest]:
+    """Return a pod's volumes of host paths. Raises Refused."""
+    return [
+        {"name": name, "hostPath": {"path": path}}
+        for path, name in host_paths(settings).items()
+    ]
+
+
 def host_paths(settings: MiniClusterSettings) -> dict[str, str]:
     """Return volume names by host path. Raises Refused."""
     for path in settings.host_paths:

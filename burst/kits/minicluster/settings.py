@@ -77,18 +77,20 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     service_account: str = ""
     """Of the pods. Its token is never mounted: followers talk to no API server."""
     user: _AtLeast0 | None = None
-    """Numeric user that brokers run as; default: the daemon's, which is the lead's.
-    The image must know it (`/etc/passwd`)."""
+    """Numeric user that brokers run as; default: the daemon's, so the lead's; with
+    form operator the image's. The image must know it (`/etc/passwd`)."""
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
     one_per_node: bool = True
     """No node gets two followers, of whatever burst, as each is a node to Flux. Turn it
-    off where nodes are larger than what an offer says."""
+    off where nodes are larger than what an offer says. The Flux Operator knows this as
+    a preference only."""
     gpu_resource: str = "nvidia.com/gpu"
     """What the cluster calls a GPU."""
     host_paths: tuple[str, ...] = ()
     """Directories and files of the nodes that followers see under the same path,
-    unwritable: for a Flux that is installed there, or for a lab without images."""
+    unwritable: for a Flux that is installed there, or for a lab without images. The
+    Flux Operator knows directories only."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Everyone who may list pods reads it."""
     flux: str = "flux"

@@ -19,6 +19,7 @@ _LONGEST = 300
 _PRIORITY = re.compile(r"^<[0-7]>")
 # Nothing that the cluster does by itself makes these work.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+_STARTING = ("ContainerCreating", "PodInitializing")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
 
 
@@ -45,6 +46,9 @@ def word_of(pod: Manifest) -> Word:
         return _disrupted(status)
     if phase == "Succeeded":
         return _ENDED
+    unready = next(filter(_is_unready, status.get("initContainerStatuses") or []), None)
+    if unready is not None:
+        return _initializing(pod, unready)
     containers = status.get("containerStatuses") or [{}]
     state = containers[0].get("state") or {}
     restarts = containers[0].get("restartCount", 0)
@@ -53,6 +57,26 @@ def word_of(pod: Manifest) -> Word:
     if phase == "Running":
         return Word(Phase.RUNNING)
     return _pending(pod, state.get("waiting") or {})
+
+
+def _is_unready(init: Manifest) -> bool:
+    """Tell whether an init container has not ended well yet."""
+    ended = (init.get("state") or {}).get("terminated") or {}
+    return bool(ended.get("exitCode", 1))
+
+
+def _initializing(pod: Manifest, init: Manifest) -> Word:
+    """Return the word of a pod whose broker waits for an init container's end.
+
+    The Flux Operator has one, of an image of its own.
+    """
+    state = init.get("state") or {}
+    ended = state.get("terminated") or (init.get("lastState") or {}).get("terminated")
+    if ended:
+        code = ended.get("exitCode", "unknown")
+        words = f"its init container {init.get('name')} ended with exit status {code}"
+        return Word(Phase.PENDING, words)
+    return _pending(pod, state.get("waiting") or {}, init.get("image", ""))
 
 
 def seconds_of(time: str) -> float:
@@ -114,7 +138,7 @@ def _restarted(container: Manifest, restarts: int) -> Word:
     return Word(Phase.RUNNING, f"ended with {how}, is started again", crashed=True)
 
 
-def _pending(pod: Manifest, waiting: Manifest) -> Word:
+def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> Word:
     status = pod.get("status") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     scheduled = _condition(status, "PodScheduled")
@@ -123,12 +147,12 @@ def _pending(pod: Manifest, waiting: Manifest) -> Word:
         words = f"finds no node: {scheduled.get('message', scheduled.get('reason'))}"
         return Word(Phase.PENDING, shorten(words), since=since)
     if reason in _NO_IMAGE:
-        image = pod["spec"]["containers"][0].get("image", "")
+        image = image or pod["spec"]["containers"][0].get("image", "")
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
         hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
         return Word(hopeless, words)
     if not pod["spec"].get("nodeName"):
         return Word(Phase.PENDING, "waits for a node")
-    if reason and reason != "ContainerCreating":
+    if reason and reason not in _STARTING:
         return Word(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
     return Word(Phase.PENDING, "is being started")

@@ -8,7 +8,7 @@ keeps one check from being made is a finding, and the others are made all the sa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -43,7 +43,7 @@ from burst.shell.doctor.judge_state import (
     judge_ranks,
     judge_records,
 )
-from burst.shell.doctor.judge_supply import judge_market, judge_provider
+from burst.shell.doctor.judge_supply import judge_market, judge_probe, judge_provider
 from burst.shell.doctor.judge_way import (
     judge_certificate,
     judge_endpoint,
@@ -63,6 +63,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Of the command line."""
     provider: str = ""
     """Ask this provider only; empty for all."""
+    probe: Callable[[str], None] | None = None
+    """Let providers try from over there whether they reach the lead; hears for what is
+    waited. None: make nothing."""
 
 
 def diagnose(question: Question) -> list[Finding]:
@@ -129,6 +132,7 @@ def _beside(
     state = collect.read_state(lead, identity, slots, providers)
     books = Books() if isinstance(state.books, Trouble) else state.books
     yield from _supply(providers, slots, books)
+    yield from _probes(providers, lent, question)
     yield from _about("daemon", judge_daemon(state, question.settings.path))
     yield from _about("records", judge_records(state.books))
     yield from _about("slots", judge_ranks(state))
@@ -142,6 +146,18 @@ def _supply(
         health = books.health.get(facts.name, Health())
         yield from _about(f"provider {facts.name}", judge_provider(facts, health))
     yield from _about("offers", judge_market(providers, slots))
+
+
+def _probes(
+    providers: Sequence[ProviderFacts], lead: LeadIdentity, question: Question
+) -> Iterator[Finding]:
+    if question.probe is None:
+        return
+    for facts in providers:
+        if facts.enabled and not facts.trouble:
+            settings = question.settings.settings
+            found = collect.probe(facts, settings, lead, question.probe)
+            yield from _about(f"provider {facts.name}", judge_probe(found))
 
 
 def _where(question: Question) -> tuple[str, str]:

@@ -19,9 +19,9 @@ from burst.errors import NoDaemon
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.lead import Lead
-from burst.model.finding import Finding
+from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
-from burst.provider import Examined, Provider
+from burst.provider import Examined, Probed, Provider
 from burst.shell import registry
 from burst.shell.connect import as_followers_see_it
 from burst.shell.doctor.attempt import Attempt, attempt
@@ -151,6 +151,28 @@ def _ask(
         statuses=attempt(made.observe) if lead else (),
         findings=attempt(lambda: _examine(made, lead)),
     )
+
+
+def probe(
+    facts: ProviderFacts,
+    settings: Settings,
+    lead: LeadIdentity,
+    tell: Callable[[str], None],
+    make: Maker = registry.load,
+) -> Sequence[Finding] | Trouble:
+    """Let a provider try from over there whether the lead is reached.
+
+    On this thread: who waits for it may have enough of that, and then it cleans up.
+    """
+    alone = msgspec.structs.replace(
+        settings, providers={facts.name: settings.providers[facts.name]}
+    )
+    made = attempt(lambda: make(alone, lead.owner)[facts.name])
+    if isinstance(made, Trouble):
+        return made
+    if not isinstance(made, Probed):
+        return [note(f"type {facts.type} has nothing with which to try the way")]
+    return attempt(lambda: made.probe(lead, tell))
 
 
 def _examine(provider: Provider, lead: LeadIdentity | None) -> Sequence[Finding]:

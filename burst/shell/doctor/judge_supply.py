@@ -46,6 +46,16 @@ def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     return found
 
 
+def judge_probe(
+    found: Sequence[Finding] | Trouble,
+) -> Sequence[Finding]:
+    """Judge what came of trying the way to the lead from over there."""
+    if isinstance(found, Trouble):
+        text = f"the way to the lead could not be tried from there: {found.what}"
+        return [wrong(text, found.todo or "try again")]
+    return found
+
+
 def judge_market(
     providers: Sequence[ProviderFacts], slots: Sequence[RankSlot]
 ) -> list[Finding]:

@@ -267,6 +267,9 @@ class Gke:
         cluster.endpoint = (
             self.endpoints.pop(0) if self.endpoints else f"10.0.0.{number}"
         )
+        plane = cluster.control_plane_endpoints_config
+        plane.ip_endpoints_config.private_endpoint = f"172.16.0.{number}"
+        plane.dns_endpoint_config.endpoint = f"gke-{number}.us-central1.gke.goog"
         encoded = base64.b64encode(self.ca.encode()).decode()
         cluster.master_auth.cluster_ca_certificate = encoded
 

@@ -8,7 +8,7 @@ followers have their directories.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import grpc
 import msgspec
@@ -24,7 +24,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from burst.kits.kube import Cluster
 from burst.kits.minicluster import Tags
 from burst.model.burst import BurstId
-from burst.model.finding import Finding
+from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus
 from tests.plugins.gke.server import Token
@@ -49,6 +49,11 @@ class FollowersAtHome:
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return self._local.examine(lead)
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [ok(f"at home {lead.endpoint} is reached")]
 
 
 class InstalledGke(GkeProvider):

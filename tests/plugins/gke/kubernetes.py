@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from burst_gke import GkeSettings
+from google.cloud.container_v1 import types as t
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.kube import Cluster, Endpoint
@@ -54,12 +55,19 @@ class Kubernetes:
 
     def count(self, burst_id: BurstId) -> int:
         """Return how many followers there are of a burst, in clusters that exist."""
-        alive = {cluster.endpoint for cluster in self.gke.clusters.values()}
+        alive = set().union(*map(known, self.gke.clusters.values()))
         return sum(
             len(entry.spec.hosts)
             for key, entry in self.bursts.items()
             if key[3] == burst_id and key[0].removeprefix("https://") in alive
         )
+
+
+def known(cluster: t.Cluster) -> set[str]:
+    """Return the addresses at which a cluster's API server answers."""
+    plane = cluster.control_plane_endpoints_config
+    private = plane.ip_endpoints_config.private_endpoint
+    return {cluster.endpoint, private, plane.dns_endpoint_config.endpoint}
 
 
 class Pods:
@@ -110,6 +118,12 @@ class Pods:
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok(f"may do all at {self._cluster.access}")]
 
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        where = dict(self._settings.node_selector)
+        return [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
+
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""
         access = self._cluster.access
@@ -118,6 +132,6 @@ class Pods:
         if self._world.trouble:
             raise self._world.trouble
         address = access.url.removeprefix("https://")
-        if all(c.endpoint != address for c in self._world.gke.clusters.values()):
+        if all(address not in known(c) for c in self._world.gke.clusters.values()):
             raise Transient(f"no API server at {address}")
         return access.url, self._tags.owner, self._tags.provider, burst_id

@@ -6,11 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from burst_gke.cloud import Cloud
 from google.cloud.container_v1.types import NodePool
 
+from burst.errors import Refused
 from burst.model.finding import Finding, Level
 from burst.provider import Provider
-from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.build import NAMED_POOL, POOL, World, settings
+from tests.plugins.gke.server import Token
 
 PLAIN = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
 
@@ -33,6 +36,33 @@ def test_all_well_it_says_what_it_saw(world: World) -> None:
     assert "1 clusters there" in found[0].what
     assert found[1].what == "cluster shared runs"
     assert "may do all at https://10.0.0.0" in found[2].what
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url", "authority"),
+    [
+        ("default", "https://10.0.0.0", "-----BEGIN CERTIFICATE-----"),
+        ("private", "https://172.16.0.0", "-----BEGIN CERTIFICATE-----"),
+        ("dns", "https://gke-0.us-central1.gke.goog", ""),
+    ],
+)
+def test_a_cluster_has_several_addresses(
+    world: World, endpoint: str, url: str, authority: str
+) -> None:
+    world.gke.add_cluster("shared")
+    found = examine(world, endpoint=endpoint, **POOL)
+    assert found[-1].what.endswith(f"may do all at {url}")
+    cloud = Cloud(settings().parent, client=world.client, credentials=Token())
+    cluster = cloud.cluster("shared")
+    assert cluster is not None
+    assert cluster.reach(endpoint) == (url, authority)
+
+
+def test_an_address_that_a_cluster_lacks_is_refused(world: World) -> None:
+    shared = world.gke.add_cluster("shared")
+    shared.control_plane_endpoints_config.dns_endpoint_config.endpoint = ""
+    with pytest.raises(Refused, match="cluster shared has no dns endpoint"):
+        world.make(**POOL, endpoint="dns").observe()
 
 
 def test_what_costs_is_noted(world: World) -> None:
@@ -72,3 +102,17 @@ def test_image_and_address_are_looked_at_before_there_is_a_cluster(
     said = " ".join(each.what for each in found)
     assert "registry.test/flux:0.88" in said
     assert "127.0.0.1" in said
+
+
+def test_in_a_cluster_that_is_there_a_pod_can_try_the_way(world: World) -> None:
+    lead = world.spec.lead
+    (found,) = world.make(**PLAIN).probe(lead, print)
+    assert found.level is Level.NOTE
+    assert "no cluster in which" in found.what
+    world.gke.add_cluster("shared")
+    (found,) = world.make(**PLAIN, **POOL).probe(lead, print)
+    assert found.what.endswith(f" {{}} reaches {lead.endpoint}")
+    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
+    world.gke.clusters["shared"].node_pools.append(pool)
+    (found,) = world.make(**PLAIN, **NAMED_POOL).probe(lead, print)
+    assert "{'cloud.google.com/gke-nodepool': 'burstable'}" in found.what

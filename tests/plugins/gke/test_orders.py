@@ -183,3 +183,14 @@ def test_google_ends_what_nobody_ends(
     # The pods end with their nodes, or new nodes would be made for them.
     ends = with_lease(found, lent, NOW).lease_end
     assert ends == (NOW + seconds if seconds else 0.0)
+
+
+def test_by_its_name_a_cluster_of_its_own_is_reached_from_anywhere(
+    burst: BurstSpec,
+) -> None:
+    def dns(**table: Any) -> Any:
+        plane = order_cluster(burst, **table).control_plane_endpoints_config
+        return plane.dns_endpoint_config
+
+    assert dns(endpoint="dns").allow_external_traffic
+    assert not dns(endpoint="private").allow_external_traffic

@@ -7,7 +7,7 @@ import contextlib
 import shlex
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,11 @@ class Pods(FakeProvider):
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok("the cluster answers")]
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [ok(f"a pod there reaches {lead.endpoint}")]
 
 
 class Desk:

@@ -135,6 +135,17 @@ def test_a_cluster_that_runs_is_examined_too(desk: Desk) -> None:
     assert findings[-1].what == "the cluster answers"
 
 
+def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(desk: Desk) -> None:
+    provider = desk.provider(lead="host")
+    (found,) = provider.probe(lead(desk), print)
+    assert found.level is Level.NOTE
+    assert "no pod can try it" in found.what
+    assert "there is none" in found.what
+    desk.provision(provider, desk.spec())
+    (found,) = provider.probe(lead(desk), print)
+    assert found.what == "a pod there reaches tcp://172.18.0.1:8050"
+
+
 def _examined(desk: Desk, provider: KindProvider) -> Finding:
     return provider.examine(None)[0]
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from burst.config import Settings, parse
 from burst.errors import NoDaemon, Refused
 from burst.kits import certificate
 from burst.model.burst import BurstId
-from burst.model.finding import Finding, ok
+from burst.model.finding import Finding, Level, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstStatus, Examined, Phase, Provider
 from burst.shell.doctor.collect import (
     ask_providers,
+    probe,
     read_endpoint,
     read_flux,
     read_state,
@@ -37,6 +38,12 @@ class Open(FakeProvider):
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok(f"lead {lead.owner if lead else 'unknown'} of {self.owner}")]
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        tell("is tried")
+        return [ok(f"{lead.endpoint} of {self.owner}")]
 
 
 def settings(*names: str, **options: Any) -> Settings:
@@ -112,6 +119,34 @@ def test_one_answer_that_fails_leaves_the_others(knob: str, field: str) -> None:
     assert getattr(facts, field) == Trouble("401", "log in")
     others = {"offers", "statuses", "findings"} - {field}
     assert not any(isinstance(getattr(facts, other), Trouble) for other in others)
+
+
+def try_way(maker: Any) -> tuple[Sequence[Finding] | Trouble, list[str]]:
+    told: list[str] = []
+    facts = ProviderFacts(name="one", type="fake")
+    return probe(facts, settings("one", "two"), LEAD, told.append, maker), told
+
+
+def test_a_provider_may_try_the_way_to_the_lead() -> None:
+    found = [ok(f"{LEAD.endpoint} of {LEAD.owner}")]
+    assert try_way(make) == (found, ["is tried"])
+
+
+def test_one_that_cannot_says_so() -> None:
+    found, _ = try_way(lambda s, _: {name: FakeProvider() for name in s.providers})
+    assert not isinstance(found, Trouble)
+    assert found[0].level is Level.NOTE
+    assert "type fake has nothing" in found[0].what
+
+
+def test_a_try_that_fails_is_a_trouble() -> None:
+    def fail(*_: object) -> None:
+        raise Refused("no rights", "get some")
+
+    assert try_way(broken(probe=fail))[0] == Trouble("no rights", "get some")
+    assert try_way(lambda *_: {})[0] == Trouble(
+        "KeyError: 'one'", "nobody expected that: report it"
+    )
 
 
 def test_a_provider_that_hangs_holds_up_no_other() -> None:

@@ -14,7 +14,7 @@ from burst.model.finding import Level, note
 from burst.model.shape import Shape
 from burst.provider import Offer
 from burst.shell.doctor.facts import ProviderFacts, Trouble
-from burst.shell.doctor.judge_supply import judge_market, judge_provider
+from burst.shell.doctor.judge_supply import judge_market, judge_probe, judge_provider
 from tests.build import identity
 from tests.shell.doctor.reading import NOTE, OK, WRONG, levels, said
 
@@ -29,6 +29,13 @@ SLOTS = find_slots(LEAD, ["burst-0-[0-1]", "tiny-0-[0-1]"])
 
 def provider(**changes: Any) -> ProviderFacts:
     return msgspec.structs.replace(PROVIDER, **changes)
+
+
+def test_a_try_of_the_way_that_failed_is_wrong() -> None:
+    (found,) = judge_probe(Trouble("no rights", "get some"))
+    assert (found.level, found.todo) == (WRONG, "get some")
+    assert "could not be tried from there: no rights" in found.what
+    assert judge_probe([note("x")]) == [note("x")]
 
 
 def test_what_a_provider_offers_is_told() -> None:

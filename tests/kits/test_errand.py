@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from burst_kind import errand
-from burst_kind.errand import Errand
 
 from burst.errors import Transient
+from burst.kits import errand
+from burst.kits.errand import Errand
 from tests.support.fluxlead import wait_until
 
 

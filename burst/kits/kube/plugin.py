@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""A time limit for the exec plugins of kubeconfigs, for which the client has none.
+
+Such a plugin is a program (of aws, gcloud, az) that prints a token. One that waits for
+a network, or for somebody to log in, would keep its provider waiting for ever.
+
+Source: the Kubernetes documentation, "client-go credential plugins".
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+LATE = "no credentials within"
+"""Is in what the plugin seems to say when it was ended for being late."""
+
+# Run in its place. What the plugin started is ended with it.
+_WATCH = f"""
+import os, signal, subprocess, sys
+seconds, *command = sys.argv[1:]
+try:
+    plugin = subprocess.Popen(command, start_new_session=True)
+    sys.exit(plugin.wait(float(seconds)))
+except OSError as error:
+    sys.exit(f"{{command[0]}}: {{error.strerror}}")
+except subprocess.TimeoutExpired:
+    os.killpg(plugin.pid, signal.SIGKILL)
+    sys.exit(f"{LATE} {{seconds}} s")
+"""
+
+
+def limit(user: dict[str, Any], seconds: float) -> None:
+    """Give the exec plugin of a kubeconfig's user so much time, if it has one."""
+    plugin = user.get("exec")
+    if not isinstance(plugin, dict) or "command" not in plugin:
+        return
+    command = [plugin["command"], *(plugin.get("args") or [])]
+    plugin["command"] = sys.executable
+    plugin["args"] = ["-I", "-S", "-c", _WATCH, f"{seconds:g}", *command]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Bursts of burst_kube's at a real Flux lead outside: made, used, and taken down."""
+
+from __future__ import annotations
+
+from burst_kube import KubeProvider
+
+from burst.errors import NotFound
+from burst.provider import BurstSpec, Phase
+from burst.testing import example_spec
+from tests.support.fluxlead import FluxLead, wait_until
+
+
+def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
+    """Reap until nothing is left."""
+
+    def gone() -> bool:
+        try:
+            provider.reap(spec.burst_id)
+        except NotFound:
+            return True
+        return False
+
+    wait_until(gone, f"{spec.burst_id} to be gone")
+
+
+def check_hosts(lead: FluxLead, *hosts: str) -> None:
+    """Run a job on all that are not the lead's own, and see where it ran."""
+    command = ("flux", "getattr", "hostname")
+    names = lead.run(f"-N{len(hosts)}", "--requires=burst", "--cwd=/", *command)
+    assert sorted(names) == sorted(hosts)
+
+
+def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
+    """Bring up a burst of so many nodes, run a job on it, and return its spec."""
+    spec = example_spec(lead.identity(), 0, "nodes", nodes)
+    provider.provision(spec)
+    wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
+    # A broker may have joined before its kubelet has told that it runs.
+    running = [Phase.RUNNING]
+    wait_until(lambda: [s.phase for s in provider.observe()] == running, "pods to run")
+    check_hosts(lead, *spec.hosts)
+    return spec

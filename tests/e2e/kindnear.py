@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""The kind cluster that leads run in, and programs that tests of kind run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+NAME = "near"
+NODE = f"{NAME}-control-plane"
+
+
+def run(*words: object, given: str = "") -> str:
+    """Return what a program says. Fails, with its complaint, if it does."""
+    argv = [str(word) for word in words]
+    done = subprocess.run(
+        argv, input=given, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
+    return done.stdout
+
+
+def wait_long(holds: Callable[[], bool], what: str) -> None:
+    """Poll until it holds, for as long as a cluster may take on a busy machine."""
+    end = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < end, f"waited 300 s for {what}"
+        time.sleep(0.2)
+
+
+def succeeds(*words: object) -> bool:
+    """Tell whether a program ends well."""
+    argv = [str(word) for word in words]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+class NearCluster:
+    """The kind cluster that leads run in."""
+
+    def __init__(self, directory: Path, image: str) -> None:
+        self.directory = directory
+        self.image = image
+        self.kubeconfig = directory / "near.kubeconfig"
+
+    def make(self) -> None:
+        """Make it, with the image in it."""
+        mount = {"hostPath": str(self.directory), "containerPath": str(self.directory)}
+        config = {
+            "kind": "Cluster",
+            "apiVersion": "kind.x-k8s.io/v1alpha4",
+            "nodes": [{"role": "control-plane", "extraMounts": [mount]}],
+        }
+        file = self.directory / "near.json"
+        file.write_text(json.dumps(config))
+        run(
+            *("kind", "create", "cluster", "--name", NAME, "--config", file),
+            *("--image", os.environ["KINDLAB_IMAGE"], "--kubeconfig", self.kubeconfig),
+        )
+        run("kind", "load", "docker-image", self.image, "--name", NAME)
+        # Pods are refused before it is there, which is after kind says that all is.
+        account = ("get", "serviceaccount", "default")
+        wait_long(
+            lambda: succeeds("kubectl", "--kubeconfig", self.kubeconfig, *account),
+            "the default service account",
+        )
+
+    def delete(self) -> None:
+        """Delete it, however far it came."""
+        run(
+            *("kind", "delete", "cluster", "--name", NAME),
+            *("--kubeconfig", self.kubeconfig),
+        )
+
+    def kubectl(self, *words: object, manifest: Any = None) -> str:
+        """Return what kubectl says of it."""
+        given = json.dumps(manifest) if manifest else ""
+        return run("kubectl", "--kubeconfig", self.kubeconfig, *words, given=given)
+
+    def address(self) -> str:
+        """Return the node's address in kind's docker network."""
+        form = "{{.NetworkSettings.Networks.kind.IPAddress}}"
+        return run("docker", "inspect", "-f", form, NODE).strip()

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""manifests/ as a user would apply them, with two things changed.
+
+Pods have this machine's Flux and Python instead of images, and nodes are smaller.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from burst.kits import certificate
+from tests.e2e.programs import BURST, ROOT, host_paths, run, wait_until
+from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubernetes.access import GivenCluster, new_namespace
+
+MANIFESTS = ROOT / "manifests"
+FILES = MANIFESTS / "base" / "lead"
+FLUX = shutil.which("flux") or ""
+PATH = f"{Path(FLUX).parent}:/usr/bin:/bin"
+ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp", "PYTHONPATH": ""}
+KINDS = "pods,jobs,configmaps,secrets,services,events"
+OURS = ("-l", "burst.flux-framework.org/owner")
+
+
+def some_user() -> int:
+    """Return a user that is not root and has a name, as a broker wants."""
+    return next(entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid >= 1000)
+
+
+class Seed:
+    """The lead's namespace, and the one for bursts."""
+
+    overlay = "overlays/plain"
+    made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
+    """Kinds of which a burst has objects that bear our labels."""
+
+    def __init__(self, cluster: GivenCluster, near: str, far: str, place: Path) -> None:
+        self.cluster = cluster
+        self.near = near
+        self.far = far
+        self.place = place
+        self.certificate = place / "curve.cert"
+
+    def apply(self) -> None:
+        """Apply manifests/far, the certificate, and the lead with its daemon."""
+        self._apply("far", {"namespace": self.far, "patches": [self._subject()]})
+        run(BURST, "keygen", str(self.certificate))
+        secret = ("create", "secret", "generic", "burst-curve")
+        source = f"--from-file=curve.cert={self.certificate}"
+        self.cluster.kubectl(*secret, "-n", self.near, source)
+        self._write_files()
+        settings = {
+            "name": "burst-lead",
+            "namespace": "burst",
+            "behavior": "merge",
+            "files": ["R", "burst.toml"],
+            "options": {"disableNameSuffixHash": True},
+        }
+        lead = {
+            "namespace": self.near,
+            "configMapGenerator": [settings],
+            "patches": [self.programs(), self._host_paths_allowed()],
+        }
+        self._apply(self.overlay, lead)
+
+    def flux(self, *words: str) -> str:
+        """Run flux in the lead's container, as its user does."""
+        where = ("exec", "-n", self.near, "job/lead", "-c", "lead")
+        return self.cluster.kubectl(*where, "--", "flux", *words)
+
+    def log(self) -> str:
+        """Return what the daemon said, and the lead."""
+        return "\n".join(
+            self.cluster.kubectl(
+                "logs", "-n", self.near, "job/lead", "-c", name, check=False
+            )
+            for name in ("burst", "lead")
+        )
+
+    def look(self) -> str:
+        """Return all that a person would look at who asks what is wrong."""
+        said = []
+        for namespace in (self.near, self.far):
+            said.append(self.cluster.kubectl("get", KINDS, "-n", namespace))
+            logs = ("logs", "-n", namespace, "-l", "job-name", "--all-containers")
+            said.append(self.cluster.kubectl(*logs, "--tail=40", check=False))
+        return "\n".join(said)
+
+    def bursts(self) -> list[dict[str, Any]]:
+        """Return all objects of bursts."""
+        kinds = KINDS.removesuffix(",events")
+        found = self.cluster.kubectl("get", kinds, "-n", self.far, *OURS, "-o", "json")
+        return list(json.loads(found)["items"])
+
+    def _apply(self, part: str, fields: dict[str, Any]) -> None:
+        folder = self.place / part.replace("/", "-")
+        folder.mkdir(exist_ok=True)
+        for name in ("R", "burst.toml"):
+            if (self.place / name).exists():
+                shutil.copy(self.place / name, folder)
+        resources = [os.path.relpath(MANIFESTS / part, folder.resolve())]
+        (folder / "kustomization.yaml").write_text(
+            json.dumps({"resources": resources, **fields})
+        )
+        self.cluster.kubectl("apply", "-k", folder)
+
+    def _subject(self) -> dict[str, Any]:
+        path = "/subjects/0/namespace"
+        change = [{"op": "replace", "path": path, "value": self.near}]
+        return {"target": {"kind": "RoleBinding"}, "patch": json.dumps(change)}
+
+    def followers(self) -> dict[str, Any]:
+        """Return what of the provider's settings says in what followers run."""
+        return {"image": PAUSE_IMAGE, "host_paths": host_paths(flux=True)}
+
+    def _host_paths_allowed(self) -> dict[str, Any]:
+        """Return the patch without which no pod may see files of its node."""
+        path = "/metadata/labels/pod-security.kubernetes.io~1enforce"
+        change = [{"op": "replace", "path": path, "value": "privileged"}]
+        return {"target": {"kind": "Namespace"}, "patch": json.dumps(change)}
+
+    def _write_files(self) -> None:
+        """Write burst.toml and R as they are, for nodes of one core of this machine."""
+        resources = json.loads((FILES / "R").read_text())
+        for group in resources["execution"]["R_lite"]:
+            group["children"]["core"] = "0"
+        (self.place / "R").write_text(json.dumps(resources))
+        tables = tomllib.loads((FILES / "burst.toml").read_text())
+        tables["deadlines"]["idle"] = "1s"
+        tables["daemon"] = {"cadence": "1s", "observe": "0.2s"}
+        tables["providers"]["kube"] |= {
+            "namespace": self.far,
+            "image_pull": "Never",
+            "flux": FLUX,
+            "environment": {"PATH": PATH, "HOME": "/tmp"},
+            "one_per_node": False,
+            "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 3}},
+            **self.followers(),
+        }
+        (self.place / "burst.toml").write_text(tomli_w.dumps(tables))
+
+    def programs(self) -> dict[str, Any]:
+        """Return the patch that puts this machine's programs in place of images."""
+        names = {path: f"host-{n}" for n, path in enumerate(host_paths(flux=True))}
+        common = {
+            "image": PAUSE_IMAGE,
+            "imagePullPolicy": "Never",
+            "volumeMounts": [
+                {"name": name, "mountPath": path, "readOnly": True}
+                for path, name in names.items()
+            ],
+        }
+        env = [{"name": name, "value": value} for name, value in ENVIRONMENT.items()]
+        user = some_user()
+        pod = {
+            "securityContext": {"runAsUser": user, "runAsGroup": user, "fsGroup": user},
+            "initContainers": [
+                {"name": "flux-view", "$patch": "delete"},
+                {"name": "burst", "command": [BURST], "env": env, **common},
+            ],
+            "containers": [{"name": "lead", "env": env, **common}],
+            "volumes": [
+                {"name": name, "hostPath": {"path": path}}
+                for path, name in names.items()
+            ],
+        }
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "lead"},
+            "spec": {"template": {"spec": pod}},
+        }
+        return {"patch": json.dumps(job)}
+
+
+@contextmanager
+def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Seed]:
+    """Give a seed in namespaces of its own; remove what is in none."""
+    with ExitStack() as stack:
+        names = [
+            stack.enter_context(new_namespace(cluster, name))
+            for name in ("near", "far")
+        ]
+        try:
+            yield make(cluster, names[0], names[1], place)
+        finally:
+            # Its NodePort is one for all, and namespaces take their time to go.
+            cluster.kubectl("delete", "service", "--all", "-n", names[0])
+            kinds = "clusterrole,clusterrolebinding"
+            label = ("-l", "app.kubernetes.io/name=burst")
+            cluster.kubectl("delete", kinds, *label)
+
+
+def run_experiment(seed: Seed) -> None:
+    """Submit a job that waits, and see it run, and all of the burst go."""
+    wait_until(lambda: " serves flux " in seed.log(), seed.look)
+    _check_doctor(seed)
+    command = ("flux", "getattr", "hostname")
+    options = ("-N3", "--setattr=burstable", "--cwd=/tmp")
+    job = seed.flux("submit", *options, *command).strip()
+    made: list[dict[str, Any]] = []
+
+    def ran() -> bool:
+        made.extend(seed.bursts())
+        return "clean" in seed.flux("job", "eventlog", job)
+
+    wait_until(ran, seed.look)
+    output = set(seed.flux("job", "attach", job).split())
+    # One of them may be the lead's own node.
+    assert len(output) == 3
+    assert len({host for host in output if host.startswith("burst-")}) >= 2
+    wait_until(lambda: not seed.bursts(), seed.look)
+    down = seed.flux("resource", "list", "-s", "down", "-no", "{nnodes}").strip()
+    assert down == "8"
+    _check_secret(seed, made)
+
+
+def _check_doctor(seed: Seed) -> None:
+    """In the daemon's container nothing is wrong: rights, address, certificate."""
+    where = ("exec", "-n", seed.near, "job/lead", "-c", "burst")
+    said = json.loads(seed.cluster.kubectl(*where, "--", BURST, "doctor", "--json"))
+    told = [finding["what"] for finding in said["findings"]]
+    assert f"has all rights that it needs in namespace {seed.far}" in told
+    [reached] = [what for what in told if "accepts its certificate" in what]
+    assert reached.partition(" ")[0].endswith(":30093:")
+    assert f"pods are told to find the lead at {reached.partition(': ')[0]}" in told
+    assert said["ok"]
+
+
+def _check_secret(seed: Seed, made: list[dict[str, Any]]) -> None:
+    """The key is in Secrets and in no other object, no event and no log."""
+    key = certificate.read(seed.certificate).secret.decode()
+    everything = [thing for thing in made if thing["kind"] != "Secret"]
+    assert {thing["kind"] for thing in made} >= seed.made
+    for namespace in (seed.near, seed.far):
+        kinds = KINDS.replace("secrets,", "")
+        found = seed.cluster.kubectl("get", kinds, "-n", namespace, "-o", "json")
+        everything += json.loads(found)["items"]
+    assert key not in json.dumps(everything)
+    assert key not in seed.log()

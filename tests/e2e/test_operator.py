@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""burst_kube through the real Flux Operator: its MiniCluster's brokers join the lead.
+
+BURST_TEST_FLUX_OPERATOR is the operator's `manager` program, built from its repository;
+it runs beside the API server, which has the CRD that BURST_TEST_MINICLUSTER_CRD names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import convert
+from burst.kits import certificate
+from burst.model.finding import Level
+from burst.model.shape import Shape
+from burst.shell.leadplan import RankSlot
+from tests.e2e.fluxbursts import burst, reap_all
+from tests.e2e.programs import OPERATOR, host_paths, running, says
+from tests.e2e.seed import ENVIRONMENT, Seed, planted, run_experiment, some_user
+from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import CRD, GivenCluster
+from tests.support.fluxlead import flux_lead, needs_flux, wait_until
+
+pytestmark = [
+    pytest.mark.e2e,
+    needs_flux,
+    pytest.mark.skipif(
+        not {OPERATOR, CRD} <= os.environ.keys(),
+        reason=f"want of a Flux Operator ({OPERATOR}=its manager, {CRD}=its CRD)",
+    ),
+]
+KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
+SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+
+
+def directories() -> list[str]:
+    """Return what pods have to see of this machine; the operator mounts no files."""
+    return [path for path in host_paths(flux=True) if Path(path).is_dir()]
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Path]:
+    """The operator, for the time of a test; its log."""
+    log = tmp_path / "operator.log"
+    quiet = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
+    with running((os.environ[OPERATOR], *quiet), log):
+        says(log, "Starting workers")
+        yield log
+
+
+@pytest.fixture
+def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
+    flux = shutil.which("flux") or ""
+    table = {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "form": "operator",
+        "image": SHELL_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": directories(),
+        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+    }
+    return convert(KubeSettings, table, "providers.far")
+
+
+def objects(cluster: GivenCluster, namespace: str) -> list[Any]:
+    """Return all but what every namespace has."""
+    found = cluster.kubectl("get", KINDS, "-n", namespace, "-o", "json")
+    common = ("kube-root-ca.crt",)
+    return [
+        item
+        for item in json.loads(found)["items"]
+        if item["metadata"]["name"] not in common
+    ]
+
+
+@contextmanager
+def reading(cluster: GivenCluster, namespace: str, log: Path) -> Iterator[None]:
+    """Have a failure show what a person would look at."""
+    try:
+        yield
+    except (AssertionError, pytest.fail.Exception) as failure:
+        where = ("-n", namespace)
+        said = cluster.kubectl("get", f"{KINDS},events", *where)
+        said += cluster.kubectl("describe", "pods", *where)
+        logs = ("logs", "-l", "job-name", "--all-containers", "--tail=40")
+        said += cluster.kubectl(*logs, *where, check=False)
+        said += "\n".join(log.read_text().splitlines()[-20:])
+        raise AssertionError(said) from failure
+
+
+def test_its_brokers_join_run_a_job_and_leave_nothing(
+    operator: Path, settings: KubeSettings, cluster: GivenCluster, namespace: str
+) -> None:
+    provider = KubeProvider("far", settings, "owner-1")
+    with (
+        flux_lead(SLOT, address=OUTSIDE_IP) as lead,
+        reading(cluster, namespace, operator),
+    ):
+        found = provider.examine(lead.identity())
+        assert not [f for f in found if f.level is Level.WRONG]
+        spec = burst(lead, provider, 2)
+        made = objects(cluster, namespace)
+        assert {"MiniCluster", "Job", "ConfigMap"} < {item["kind"] for item in made}
+        check_secret(lead.identity().certificate, made, operator.read_text())
+        reap_all(provider, spec)
+        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
+    assert objects(cluster, namespace) == []
+
+
+def check_secret(path: str, made: list[Any], log: str) -> None:
+    """The key is in the Secret only: no object besides, and not in the operator's log,
+    which prints the ConfigMaps that it makes.
+    """
+    key = certificate.read(Path(path)).secret.decode()
+    assert key not in json.dumps([item for item in made if item["kind"] != "Secret"])
+    assert key not in log
+
+
+class OperatorSeed(Seed):
+    """The lead is a MiniCluster too, as its bursts are."""
+
+    overlay = "overlays/kind"
+    made = frozenset({"Secret", "Job", "Pod"})
+
+    def followers(self) -> dict[str, Any]:
+        return {
+            "form": "operator",
+            "image": SHELL_IMAGE,
+            "user": some_user(),
+            "host_paths": directories(),
+        }
+
+    def programs(self) -> dict[str, Any]:
+        user = some_user()
+        security = {"runAsUser": user, "runAsGroup": user}
+        paths = {f"host-{number}": path for number, path in enumerate(directories())}
+        view = {"image": SHELL_IMAGE, "disable": True, "securityContext": security}
+        changes = {
+            "/flux/container": view,
+            "/pod/securityContext": {"fsGroup": user},
+            "/containers/0/imagePullPolicy": "Never",
+            "/containers/1/imagePullPolicy": "Never",
+            "/containers/0/image": SHELL_IMAGE,
+            "/containers/1/image": DAEMON_IMAGE,
+            "/containers/0/resources/requests/cpu": "100m",
+            # The second container sees what the first does.
+            **{
+                f"/containers/0/volumes/{name}": {
+                    "hostPath": path,
+                    "path": path,
+                    "readOnly": True,
+                }
+                for name, path in paths.items()
+            },
+            **{
+                f"/containers/{container}/environment/{name}": value
+                for container in (0, 1)
+                for name, value in ENVIRONMENT.items()
+            },
+            **{f"/containers/{n}/securityContext": security for n in (0, 1)},
+        }
+        patch = [
+            {"op": "add", "path": f"/spec{path}", "value": value}
+            for path, value in changes.items()
+        ]
+        target = {"kind": "MiniCluster", "name": "lead"}
+        return {"target": target, "patch": json.dumps(patch)}
+
+
+def test_the_lead_may_be_a_minicluster_too(
+    operator: Path, cluster: GivenCluster, tmp_path: Path
+) -> None:
+    """The whole experiment: one daemon beside the lead, and `flux submit`."""
+    with (
+        planted(OperatorSeed, cluster, tmp_path) as seed,
+        reading(cluster, seed.near, operator),
+    ):
+        seed.apply()
+        run_experiment(seed)

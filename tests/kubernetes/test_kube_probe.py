@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""A pod that tries the way to the lead, on a real API server whose nodes are played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from burst_kube import KubeProvider
+
+from burst.config import Seconds
+from burst.errors import Refused
+from burst.kits.minicluster import Tags
+from burst.kits.minicluster.probepod import render_probe
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, Level
+from burst.provider import Phase
+from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.test_kube_rights import account, grant
+
+pytestmark = pytest.mark.kubernetes
+__all__ = ["account"]
+
+
+def probe(
+    bursts: Bursts, provider: KubeProvider, status: int, message: str = ""
+) -> Finding:
+    """Run a probe whose program ends so, as soon as it runs; nothing is left of it."""
+
+    def hear(line: str) -> None:
+        if line.endswith("tries to reach the lead"):
+            (pod,) = bursts.objects("pods")
+            bursts.patch_pod(pod, ended(status, message))
+
+    (found,) = provider.probe(bursts.lead, hear)
+    assert not bursts.objects("jobs")
+    assert not bursts.objects("pods")
+    return found
+
+
+def ended(status: int, message: str) -> dict[str, Any]:
+    state = {"terminated": {"exitCode": status, "message": message}}
+    container = {"name": "probe", "restartCount": 0, "state": state}
+    return {
+        "phase": "Failed" if status else "Succeeded",
+        "containerStatuses": [container],
+    }
+
+
+def test_what_the_pod_says_is_told_and_it_is_removed(bursts: Bursts) -> None:
+    endpoint = bursts.lead.endpoint
+    found = probe(bursts, bursts.provider(), 0)
+    assert found.what == f"a pod there reaches {endpoint}"
+    found = probe(bursts, bursts.provider(), 1, "connect: Connection refused")
+    assert found.level is Level.WRONG
+    assert found.what.endswith(f"{endpoint}: nothing listens there")
+
+
+def test_a_pod_without_a_node_is_told_in_the_words_of_status(bursts: Bursts) -> None:
+    nowhere = {"node.kubernetes.io/instance-type": "none"}
+    provider = bursts.provider(node_selector=nowhere, schedule=Seconds(1))
+    (found,) = provider.probe(bursts.lead, print)
+    assert found.level is Level.WRONG
+    assert "finds no node" in found.what
+    assert "didn't match Pod's node affinity/selector" in found.what
+    assert not bursts.objects("jobs")
+
+
+def test_what_a_dead_doctor_has_left_is_seen_and_can_be_reaped(bursts: Bursts) -> None:
+    tags = Tags(bursts.lead.owner, "here")
+    name = BurstId("burst-probe-0a1b2c")
+    settings = bursts.settings
+    job = render_probe(name, bursts.lead, settings, tags)
+    bursts.api.create(f"/apis/batch/v1/namespaces/{settings.namespace}/jobs", job)
+    provider = bursts.provider()
+    status = wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    assert status.burst_id == name
+    reap_all(provider, msgspec.structs.replace(bursts.spec, burst_id=name))
+    assert not bursts.objects("pods")
+
+
+def test_the_role_of_the_manifests_is_enough(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    error = attempt(lambda: account.probe(bursts.lead, print))
+    assert isinstance(error, Refused)
+    assert "may not patch jobs.batch" in error.what
+    assert "apply a Role with verb patch on jobs" in error.advice
+    grant(bursts, account)
+    assert probe(bursts, account, 0).level is Level.OK
