@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections import Counter
 from typing import Any
 
@@ -17,6 +18,10 @@ _MARKED: dict[str, Counter[str]] = {
 }
 
 _LONGEST = "tests/shell/test_crashes.py"
+
+
+# A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -37,16 +37,21 @@ class Parent:
                 stdout=log,
                 stderr=log,
                 env=broker_environment(),
+                process_group=0,
             )
         self.uri = f"local://{rundir}/local-0"
         self.log = rundir / "log"
 
     def end(self) -> None:
-        self.process.terminate()
+        # flux start does not hand a signal on to the brokers that it started.
+        environment = {**broker_environment(), "FLUX_URI": self.uri}
+        command = [FLUX, "shutdown", "--quiet"]
         try:
+            subprocess.run(command, env=environment, check=False, timeout=60)
             self.process.wait(60)
         finally:
-            self.process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
 
