@@ -23,7 +23,7 @@ _NO_TESTS = 5
 
 
 def main() -> int:
-    """Run; where there can be no such world, say why, and with CI set fail for it."""
+    """Run; where there can be no such world, say why; without nodes CI is to fail."""
     statuses = {_run("e2e"), _run("kind")}
     if statuses == {_NO_TESTS}:
         return _NO_TESTS
@@ -38,7 +38,8 @@ def _run(mark: str) -> int:
         status = _run_on_nodes(pytest) if mark == "e2e" else lab.run(pytest)
     except Unavailable as missing:
         sys.stderr.write(f"{mark}: SKIPPED, all of it: {missing}\n")
-        return 1 if os.environ.get("CI") else 0
+        # A docker is a person's to install; the nodes are made of what is fetched.
+        return 1 if os.environ.get("CI") and mark == "e2e" else 0
     return int(status)
 
 

@@ -21,7 +21,7 @@ def run(*words: object, given: str = "") -> str:
     done = subprocess.run(
         argv, input=given, capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
+    assert done.returncode == 0, f"{' '.join(argv)}: {done.stdout}{done.stderr}"
     return done.stdout
 
 

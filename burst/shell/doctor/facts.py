@@ -69,6 +69,8 @@ class Reach(enum.Enum):
     """The certificate was accepted."""
     STRANGER = "stranger"
     """Something listens, and does not accept the certificate."""
+    SILENT = "silent"
+    """Something listens, and did not answer in time as a lead does."""
     OPEN = "open"
     """Something listens. There was no certificate to try."""
     REFUSED = "refused"

@@ -101,7 +101,7 @@ def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
     where, reached = facts.endpoint, facts.reach
     if isinstance(reached, Trouble):
         return wrong(f"{where}: {reached.what}", reached.todo or _WHERE)
-    if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER}:
+    if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER, Reach.SILENT}:
         return _answered(facts)
     todo = _OPEN if lead.is_learnt else _WHERE
     if reached is Reach.REFUSED:
@@ -121,6 +121,12 @@ def _answered(facts: EndpointFacts) -> Finding:
             f"{where}: something listens there; without a usable certificate there is"
             " no telling whether it is the lead",
             "see what is said of the certificate",
+        )
+    if facts.reach is Reach.SILENT:
+        return wrong(
+            f"{where}: what listens there did not answer as a lead does"
+            f" {facts.detail}: it is another program, or the lead is very busy",
+            "look again in a moment; `ss -ltnp` shows who listens",
         )
     return wrong(
         f"{where}: what listens there does not accept {facts.certificate}: it is"

@@ -55,21 +55,23 @@ def reach(
         return Reach.FAILED, str(error.strerror)
     if certificate is None:
         return Reach.OPEN, ""
-    accepted = _shake_hands(endpoint, certificate, ends)
-    return (Reach.LEAD if accepted else Reach.STRANGER), ""
+    found = _shake_hands(endpoint, certificate, ends)
+    detail = f"within {timeout_s:g}s" if found is Reach.SILENT else ""
+    return found, detail
 
 
-def _shake_hands(endpoint: str, certificate: Certificate, ends: float) -> bool:
-    """Tell whether whoever listens there accepts the certificate, and has it too."""
+def _shake_hands(endpoint: str, certificate: Certificate, ends: float) -> Reach:
+    """Return whether whoever listens there accepts the certificate, and has it too."""
     with _dealer(certificate) as dealer:
         monitor = dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _ENDED)
         try:
             dealer.connect(endpoint)
             left_ms = int((ends - time.monotonic()) * 1000)
             if left_ms <= 0 or not monitor.poll(left_ms):
-                return False
+                return Reach.SILENT
             event: int = recv_monitor_message(monitor)["event"]
-            return event == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            accepted = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            return Reach.LEAD if accepted else Reach.STRANGER
         finally:
             dealer.disable_monitor()
 

@@ -86,6 +86,7 @@ def test_the_certificate(changes: dict[str, Any], level: Level, text: str) -> No
         ({"endpoint": ""}, {}, WRONG, "does not say where followers can reach it"),
         ({"reach": Reach.OPEN}, {}, NOTE, "something listens there; without a usable"),
         ({"reach": Reach.STRANGER}, {}, WRONG, "does not accept /x/burst.cert"),
+        ({"reach": Reach.SILENT}, {}, WRONG, "did not answer as a lead does why"),
         ({"reach": Reach.REFUSED}, {}, WRONG, "nothing listens there (why)"),
         ({"reach": Reach.TIMEOUT}, {}, WRONG, "cannot be reached from here (why)"),
         ({"reach": Reach.UNRESOLVED}, {}, WRONG, "cannot be reached from here (why)"),
