@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""What tests of isolated bursts say often."""
+
+from __future__ import annotations
+
+from burst.core import commands
+from burst.model.burst import State
+from burst.model.program import Program
+from burst.model.request import Wish
+from burst.shell.act import make_spec
+from tests.build import whole
+
+ALONE = Wish(mode="isolated", wait=0)
+BOTH = ("joined", "isolated")
+
+
+def submit(sim, nodes=3, **changes):
+    return sim.lead.submit(whole(nodes), **{"wish": ALONE, **changes})
+
+
+def over(sim):
+    return sim.in_state(State.INACTIVE)
+
+
+def reason(sim, job):
+    """Why the job ended."""
+    (found,) = [text for what, number, text in sim.lead.log if number == job]
+    return found
+
+
+def ask(sim, demand):
+    future = sim.engine.post(
+        lambda books, world, settings, now: commands.burst_ahead(
+            books, world, settings, demand, now
+        )
+    )
+    sim.tick()
+    return future.result(0)
+
+
+def take_down(sim, burst, note):
+    def command(books, _world, _settings, now):
+        return commands.bring_down(books, burst, note, now), None
+
+    return sim.engine.post(command)
+
+
+def spec_of(sim):
+    """What the provider would be asked for."""
+    return make_spec(sim.burst, sim.lead.known, Program(kind="interactive"))

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Isolated bursts as they are asked for: modes, limits, leases, commands."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from burst.core import commands, isolated
+from burst.core.report import find_isolated
+from burst.model.burst import Isolated, Result, State
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from tests.build import NODE, identity, whole
+from tests.core.isolation import (
+    ALONE,
+    BOTH,
+    ask,
+    over,
+    reason,
+    submit,
+    take_down,
+)
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+
+@pytest.fixture
+def sim():
+    return Sim(modes=BOTH)
+
+
+def test_one_without_a_job_stays_until_it_is_taken_down(sim):
+    sim.tick(2)
+    wanted = Isolated(kind="interactive")
+    for _ in range(2):
+        demand = commands.request_isolated(2, "", wanted)
+        assert ask(sim, demand).reason is Reason.PROPOSED
+    assert len({burst.id for burst in sim.bursts}) == 2
+    sim.until(lambda: all(b.state is State.ONLINE for b in sim.bursts))
+    assert isolated.next_change(sim.bursts[0], sim.settings) == math.inf
+    sim.tick(1000)
+    assert {b.state for b in sim.bursts} == {State.ONLINE}
+    down = sim.bursts[0].id
+    future = take_down(sim, down, "enough")
+    sim.until(lambda: sim.bursts[0].state is State.INACTIVE)
+    assert future.done()
+    assert sim.bursts[0].result is Result.CANCELED
+    assert sim.bursts[1].state is State.ONLINE
+
+
+def test_two_of_one_moment_have_two_names(sim):
+    sim.tick(2)
+    demand = commands.request_isolated(1, "", Isolated(kind="interactive"))
+    for _ in range(2):
+        sim.engine.post(
+            lambda books, world, settings, now: commands.burst_ahead(
+                books, world, settings, demand, now
+            )
+        )
+    sim.tick()
+    assert len({burst.id for burst in sim.bursts}) == 2
+
+
+def test_a_lease_ends_it():
+    sim = Sim(modes=BOTH, deadlines={"lease": "40s", "drain": "30s"})
+    sim.tick(2)
+    ask(sim, commands.request_isolated(1, "", Isolated(kind="service")))
+    sim.until(sim.in_state(State.ONLINE))
+    sim.until(over(sim), turns=100)
+    assert sim.burst.result is Result.TIMEOUT
+    assert sim.burst.since - sim.burst.lease.created >= 40
+
+
+def test_a_command_runs_without_a_job(sim):
+    sim.tick(2)
+    wanted = Isolated(kind="command", command=("hostname",))
+    ask(sim, commands.request_isolated(2, "local", wanted))
+    sim.until(over(sim))
+    assert sim.burst.exit_status == 0
+    books = sim.engine.snapshot.books
+    assert find_isolated(books, sim.burst.id) == sim.burst
+
+
+def test_limits_hold_for_it():
+    sim = Sim(modes=BOTH, limits={"max_bursts": 1, "max_nodes_per_user": 4})
+    sim.provider.ends_with = None
+    first, second = submit(sim), submit(sim, urgency=20)
+    sim.until(sim.in_state(State.ONLINE))
+    verdict = sim.engine.snapshot.verdicts[first]
+    assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_BURSTS]
+    assert sim.burst.jobs == {second}
+    large = submit(sim, nodes=5)
+    sim.tick(2)
+    assert sim.engine.snapshot.verdicts[large].reason is Reason.TURNED_DOWN
+
+
+def test_the_users_own_limit_holds_for_it():
+    sim = Sim(modes=BOTH, limits={"max_nodes_per_user": 4})
+    sim.provider.ends_with = None
+    submit(sim)
+    second = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    verdict = sim.engine.snapshot.verdicts[second]
+    assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_USER]
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (whole(9), Reason.FEW_NODES),
+        (whole(3, cores_per_slot=NODE.cores + 1), Reason.OFFER_SMALL),
+    ],
+)
+def test_what_an_offer_does_not_have_is_said(sim, request_, why):
+    job = sim.lead.submit(request_, wish=ALONE)
+    sim.tick(4)
+    verdict = sim.engine.snapshot.verdicts[job]
+    assert verdict.reason is Reason.TURNED_DOWN
+    assert [refusal.reason for refusal in verdict.refusals] == [why]
+
+
+@pytest.mark.parametrize(
+    ("modes", "mode", "why"),
+    [
+        (("joined",), "isolated", Reason.NOT_ISOLATED),
+        (("isolated",), "joined", Reason.NOT_JOINED),
+    ],
+)
+def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
+    sim = Sim(modes=modes)
+    job = submit(sim, wish=Wish(mode=mode, wait=0))
+    sim.tick(4)
+    verdict = sim.engine.snapshot.verdicts[job]
+    assert [refusal.reason for refusal in verdict.refusals] == [why]
+    assert sim.bursts == []
+
+
+def test_a_provider_has_a_mode_of_its_own():
+    sim = Sim(modes=("isolated", "joined"))
+    submit(sim, wish=Wish(wait=0))
+    sim.until(over(sim))
+    assert sim.burst.lease.isolated
+    joined = submit(sim, wish=Wish(mode="joined", wait=0))
+    sim.until(lambda: joined in sim.lead.running())
+
+
+def test_it_needs_neither_rank_slots_nor_an_address():
+    for known in (identity("lead-[0-1]"), identity(endpoint="")):
+        sim = Sim(FakeLead(known=known), modes=BOTH)
+        job = submit(sim)
+        other = sim.lead.submit(whole(4), wish=Wish(mode="joined"))
+        sim.until(over(sim))
+        sim.tick()
+        assert reason(sim, job).endswith("exit status 0")
+        verdict = sim.engine.snapshot.verdicts[other]
+        assert verdict.reason in (Reason.NO_ADDRESS, Reason.NO_SLOTS)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Isolated bursts that fail, or take too long: their job is not begun again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core import isolated, lifecycle
+from burst.errors import InsufficientCapacity, Refused
+from burst.model.burst import Result, State
+from burst.model.event import Event
+from burst.model.lead import JobState
+from burst.provider import Failure
+from burst.testing import FakeProvider
+from tests.core.isolation import BOTH, over, reason, submit
+from tests.sim import Sim
+
+
+@pytest.fixture
+def sim():
+    return Sim(modes=BOTH)
+
+
+def test_without_capacity_it_is_tried_again(sim):
+    sim.provider.next_provision_error = InsufficientCapacity("no quota")
+    job = submit(sim)
+    sim.until(lambda: len(sim.bursts) == 1 and sim.burst.exception == "capacity")
+    sim.tick(3)
+    assert sim.lead.log == []
+    sim.until(lambda: len(sim.bursts) == 2, turns=700)
+    sim.until(over(sim))
+    assert sim.cloud.begun == [sim.bursts[1].id]
+    sim.tick()
+    assert reason(sim, job).endswith("exit status 0")
+
+
+def test_what_failed_is_not_known_not_to_have_run(sim):
+    sim.provider.next_provision_error = Refused("credentials expired", "renew them")
+    job = submit(sim)
+    sim.until(over(sim))
+    sim.tick(3)
+    assert len(sim.bursts) == 1
+    assert reason(sim, job) == (
+        f"was to run in isolated burst {sim.burst.id}, of which it is not known how far"
+        " it came: refused: credentials expired; renew them"
+    )
+    assert sim.lead.memos[job]["state"] == "refused"
+
+
+@pytest.mark.parametrize("capacity", [False, True])
+def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    failure = Failure.CAPACITY if capacity else Failure.OTHER
+    sim.provider.fail(sim.burst.id, "node lost", failure)
+    sim.until(over(sim))
+    sim.tick(3)
+    assert len(sim.bursts) == 1
+    assert sim.burst.exception == "failed"
+    assert "node lost" in reason(sim, job)
+
+
+def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    context = {"type": "capacity", "severity": 0, "note": "none to be had"}
+    assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).spent
+    assert job in sim.burst.jobs
+
+
+def test_a_job_that_is_ending_is_not_ended_again(sim):
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.lead.unreadable = True
+    sim.until(sim.in_state(State.REAP))
+    sim.lead.change(job, state=JobState.CLEANUP)
+    sim.lead.unreadable = False
+    sim.until(over(sim))
+    assert sim.lead.log == []
+
+
+def test_failed_before_it_is_up_counts_against_its_offer(sim):
+    sim.provider.starts_only = 0
+    submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick()
+    sim.provider.fail(sim.burst.id, "no node", Failure.CAPACITY)
+    sim.until(over(sim))
+    assert sim.burst.exception == "capacity"
+    health = sim.engine.snapshot.books.health["local"]
+    assert health.offers["nodes"].failures == 1
+
+
+def test_vanished_it_is_not_run_again(sim):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    sim.provider.lose(sim.burst.id)
+    sim.until(over(sim))
+    sim.tick()
+    assert "has nothing of it" in reason(sim, job)
+
+
+def test_every_wait_has_its_deadline():
+    limits = {"provision": "20s", "join": "20s", "run": "30s"}
+    for knob, why in (
+        ({"starts_only": 0}, "not all followers were started within 20s"),
+        ({"ends_with": None}, "what it runs did not end within"),
+    ):
+        sim = Sim(modes=BOTH, deadlines=limits)
+        for key, value in knob.items():
+            setattr(sim.provider, key, value)
+        job = submit(sim)
+        sim.until(over(sim), turns=200)
+        sim.tick()
+        assert sim.burst.result is Result.TIMEOUT
+        assert why in reason(sim, job)
+
+
+def test_an_instance_that_does_not_come_up_has_a_deadline(sim):
+    class Slow(FakeProvider):
+        def _instance(self, burst, phase):
+            found = super()._instance(burst, phase)
+            return msgspec.structs.replace(found, online=False, exit_status=None)
+
+    sim.provider.__class__ = Slow
+    job = submit(sim)
+    sim.until(sim.in_state(State.JOIN))
+    sim.until(over(sim), turns=400)
+    sim.tick()
+    why = "its own instance was not up within 5m: its provider does not say why"
+    assert reason(sim, job).endswith(why)
+
+
+def test_the_jobs_own_limit_comes_before_the_sites(sim):
+    sim.provider.ends_with = None
+    submit(sim, duration=10.0)
+    sim.until(sim.in_state(State.ONLINE))
+    due = isolated.run_until(sim.burst, sim.settings)
+    assert due == sim.burst.since + 10.0 + isolated.LATE
+    assert isolated.next_change(sim.burst, sim.settings) == due
