@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,6 +76,8 @@ class PodLead:
             self.cluster.kubectl("apply", "-f", "-", manifest=manifest)
         try:
             wait_long(self.is_up, "the lead to serve")
+            # It serves on a socket before its port is open: kube-proxy takes its time.
+            wait_long(self._is_open, "the NodePort to open")
         except AssertionError as failure:
             said = self.cluster.kubectl("describe", "pod", "lead")
             said += self.cluster.kubectl("logs", "lead")
@@ -83,6 +86,13 @@ class PodLead:
     def stop(self) -> None:
         """Delete the pod, and close the port."""
         self.cluster.kubectl("delete", "pod/lead", "service/lead", "--wait=true")
+
+    def _is_open(self) -> bool:
+        try:
+            socket.create_connection((self._address(), NODE_PORT), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
     def _pod(self) -> dict[str, Any]:
         path = str(self.directory)
