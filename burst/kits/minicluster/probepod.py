@@ -17,7 +17,7 @@ from burst.errors import Refused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.minicluster import pod
 from burst.kits.minicluster.names import HOSTS, Tags
-from burst.kits.minicluster.settings import MiniClusterSettings
+from burst.kits.minicluster.settings import MiniClusterSettings, OfferTable
 from burst.kits.minicluster.words import shorten
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
@@ -107,8 +107,6 @@ def render_probe(
             "it is not known where pods reach the lead",
             "set address and port under [lead]",
         )
-    embedded = lead.kind == "embedded"
-    python = [settings.python] if embedded else [settings.flux, "python"]
     table = next(iter(settings.offers.values()))
     meta: Manifest = {
         "name": name,
@@ -116,19 +114,10 @@ def render_probe(
         "labels": tags.labels(name),
         "annotations": {HOSTS: PROBE},
     }
-    limits = {"memory": "64Mi"}
-    container = {
-        "name": PROBE,
-        **pod.container(settings),
-        "command": ["/bin/sh", "-c", _SCRIPT, "sh"],
-        # What it says is then in the pod's status.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "args": [str(where.hostname), str(where.port), *python],
-        # Where a quota asks for limits, followers have some too.
-        "resources": {"requests": {"cpu": "10m"}}
-        | ({"limits": limits} if table.memory else {}),
-        "volumeMounts": pod.host_mounts(settings),
-    }
+    embedded = lead.kind == "embedded"
+    python = [settings.python] if embedded else [settings.flux, "python"]
+    container = _container(table, settings)
+    container["args"] = [where.hostname, str(where.port), *python]
     inside = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -151,6 +140,22 @@ def render_probe(
         },
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+
+
+def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    resources: Manifest = {"requests": {"cpu": "10m"}}
+    if table.memory:
+        # Where a quota asks for limits, followers have some too.
+        resources["limits"] = {"memory": "64Mi"}
+    return {
+        "name": PROBE,
+        **pod.container(settings),
+        "command": ["/bin/sh", "-c", _SCRIPT, "sh"],
+        # What it says is then in the pod's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "resources": resources,
+        "volumeMounts": pod.host_mounts(settings),
+    }
 
 
 def deadline_of(settings: MiniClusterSettings) -> float:

@@ -88,7 +88,7 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     reach: Reach | Trouble | None = None
     """None where there is nothing to connect to."""
     detail: str = ""
-    """What the operating system said."""
+    """What the operating system said, or how long an answer was waited for."""
     certificate: str
     """Its path; empty if the lead has none."""
     keys: str | Trouble = ""

@@ -129,3 +129,8 @@ class World(Asking):
         found = settings(**table)
         self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
         return self.provider
+
+
+def orders(world: World) -> int:
+    """Return how many clusters and pools were ordered."""
+    return len(world.gke.orders)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google.cloud.container_v1 import ClusterManagerClient
 
-from tests.plugins.gke.build import World
+from tests.plugins.gke.build import POOL, World
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import connect, serve
@@ -36,3 +36,12 @@ def world(
     gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, tmp_path: Path
 ) -> World:
     return World(gke, kubernetes, client, tmp_path)
+
+
+@pytest.fixture(params=[{}, POOL], ids=["cluster", "pool"])
+def form(request: pytest.FixtureRequest, world: World) -> World:
+    """A world in which a burst gets a cluster, or a pool, of its own."""
+    if request.param:
+        world.gke.add_cluster("shared")
+    world.make(**request.param)
+    return world

@@ -15,24 +15,10 @@ from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Failure, Phase
-from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 
-FORMS: list[dict[str, Any]] = [{}, POOL]
 CREATE = "create_cluster", "create_node_pool"
-
-
-@pytest.fixture(params=FORMS, ids=["cluster", "pool"])
-def form(request: pytest.FixtureRequest, world: World) -> World:
-    """A world in which a burst gets a cluster, or a pool, of its own."""
-    if request.param:
-        world.gke.add_cluster("shared")
-    world.make(**request.param)
-    return world
-
-
-def orders(world: World) -> int:
-    return len(world.gke.orders)
 
 
 def test_slow_work_is_waited_for_and_ordered_once(form: World) -> None:

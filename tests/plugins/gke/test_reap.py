@@ -9,23 +9,10 @@ from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.provider import Phase
-from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import STOCKOUT, Denied, Fate
 
 DELETE = "delete_cluster", "delete_node_pool"
-
-
-@pytest.fixture(params=[{}, POOL], ids=["cluster", "pool"])
-def form(request: pytest.FixtureRequest, world: World) -> World:
-    """A world in which a burst gets a cluster, or a pool, of its own."""
-    if request.param:
-        world.gke.add_cluster("shared")
-    world.make(**request.param)
-    return world
-
-
-def orders(world: World) -> int:
-    return len(world.gke.orders)
 
 
 def deletions(world: World) -> int:
