@@ -11,25 +11,19 @@ from __future__ import annotations
 
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
-from burst.core.intake import HOPELESS, Intake, is_far, parked
+from burst.core.intake import Intake, is_far, parked
 from burst.core.room import is_up
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Verdict
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
 # So many holds and releases are asked for in one tick: Flux takes a millisecond for
 # each, and the rest of the world must not wait for thousands. The next tick goes on.
 _AT_ONCE = 1000
-_FOREVER = (*HOPELESS, Reason.UNMOVABLE)
-_NOT_OURS = (
-    *(Reason.USER_HOLD, Reason.UNREADABLE, Reason.NOT_READY),
-    # It stays held until it is ended, or a person decides.
-    *(Reason.RAN, Reason.FELL, Reason.UNSURE),
-)
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
 
@@ -47,7 +41,8 @@ def settle(
     moving: dict[JobId, str] = {}
     for job_id, verdict in verdicts.items():
         job = lead.jobs[job_id]
-        if verdict.reason in _NOT_OURS or _failed(draft, job, verdict, settings):
+        alone = verdict.reason.on_job.left_alone
+        if alone or _failed(draft, job, verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
         blocks = _blocks_others(job, bursts, intake)
@@ -78,7 +73,7 @@ def _failed(
     draft: Draft, job: JobView, verdict: Verdict, settings: IntakeSettings
 ) -> bool:
     """Fail a job that nothing could ever serve, where the site wants that."""
-    if verdict.reason not in _FOREVER or not settings.fails_impossible:
+    if not verdict.reason.on_job.final or not settings.fails_impossible:
         return False
     draft.actions.append(FailJob(job.id, verdict.text()))
     return True

@@ -24,13 +24,6 @@ from burst.model.shape import Shape
 
 # Tuples, not sets: a member is found by identity, and an enum's hash takes long.
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
-HOPELESS = (
-    Reason.TOO_LARGE,
-    Reason.NEVER_FITS,
-    Reason.EXCLUDED,
-    Reason.OVER_LIMIT,
-)
-"""Verdicts on what no offer could ever serve. All that share one ask for the same."""
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -107,13 +100,14 @@ class Intake:
         What no offer could ever serve may still run on the lead's own nodes, when
         those that are down come back, or those that are busy become free.
         """
+        # Jobs that share a verdict that is hopeless ask for the same.
         made: dict[int, Verdict] = {}
         tempered: dict[JobId, Verdict] = {}
         for job, verdict in verdicts.items():
             assert job is not None  # only a request ahead of jobs is for none
             if id(verdict) not in made:
                 made[id(verdict)] = verdict
-                if verdict.reason in HOPELESS and self._is_own(job):
+                if verdict.reason.on_job.hopeless and self._is_own(job):
                     milder = Verdict(Reason.TURNED_DOWN, {}, verdict.refusals)
                     made[id(verdict)] = milder
             tempered[job] = made[id(verdict)]
@@ -147,7 +141,7 @@ class Intake:
             return self._helped(job, job.request, bursts)
         if self._starts_here(job, job.request, self._holds.get(job.id)):
             return Verdict(Reason.LOCAL)
-        return self._demand(job, job.request, 0)
+        return self._wanted(job, job.request, 0)
 
     def _leave_alone(self, job: JobView) -> Verdict | None:
         """Return why nothing is done for the job, None if something may be."""
@@ -172,7 +166,7 @@ class Intake:
         coming = sum(capacity(burst, self._lead) for burst in bursts)
         need = nodes_needed(request, bursts[0].lease.shape)
         if coming < need:
-            return self._demand(job, request, coming)
+            return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
             return self._released(job)
@@ -220,7 +214,13 @@ class Intake:
         expected: dict[str, object] = {"properties": list(required)}
         return bool(msgspec.json.decode(request.constraint) == expected)
 
-    def _demand(self, job: JobView, request: Request, coming: int) -> Demand:
+    def _wanted(self, job: JobView, request: Request, coming: int) -> Verdict | Demand:
+        """Return what is to be had for the job; a verdict if its user took it back.
+
+        One in the stopped queue could not start without us, whatever its urgency.
+        """
+        if self._taken_back(job) and not parked(job, self._settings):
+            return Verdict(Reason.OBEYED)
         return Demand(
             job=job.id,
             userid=job.userid,
@@ -232,10 +232,13 @@ class Intake:
 
     def _isolated(self, job: JobView) -> Isolated | None:
         """Return what an isolated burst would run; None if Flux could run it, too."""
-        hold = self._holds.get(job.id)
-        if hold is not None and hold.state is HoldState.OBEYED:
+        if self._taken_back(job):
             return None
         return Isolated(kind="job", job=job.id, duration=job.duration)
+
+    def _taken_back(self, job: JobView) -> bool:
+        hold = self._holds.get(job.id)
+        return hold is not None and hold.state is HoldState.OBEYED
 
     def _admitted(self, request: Request) -> frozenset[int] | None:
         if not request.constraint:

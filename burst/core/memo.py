@@ -10,36 +10,11 @@ from burst.model.reason import Reason, Verdict
 
 _LONGEST = 300
 
-# Reasons that need no memo: nothing of ours concerns the job.
-_SILENT = {Reason.LOCAL, Reason.NOT_READY, Reason.USER_HOLD}
-_WORDS = {
-    Reason.PROPOSED: "requested",
-    Reason.ASSIGNED: "assigned",
-    Reason.RELEASED: "released",
-    Reason.STUCK: "released",
-    Reason.TOO_LARGE: "impossible",
-    Reason.NEVER_FITS: "impossible",
-    Reason.EXCLUDED: "impossible",
-    Reason.OVER_LIMIT: "impossible",
-    Reason.UNMOVABLE: "impossible",
-    Reason.UNREADABLE: "unreadable",
-}
-
 
 def memo(verdict: Verdict) -> dict[str, str] | None:
     """Return the memo for a pending job; None for one that needs none."""
-    if verdict.reason in _SILENT:
-        return None
-    if verdict.reason is Reason.COMING:
-        facts = verdict.facts
-        word = f"{facts['state']} {facts['online']}/{facts['nodes']}"
-    elif verdict.reason is Reason.ELSEWHERE:
-        word = f"isolated {verdict.facts['state']}"
-    elif verdict.reason in {Reason.RAN, Reason.FELL}:
-        word = str(verdict.facts["word"])
-    else:
-        word = _WORDS.get(verdict.reason, "waiting")
-    return {"state": word, "why": _why(verdict)}
+    word = verdict.memo_word()
+    return None if word is None else {"state": word, "why": _why(verdict)}
 
 
 def is_progress(before: dict[str, str] | None, after: dict[str, str] | None) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.draft import Draft
-from burst.core.intake import HOPELESS, is_far, parked
+from burst.core.intake import is_far, parked
 from burst.core.limits import Health
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
@@ -25,21 +25,8 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Verdict
 from burst.model.shape import Shape
-
-REFUSED = (
-    Reason.NO_SLOTS,
-    Reason.NO_OFFERS,
-    Reason.NO_ADDRESS,
-    Reason.TOO_LARGE,
-    Reason.OVER_LIMIT,
-    Reason.NEVER_FITS,
-    Reason.EXCLUDED,
-    Reason.TURNED_DOWN,
-)
-"""Verdicts by which nothing is made for a job."""
-_IMPOSSIBLE = (Reason.TOO_LARGE, Reason.NEVER_FITS)
 
 
 class Stage(enum.Enum):
@@ -195,7 +182,7 @@ def still_standing(
     return {
         job: verdict
         for job, verdict in same.items()
-        if verdict.reason in _IMPOSSIBLE and _is_plain(jobs[job])
+        if verdict.reason.on_job.lasting and _is_plain(jobs[job])
     }
 
 
@@ -207,7 +194,7 @@ def stand(judged: Judged, books: Books) -> Standing:
     new = {
         job: verdict
         for job, verdict in judged.fresh.items()
-        if verdict.reason in REFUSED
+        if verdict.reason.on_job.refused
         and job not in judged.helped
         and _rests(judged, job, books.holds.get(job))
     }
@@ -227,7 +214,7 @@ def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
     scheduler, where no room on own nodes was counted as its.
     """
     intake = judged.grounds.settings.intake
-    if judged.fresh[job].reason in HOPELESS and intake.fails_impossible:
+    if judged.fresh[job].reason.on_job.final and intake.fails_impossible:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD

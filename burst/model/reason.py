@@ -1,107 +1,290 @@
 # SPDX-License-Identifier: MIT
-"""Why a job waits, why an offer was turned down: all the reasons there are."""
+"""Why a job waits, why an offer was turned down: all the reasons there are.
+
+What follows from a reason stands on the reason itself, and nowhere else. A new one
+is made by one of the functions below, or field by field.
+"""
 
 from __future__ import annotations
 
 import datetime
 import enum
+import string
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 
+class OnJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verdict on a job says, and what follows from it. No field has a default.
+
+    Texts are sentences without a full stop, with facts in braces; `!t` after a fact
+    shows seconds since the epoch as a time of day.
+    """
+
+    text: str
+    memo: str | None
+    """The word of the job's memo, facts in braces; None where nothing is told."""
+    left_alone: bool
+    """The job is neither held nor released, moved or failed."""
+    refused: bool
+    """No burst is made for the job; not looked at again before something changes."""
+    lasting: bool
+    """Of what is refused: it rests on what there is at all (slots, offers, limits),
+    not on what is free, so that it stands while bursts come and go."""
+    hopeless: bool
+    """No offer could ever serve the job. The lead's own nodes still may: then the
+    verdict is a milder one."""
+    final: bool
+    """The job is failed where `[intake] impossible` is `fail`."""
+
+
+class OnOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an offer was turned down for a job. No field has a default."""
+
+    text: str
+    passing: bool
+    """It comes and goes as others take and give back what there is. A change from one
+    such reason to another is no news to the job."""
+
+
+def _helped(text: str, memo: str | None) -> OnJob:
+    """Return a verdict by which the job runs, ran, or has what it needs to start."""
+    return OnJob(
+        text=text,
+        memo=memo,
+        left_alone=False,
+        refused=False,
+        lasting=False,
+        hopeless=False,
+        final=False,
+    )
+
+
+def _left_alone(text: str, memo: str | None) -> OnJob:
+    """Return a verdict on a job with which nothing is done."""
+    return msgspec.structs.replace(_helped(text, memo), left_alone=True)
+
+
+def _waits(text: str, *, lasting: bool) -> OnJob:
+    """Return a verdict on a job that gets no burst before something changes."""
+    return OnJob(
+        text=text,
+        memo="waiting",
+        left_alone=False,
+        refused=True,
+        lasting=lasting,
+        hopeless=False,
+        final=False,
+    )
+
+
+def _impossible(text: str) -> OnJob:
+    """Return a verdict on a job that no offer could ever serve."""
+    return OnJob(
+        text=text,
+        memo="impossible",
+        left_alone=False,
+        refused=True,
+        lasting=True,
+        hopeless=True,
+        final=True,
+    )
+
+
+def _offer(text: str, *, passing: bool) -> OnOffer:
+    return OnOffer(text=text, passing=passing)
+
+
+@enum.unique
 class Reason(enum.Enum):
-    """One sentence each, with the facts it needs in braces."""
+    """All reasons; the value of each is what it says and implies."""
 
     # About a job that needs no burst, or gets none on purpose.
-    LOCAL = "it can start on nodes that are up"
-    NOT_READY = "it waits for its {what}, not for nodes"
-    RUNNING = "it runs on {hosts}"
-    ENDED = "it ended: {result}"
-    USER_HOLD = "its user holds it (urgency 0)"
-    OBEYED = "its user changed the urgency after it was held; it is left alone"
-    UNREADABLE = "{why}; it is left alone"
+    LOCAL = _helped("it can start on nodes that are up", memo=None)
+    NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
+    RUNNING = _left_alone("it runs on {hosts}", memo=None)
+    ENDED = _left_alone("it ended: {result}", memo=None)
+    USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
+    OBEYED = _left_alone(
+        "it was held and then taken back (by its urgency, or burst release); it is left"
+        " alone",
+        memo="left-alone",
+    )
+    UNREADABLE = _left_alone("{why}; it is left alone", memo="unreadable")
 
     # About a job that is being helped.
-    PROPOSED = "{nodes} nodes of {offer} for it as {burst}"
-    ASSIGNED = "burst {burst} has room for it"
-    COMING = "burst {burst} comes ({state}): {online} of {nodes} nodes online"
-    RELEASED = "its nodes are online; Flux's scheduler starts it"
-
-    STUCK = (
-        "its nodes are online and it was released at {at}, but Flux has not started it:"
-        " other jobs are ahead of it or on its nodes (flux jobs, flux resource list)"
+    PROPOSED = _helped("{nodes} nodes of {offer} for it as {burst}", memo="requested")
+    ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
+    COMING = _helped(
+        "burst {burst} comes ({state}): {online} of {nodes} nodes online",
+        memo="{state} {online}/{nodes}",
+    )
+    RELEASED = _helped(
+        "its nodes are online; Flux's scheduler starts it", memo="released"
+    )
+    STUCK = _helped(
+        "its nodes are online and it was released at {at!t}, but Flux has not started"
+        " it: other jobs are ahead of it or on its nodes (flux jobs, flux resource"
+        " list)",
+        memo="released",
     )
 
     # About a job for which there is an isolated burst.
-    ELSEWHERE = "isolated burst {burst} is to run it, and is {state}"
-    RAN = "ran in isolated burst {burst}: {how}"
-    FELL = (
-        "was to run in isolated burst {burst}, of which it is not known how far it"
-        " came: {how}"
+    ELSEWHERE = _helped(
+        "isolated burst {burst} is to run it, and is {state}", memo="isolated {state}"
     )
-    UNSURE = (
+    # It stays held until it is ended, or a person decides.
+    RAN = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
+    FELL = _left_alone(
+        "was to run in isolated burst {burst}, of which it is not known how far it"
+        " came: {how}",
+        memo="{word}",
+    )
+    UNSURE = _left_alone(
         "isolated burst {burst}, in which it may run, is quarantined: {why}; burst down"
-        " {burst} ends both"
+        " {burst} ends both",
+        memo="waiting",
     )
 
     # About a job that nothing can be done for, now or ever.
-    NO_SLOTS = "the lead declares no rank slots, so nothing can join it"
-    NO_ADDRESS = (
+    NO_SLOTS = _waits(
+        "the lead declares no rank slots, so nothing can join it",
+        lasting=False,
+    )
+    NO_ADDRESS = _waits(
         "followers could not reach the lead, as its address is not known"
-        " ([lead] address and port, or a connect address in its bootstrap hosts)"
+        " ([lead] address and port, or a connect address in its bootstrap hosts)",
+        lasting=False,
     )
-    NO_OFFERS = "no provider offers anything"
-    TOO_LARGE = "it needs {need} nodes; the most that any offer has is {most}"
-    NO_ROOM = (
+    NO_OFFERS = _waits(
+        "no provider offers anything",
+        lasting=False,
+    )
+    TOO_LARGE = _impossible(
+        "it needs {need} nodes; the most that any offer has is {most}",
+    )
+    # A lead can get further rank slots, so it is not hopeless.
+    NO_ROOM = _waits(
         "it needs {need} nodes; they are to be had, but no rank slots of the lead"
-        " hold more than {most} (burst lead add-slot, then restart the lead)"
+        " hold more than {most} (burst lead add-slot, then restart the lead)",
+        lasting=True,
     )
-    OVER_LIMIT = "it needs {need} nodes; the limit {key} is {limit}"
-    UNMOVABLE = (
-        "it has constraints beyond those of queue {queue}, so Flux does not let it"
-        " change its queue; submit it without --requires"
+    OVER_LIMIT = _impossible(
+        "it needs {need} nodes; the limit {key} is {limit}",
     )
-    NEVER_FITS = "no rank slot has a node that holds it ({want})"
-    EXCLUDED = "its constraints exclude every rank slot"
-    TURNED_DOWN = "every offer was turned down"
+    # What the plan never sees: that it cannot be moved is seen before it is placed.
+    UNMOVABLE = OnJob(
+        text="it has constraints beyond those of queue {queue}, so Flux does not let it"
+        " change its queue; submit it without --requires",
+        memo="impossible",
+        left_alone=False,
+        refused=False,
+        lasting=False,
+        hopeless=False,
+        final=True,
+    )
+    NEVER_FITS = _impossible(
+        "no rank slot has a node that holds it ({want})",
+    )
+    EXCLUDED = _impossible(
+        "its constraints exclude every rank slot",
+    )
+    TURNED_DOWN = _waits(
+        "every offer was turned down",
+        lasting=False,
+    )
 
     # About an offer or a slot that was turned down for a job.
-    WISHED_OTHER = "the job asks for provider {wish}"
-    TOO_DEAR = "costs {price} for a node and hour; the job pays {most} at the most"
-    SHAPE = "its nodes have {has}; the rank slot declares {want}"
-    NODE_SMALL = "a node of the rank slot has {has}; the job needs {want}"
-    FEW_NODES = "sells {most} nodes at the most; {need} are needed"
-    SLOTS_BUSY = "every rank slot that would do is leased or not offline"
-    SLOTS_SMALL = "the largest free rank slot for it has {most} nodes; {need} needed"
-    NOT_JOINED = "makes isolated bursts only; the job asks for nodes that join"
-    NOT_ISOLATED = "makes no isolated bursts; the job asks for one"
-    OFFER_SMALL = "its nodes have {has}; the job needs {want}"
-    STARTABLE = "a job in an isolated burst must be held, and its user took it back"
-    LOST_RECORD = (
-        "record {key} cannot be read, and may be of this job in an isolated burst"
+    WISHED_OTHER = _offer("the job asks for provider {wish}", passing=False)
+    TOO_DEAR = _offer(
+        "costs {price} for a node and hour; the job pays {most} at the most",
+        passing=False,
     )
-    SET_ASIDE = "had no capacity or did not come up; set aside until {until}"
-    DISABLED = "provider {provider} is disabled: {why}; burst enable {provider}"
-    BREAKER = "provider {provider} failed {failures} times; next try at {until}"
-    UNREAD = "provider {provider} has not answered yet"
-    LIMIT_NODES = "limit of {limit} nodes in all: {used} in use, {need} more needed"
-    LIMIT_BURSTS = "limit of {limit} bursts at a time is reached"
-    LIMIT_BURST = "limit of {limit} nodes a burst; {need} are needed"
-    LIMIT_USER = "limit of {limit} nodes a user: {used} in use, {need} more needed"
+    SHAPE = _offer("its nodes have {has}; the rank slot declares {want}", passing=False)
+    NODE_SMALL = _offer(
+        "a node of the rank slot has {has}; the job needs {want}", passing=False
+    )
+    FEW_NODES = _offer(
+        "sells {most} nodes at the most; {need} are needed", passing=False
+    )
+    SLOTS_BUSY = _offer(
+        "every rank slot that would do is leased or not offline", passing=True
+    )
+    SLOTS_SMALL = _offer(
+        "the largest free rank slot for it has {most} nodes; {need} needed",
+        passing=True,
+    )
+    NOT_JOINED = _offer(
+        "makes isolated bursts only; the job asks for nodes that join", passing=False
+    )
+    NOT_ISOLATED = _offer(
+        "makes no isolated bursts; the job asks for one", passing=False
+    )
+    OFFER_SMALL = _offer("its nodes have {has}; the job needs {want}", passing=False)
+    STARTABLE = _offer(
+        "a job in an isolated burst must be held, and its user took it back",
+        passing=False,
+    )
+    LOST_RECORD = _offer(
+        "record {key} cannot be read, and may be of this job in an isolated burst",
+        passing=False,
+    )
+    SET_ASIDE = _offer(
+        "had no capacity or did not come up; set aside until {until!t}", passing=True
+    )
+    DISABLED = _offer(
+        "provider {provider} is disabled: {why}; burst enable {provider}",
+        passing=False,
+    )
+    BREAKER = _offer(
+        "provider {provider} failed {failures} times; next try at {until!t}",
+        passing=True,
+    )
+    UNREAD = _offer("provider {provider} has not answered yet", passing=True)
+    LIMIT_NODES = _offer(
+        "limit of {limit} nodes in all: {used} in use, {need} more needed",
+        passing=True,
+    )
+    LIMIT_BURSTS = _offer("limit of {limit} bursts at a time is reached", passing=True)
+    LIMIT_BURST = _offer(
+        "limit of {limit} nodes a burst; {need} are needed", passing=False
+    )
+    LIMIT_USER = _offer(
+        "limit of {limit} nodes a user: {used} in use, {need} more needed",
+        passing=True,
+    )
+
+    def __repr__(self) -> str:
+        return f"<Reason.{self.name}>"
+
+    @property
+    def on_job(self) -> OnJob:
+        """What it says of a job, and what follows. Only for reasons about jobs."""
+        found = self.value
+        assert isinstance(found, OnJob), self
+        return found
+
+    @property
+    def on_offer(self) -> OnOffer:
+        """What it says of an offer. Only for reasons why one was turned down."""
+        found = self.value
+        assert isinstance(found, OnOffer), self
+        return found
 
 
-_TIMES = frozenset({"until", "at"})
+class _Sentence(string.Formatter):
+    """Fills in facts; times are absolute, so that the text is stable meanwhile."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion != "t":
+            return super().convert_field(value, conversion)
+        time = datetime.datetime.fromtimestamp(value, datetime.UTC)
+        return time.astimezone().strftime("%H:%M:%S")
 
 
-def _sentence(reason: Reason, facts: Mapping[str, Any]) -> str:
-    """Fill in the facts; times are absolute, so that the text is stable meanwhile."""
-    facts = dict(facts)
-    for name in _TIMES.intersection(facts):
-        time = datetime.datetime.fromtimestamp(facts[name], datetime.UTC)
-        facts[name] = time.astimezone().strftime("%H:%M:%S")
-    return reason.value.format(**facts)
+_SENTENCE = _Sentence()
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -114,7 +297,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _sentence(self.reason, self.facts)
+        return _SENTENCE.vformat(self.reason.on_offer.text, (), self.facts)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -126,4 +309,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _sentence(self.reason, self.facts)
+        return _SENTENCE.vformat(self.reason.on_job.text, (), self.facts)
+
+    def memo_word(self) -> str | None:
+        """Return the word of the job's memo; None where nothing is to be told."""
+        word = self.reason.on_job.memo
+        return None if word is None else _SENTENCE.vformat(word, (), self.facts)

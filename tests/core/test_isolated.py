@@ -205,8 +205,7 @@ def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
     sim.until(over(sim))
     sim.tick(5)
     assert len(sim.bursts) == 1
-    refusals = sim.engine.snapshot.verdicts[job].refusals
-    assert [refusal.reason for refusal in refusals] == [Reason.STARTABLE]
+    assert sim.engine.snapshot.verdicts[job].reason is Reason.OBEYED
 
 
 def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):

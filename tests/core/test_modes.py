@@ -219,6 +219,46 @@ def test_a_held_job_that_its_user_holds_again_is_his():
     assert made.actions == ()
 
 
+OBEYED = Hold(urgency=16, state=HoldState.OBEYED, since=T0)
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
+    made = turn(world(view(job(1, whole(4)))), mode, Books(holds={ONE: OBEYED}))
+
+    assert made.verdicts[1].reason is Reason.OBEYED
+    assert made.actions == ()
+    assert made.books.bursts == {}
+
+
+def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
+    taken = job(1, whole(4), urgency=20)
+
+    made = turn(world(view(taken)), "hold", on_books(COMING, holds={ONE: OBEYED}))
+
+    assert made.verdicts[1].reason is Reason.OBEYED
+    assert made.books.bursts.keys() == {ID}
+
+
+def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alone():
+    seen = world(view(queued(), lead=LEAD), LEAD)
+
+    made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
+
+    assert made.verdicts[1].reason is Reason.PROPOSED
+
+
+def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
+    isolated = (offer(modes=("isolated",)),)
+    far = queued(wish=Wish(mode="isolated"))
+    seen = world(view(far, lead=LEAD), LEAD, local=isolated)
+
+    made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
+
+    refusals = made.verdicts[1].refusals
+    assert [refusal.reason for refusal in refusals] == [Reason.STARTABLE]
+
+
 def test_a_job_takes_no_offer_that_is_too_dear_for_it():
     offers = (offer("dear", price=2.0), offer("cheap", price=1.0))
 

@@ -35,6 +35,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Wish
 from burst.model.shape import Shape
+from burst.provider import Offer
 from tests.build import (
     NODE,
     OWN,
@@ -248,6 +249,7 @@ def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
         (Reason.TOO_LARGE, HoldState.HELD, True),
         (Reason.TURNED_DOWN, HoldState.HELD, True),
         (Reason.NO_OFFERS, HoldState.HELD, True),
+        (Reason.NO_ROOM, HoldState.HELD, True),
         # Not seen to be held yet: the lead may have to be asked again.
         (Reason.TOO_LARGE, HoldState.HOLDING, False),
         (Reason.TOO_LARGE, None, False),
@@ -304,13 +306,18 @@ def test_it_stands_until_the_next_time_something_may_be_tried_again(
 class Turns:
     """Turns over one world that the test changes between them."""
 
-    def __init__(self, *jobs: JobId, bursts: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        *jobs: JobId,
+        bursts: tuple[str, ...] | None = None,
+        offers: tuple[Offer, ...] = (offer(),),
+    ) -> None:
         self.books = Books(
             bursts={} if bursts is None else {ID: run(*bursts)},
             holds={j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in jobs},
         )
         self.jobs = [job(int(j), whole(9), urgency=0) for j in jobs]
-        self.seen = world(view(*self.jobs))
+        self.seen = world(view(*self.jobs), local=offers)
         self.now = T0 + 100
         self.made = reconcile(self.books, self.seen, SETTINGS, self.now)
 
@@ -331,6 +338,18 @@ def test_a_job_that_is_as_it_was_keeps_its_verdict() -> None:
     first = turns.verdict
     turns.turn()
     assert first.reason is Reason.TOO_LARGE
+    assert turns.verdict is first
+
+
+def test_a_job_for_which_no_slots_are_large_enough_is_not_planned_anew() -> None:
+    turns = Turns(ONE, offers=(offer(max_nodes=100),))
+    first = turns.verdict
+    assert first.reason is Reason.NO_ROOM
+    turns.turn()
+    assert turns.verdict is first
+    # Nor when a slot is free again: all of them together would not do.
+    turns.turn(drained={2: "bad"})
+    turns.turn()
     assert turns.verdict is first
 
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst.core.reconcile import Decisions, reconcile
-from burst.core.standing import REFUSED, Standing
+from burst.core.standing import Standing
 from burst.core.world import Books
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
-from tests.build import T0, identity, job, view, whole, world
+from tests.build import T0, identity, job, offer, view, whole, world
 from tests.build import settings as tables
 
 LENT = '{"properties":["burst"]}'
@@ -40,7 +40,7 @@ change = st.one_of(
 def outcomes(made: Decisions) -> dict[JobId, str]:
     """Return what becomes of each job; why one is refused may be of a turn before."""
     return {
-        number: "refused" if verdict.reason in REFUSED else verdict.reason.name
+        number: "refused" if verdict.reason.on_job.refused else verdict.reason.name
         for number, verdict in made.verdicts.items()
     }
 
@@ -48,11 +48,12 @@ def outcomes(made: Decisions) -> dict[JobId, str]:
 class Site:
     """A lead in one mode, whose daemon takes turns."""
 
-    def __init__(self, mode: str, impossible: str) -> None:
+    def __init__(self, mode: str, impossible: str, most: int = 8) -> None:
         limits = {"max_bursts": 1}
         intake = {"mode": mode, "impossible": impossible}
         self._settings = tables(intake=intake, limits=limits)
         self._mode = mode
+        self._world = world(None, LEAD, local=(offer(max_nodes=most),))
         self._jobs: dict[JobId, JobView] = {}
         self._online = {0, 1}
         self._drained: set[int] = set()
@@ -71,7 +72,7 @@ class Site:
             allocated=frozenset(busy),
             free={r: Shape(0) if r in busy else shape for r, shape in shapes},
         )
-        seen = msgspec.structs.replace(WORLD, lead=picture)
+        seen = msgspec.structs.replace(self._world, lead=picture)
         asked = self._made.books, seen, self._settings, self._now
         plain = reconcile(*asked)
         self._made = reconcile(*asked, self._made.standing)
@@ -139,13 +140,14 @@ class Site:
 @pytest.mark.parametrize("mode", MODES)
 @given(
     impossible=st.sampled_from(["hold", "fail"]),
+    most=st.sampled_from([8, 100]),
     changes=st.lists(change, min_size=1, max_size=20),
 )
 @settings(max_examples=150, deadline=None)
 def test_a_turn_with_what_stands_is_one_without(
-    mode: str, impossible: str, changes: list[tuple[object, ...]]
+    mode: str, impossible: str, most: int, changes: list[tuple[object, ...]]
 ) -> None:
-    site = Site(mode, impossible)
+    site = Site(mode, impossible, most)
     for what, *how in changes:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
         site.turn()

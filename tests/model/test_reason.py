@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Every reason says itself what follows from it."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import burst
+from burst.model.reason import OnJob, OnOffer, Reason, Refusal, Verdict
+
+ABOUT_JOBS = [reason for reason in Reason if isinstance(reason.value, OnJob)]
+ABOUT_OFFERS = [reason for reason in Reason if isinstance(reason.value, OnOffer)]
+
+
+class AnyFact(dict[str, object]):
+    """Has every fact, such as a time may be, too."""
+
+    def __missing__(self, key):
+        return 0.0
+
+
+@pytest.mark.parametrize("implied", [OnJob, OnOffer])
+def test_nothing_that_a_reason_implies_has_a_default(implied):
+    fields = msgspec.structs.fields(implied)
+
+    assert [field.name for field in fields if not field.required] == []
+
+
+def test_each_reason_is_about_a_job_or_about_an_offer():
+    assert {*ABOUT_JOBS, *ABOUT_OFFERS} == set(Reason)
+    assert len(Reason.__members__) == len(Reason)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_reason_is_given_somewhere(reason):
+    sources = Path(burst.__file__).parent.rglob("*.py")
+    given = f"Reason.{reason.name}"
+
+    assert any(
+        word.strip("(),[]{}") == given
+        for source in sources
+        for word in source.read_text().replace("(", " ").replace(")", " ").split()
+    )
+
+
+@pytest.mark.parametrize("reason", ABOUT_JOBS)
+def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
+    implied = reason.on_job
+
+    if implied.hopeless:
+        assert implied.final
+        assert implied.lasting
+    if implied.lasting:
+        assert implied.refused
+    if implied.left_alone:
+        assert not implied.refused
+        assert not implied.final
+    if implied.refused or implied.final:
+        # Whoever waits for nothing is told so.
+        assert implied.memo in {"waiting", "impossible"}
+
+
+@pytest.mark.parametrize("reason", ABOUT_JOBS)
+def test_a_job_is_told_a_sentence_with_all_its_facts(reason):
+    verdict = Verdict(reason, AnyFact())
+
+    assert "{" not in verdict.text() + (verdict.memo_word() or "")
+
+
+@pytest.mark.parametrize("reason", ABOUT_OFFERS)
+def test_an_offer_is_turned_down_in_a_sentence_with_all_its_facts(reason):
+    assert "{" not in Refusal("local/small", reason, AnyFact()).text()
+
+
+def test_times_are_times_of_day_whatever_the_reason():
+    fields = {
+        (name, conversion)
+        for reason in Reason
+        for _, name, _, conversion in string.Formatter().parse(reason.value.text)
+        if name in {"at", "until"}
+    }
+
+    assert fields == {("at", "t"), ("until", "t")}
+    assert Verdict(Reason.STUCK, {"at": 0.0}).text().count(":") == 3
+
+
+def test_other_conversions_of_facts_are_those_of_python():
+    shown = Refusal("local/small", Reason.UNREAD, {"provider": "gke!t"})
+
+    assert shown.text() == "provider gke!t has not answered yet"
