@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from burst.cli.common import Place, place_options
-from burst.config import IntakeSettings, Mode
+from burst.config import Mode
 from burst.errors import LeadError
 from burst.shell.connect import EMBEDDED
 from burst.shell.setup import (
@@ -26,6 +26,7 @@ from burst.shell.setup import (
 )
 from burst.shell.setupcheck import check_instance, read_instance
 from burst.shell.setupplan import (
+    LEAD_PIECE,
     Choice,
     Places,
     Policy,
@@ -89,7 +90,7 @@ def setup(
     if dry_run:
         return
     install(places.own, made)
-    for line in _how_to_go_on(places, choice.intake):
+    for line in _how_to_go_on(places, choice):
         click.echo(line)
 
 
@@ -128,13 +129,18 @@ def _show(steps: Iterable[Step], ahead: bool) -> None:
         click.echo("nothing changes")
 
 
-def _how_to_go_on(places: Places, intake: IntakeSettings) -> Iterator[str]:
+def _how_to_go_on(places: Places, choice: Choice) -> Iterator[str]:
+    mode = choice.intake.mode
     if places.environment:
         yield "\nHave this in the environment of users and of the lead's broker:\n"
         for name, value in places.environment.items():
             yield f"    export {name}={shlex.quote(value)}"
     yield "\nThe lead's broker reads its piece of the configuration from here; put it"
     yield "beside broker.toml where its --config-path is a directory, or merge it:\n"
-    yield f"    {places.config / 'burst.toml'}"
+    yield f"    {places.config / LEAD_PIECE}"
     yield "\nFlux reads it when the lead is started (flux config reload is not enough"
-    yield f'for a scheduler). In burst.toml: [intake] mode = "{intake.mode}"'
+    yield f'for a scheduler). In burst.toml: [intake] mode = "{mode}"'
+    if mode == "queue" and choice.local_queue:
+        yield "\nFlux creates named queues stopped. When the lead is up, start the one"
+        yield "of the jobs that do not burst:\n"
+        yield f"    flux queue start --queue={choice.local_queue}"

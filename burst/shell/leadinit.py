@@ -16,9 +16,15 @@ from burst.kits import certificate
 from burst.model.ranks import format_hostlist
 from burst.shell.leadfiles import Extra, LeadFiles, write_lead, write_whole
 from burst.shell.leadplan import Group, LeadPlan, resolve
-from burst.shell.leadservice import daemon_script, unit
+from burst.shell.leadservice import daemon_script, queue_script, unit
 from burst.shell.setup import install
-from burst.shell.setupplan import Choice, directory_places, lead_tables, make_files
+from burst.shell.setupplan import (
+    LEAD_PIECE,
+    Choice,
+    directory_places,
+    lead_tables,
+    make_files,
+)
 
 Provider = Literal["local", "none"]
 
@@ -143,18 +149,24 @@ def install_intake(
     places = directory_places(directory / "flux")
     made = make_files(places, choice)
     made |= {places.own / path: text for path, text in (more or {}).items()}
-    del made[places.config / "burst.toml"]  # broker.toml says it
+    del made[places.config / LEAD_PIECE]  # broker.toml says it
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     install(places.own, made)
     return Extra(lead_tables(places, choice), places.environment)
 
 
 def _install(directory: Path, choice: Choice) -> Extra:
-    """As `install_intake`, and with what starts the daemon."""
-    rc1 = "rc1.d/burst-daemon"
-    more = {rc1: daemon_script(directory), "burst.service": unit(directory)}
+    """As `install_intake`, and with what starts the daemon, and a queue before it."""
+    programs = {"rc1.d/burst-daemon": daemon_script(directory)}
+    before = None
+    if choice.intake.mode == "queue" and choice.local_queue:
+        name = "rc1.d/burst-queues"
+        programs[name] = queue_script(directory, choice.local_queue)
+        before = directory / "flux" / name
+    more = {**programs, "burst.service": unit(directory, before)}
     extra = install_intake(directory, choice, more)
-    (directory / "flux" / rc1).chmod(0o755)
+    for name in programs:
+        (directory / "flux" / name).chmod(0o755)
     environment = {**extra.environment, "FLUX_RC_EXTRA": str(directory / "flux")}
     return msgspec.structs.replace(extra, environment=environment)
 

@@ -25,6 +25,15 @@ _SCRIPT = """\
     done
 ) 9>>{lock} </dev/null >/dev/null 2>&1 &
 """
+_QUEUES = """\
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Starts the queue of jobs that do not burst. Named queues are stopped when an instance
+# starts for the first time, and later as somebody has left them: so only once.
+[ "$(flux getattr rank)" = 0 ] || exit 0
+[ -e {once} ] && exit 0
+if flux queue start --quiet --queue={queue}; then touch {once}; fi
+"""
 _UNIT = """\
 # SPDX-License-Identifier: MIT
 # For a lead that systemd starts: instead of rc1.d/burst-daemon, so leave FLUX_RC_EXTRA
@@ -35,7 +44,7 @@ After=flux.service
 PartOf=flux.service
 
 [Service]
-ExecStart={daemon}
+{before}ExecStart={daemon}
 Restart=on-failure
 RestartSec=5s
 
@@ -53,9 +62,18 @@ def daemon_script(directory: Path) -> str:
     )
 
 
-def unit(directory: Path) -> str:
-    """Return a unit for systemd."""
-    return _UNIT.format(daemon=shlex.join(_command(directory)))
+def queue_script(directory: Path, queue: str) -> str:
+    """Return a program for rc1.d of a lead that has this queue for its own nodes."""
+    once = directory / "state" / f"started-{queue}"
+    return _QUEUES.format(once=shlex.quote(str(once)), queue=shlex.quote(queue))
+
+
+def unit(directory: Path, before: Path | None = None) -> str:
+    """Return a unit for systemd; `before` is a program to run ahead of the daemon."""
+    return _UNIT.format(
+        daemon=shlex.join(_command(directory)),
+        before=f"ExecStartPre={shlex.quote(str(before))}\n" if before else "",
+    )
 
 
 def _command(directory: Path) -> list[str]:

@@ -27,6 +27,8 @@ from burst.model.version import major_minor
 Policy = Literal["fifo", "backfill"]
 
 SCHEDULER = "sched-burst"
+LEAD_PIECE = "burst-lead.toml"
+"""The lead's piece of configuration; burst.toml is what the daemon reads."""
 _OLDEST = (0, 84)
 _HEADER = (
     "# SPDX-License-Identifier: MIT\n# Written by `burst setup`; --remove takes it"
@@ -113,7 +115,7 @@ def make_files(places: Places, choice: Choice) -> dict[Path, str]:
         places.plugins / "burst.py": read_shipped("cli-burst.py"),
         places.own / "frob-burst.py": read_shipped("frob-burst.py"),
         places.formats / "flux-jobs.burst.toml": read_shipped("flux-jobs.burst.toml"),
-        places.config / "burst.toml": _as_file(lead_tables(places, choice)),
+        places.config / LEAD_PIECE: _as_file(lead_tables(places, choice)),
     }
     if choice.intake.mode == "scheduler":
         script = places.own / f"{SCHEDULER}.py"
@@ -133,7 +135,7 @@ def lead_tables(places: Places, choice: Choice) -> dict[str, Any]:
     own = {"share": intake.share, "attribute": intake.attribute, "property": LENT}
     tables: dict[str, Any] = {}
     if intake.mode == "queue":
-        own["ready"] = intake.ready
+        own |= {"queue": intake.queue, "ready": intake.ready}
         names = (intake.queue, intake.ready)
         tables["queues"] = {name: {"requires": [LENT]} for name in names}
         if choice.local_queue:

@@ -85,3 +85,24 @@ def test_the_burst_queues_are_not_for_others(
     said = typist.type("submit", *words, "true")
     assert said.status != 0
     assert says in said.error
+
+
+BY_QUEUE = {
+    "ingest": ingest(queue="burst", ready="burst-ready"),
+    "queues": QUEUES,
+    "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
+}
+
+
+@pytest.mark.parametrize("extra", [BY_QUEUE])
+def test_a_burstable_job_waits_in_the_burst_queue(typist: Typist) -> None:
+    """Else it waits in the default queue, whose nodes are never lent ones."""
+    job = typist.submit("--setattr=burstable", "-N4", "true")
+    assert typist.do("jobs", "-no{queue}", job) == "burst"
+    assert constraints(typist, job) == {"properties": ["burst"]}
+    other = typist.submit("--setattr=burstable", "-qany", "true")
+    assert typist.do("jobs", "-no{queue}", other) == "any"
+    said = typist.type("submit", "--setattr=burstable", "--requires=burst-0", "true")
+    assert said.status != 0
+    assert "submit it without --requires" in said.error
+    typist.do("cancel", job, other)

@@ -97,14 +97,19 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
             lambda: lead.flux("burst", "status").returncode == 0,
             lambda: f"the daemon to serve: {lead.logs()}",
         )
-        if mode == "queue":
-            lead.do("queue", "start", "-qbatch")
         words = ("--burst=local", "--burst-wait=0", "-N2")
         job = lead.do("submit", *words, "flux", "getattr", "hostname")
         lead.do("run", "-n1", "true")
         lead.do("job", "wait-event", "-t60", job, "clean")
         assert lead.do("jobs", "-ano{nodelist}", job) == "burst-0-[0-1]"
         assert job in lead.do("jobs", "-a", "-o", "burst")
+        marked = lead.do("submit", "--setattr=burstable", "-N2", "true")
+        lead.do("job", "wait-event", "-t60", marked, "clean")
+        result, nodes = lead.do("jobs", "-ano{result} {nodelist}", marked).split()
+        assert (result, nodes if mode == "queue" else "") == (
+            "COMPLETED",
+            "burst-0-[0-1]" if mode == "queue" else "",
+        )
         found = lead.flux("burst", "doctor", "-c", str(place / "burst.toml"))
         assert "\nwrong " not in found.stdout, found.stdout
         for part in ("sched-burst",) * (mode == "scheduler") + ("frob-burst.py",):

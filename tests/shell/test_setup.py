@@ -81,7 +81,7 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
         "burst.py",
     }
     assert {step.path.name for step in steps if step.change is Change.UPDATE} == {
-        "burst.toml"
+        "burst-lead.toml"
     }
 
 
@@ -98,7 +98,7 @@ def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -
 def test_a_file_that_was_changed_since_stays(site: Path) -> None:
     places = directory_places(site / "flux")
     install(places.own, make_files(places, choice()))
-    edited = places.config / "burst.toml"
+    edited = places.config / "burst-lead.toml"
     edited.write_text("# mine now\n")
     with pytest.raises(ConfigError, match="is there already"):
         plan_install(places.own, make_files(places, choice()))
@@ -172,6 +172,7 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     }
     assert queue["policy"]["jobspec"]["defaults"]["system"]["queue"] == "batch"
     assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
+    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "burst"
     assert "policy" not in lead_tables(places, choice("queue"))
     scheduler = lead_tables(places, choice("scheduler"))
     assert scheduler["burst"] == {"scheduler": True}
