@@ -4,22 +4,27 @@
     DIR/OWNER.PROVIDER/
 
 What is in there decides what gets a signal or is deleted, so nobody else may write it.
+A symbolic link in its place is refused, wherever it leads: others may have made it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from burst.errors import Refused
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 
 _T = TypeVar("_T")
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+_FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
 
 
@@ -49,33 +54,60 @@ class PrivateDirectory:
         self.path = base / f"{owner}.{name}"
 
     def open(self) -> None:
-        """Make the directory, for us only. Raises Refused."""
+        """Make the directory, for us only.
+
+        Raises Refused, InsufficientCapacity where there is no room for it, Transient.
+        """
         try:
             self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
+            with self._open_base() as base, contextlib.suppress(FileExistsError):
+                os.mkdir(self.path.name, mode=0o700, dir_fd=base)
         except OSError as error:
-            raise Refused(
-                f"{self.path}: cannot be made: {error.strerror}",
-                "set dir to a directory that you may write",
-            ) from error
+            raise self._unusable("made", error) from error
         self.check()
 
     def check(self) -> None:
-        """Raise Refused if the directory is there and others could have written it."""
-        us = os.geteuid()
+        """Raise Refused if the directory is there and others could have written it.
+
+        Raises Transient where that cannot be read for a while.
+
+        No symbolic link is followed, neither in place of DIR nor of the one in it.
+        """
         try:
-            base = self._base.stat()
-            shared = base.st_mode & 0o022 and not base.st_mode & stat.S_ISVTX
-            _refuse(self._base, shared or base.st_uid not in (0, us))
-            own = self.path.lstat()
-            _refuse(self.path, own.st_mode & 0o077 or own.st_uid != us)
+            with self._open_base() as base:
+                own = os.stat(self.path.name, dir_fd=base, follow_symlinks=False)
         except FileNotFoundError:
             return
         except OSError as error:
+            raise self._unusable("used", error) from error
+        theirs = own.st_mode & 0o077 or own.st_uid != os.geteuid()
+        _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
+
+    @contextlib.contextmanager
+    def _open_base(self) -> Iterator[int]:
+        """Open DIR, never what a link in its place leads to, and check what it is."""
+        if self._base.is_symlink():
             raise Refused(
-                f"{self.path}: cannot be used: {error.strerror}",
-                "set dir to a directory that you may write",
-            ) from error
+                f"{self._base}: is a symbolic link, which others may have made",
+                "set dir to the directory that it leads to",
+            )
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        base = os.open(self._base, flags)
+        try:
+            found = os.fstat(base)
+            shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+            _refuse(self._base, shared or found.st_uid not in (0, os.geteuid()))
+            yield base
+        finally:
+            os.close(base)
+
+    def _unusable(self, how: str, error: OSError) -> ProviderError:
+        what = f"{self.path}: cannot be {how}: {error.strerror}"
+        if error.errno in _NO_ROOM:
+            return InsufficientCapacity(what, "make room on that file system")
+        if error.errno in _FOR_A_WHILE:
+            return Transient(what)
+        return Refused(what, "set dir to a directory that you may write")
 
     def names(self) -> list[str]:
         """Return the names in it that are like ours; none if it is not there."""
@@ -108,6 +140,26 @@ def store(path: Path, content: bytes) -> None:
     with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
         f.write(content)
     part.replace(path)
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
+    """Raise Transient in place of an OSError, which would count as a bug.
+
+    `path` is where a person should look. While something is made (`writing`) a full
+    file system raises InsufficientCapacity, so that the job is placed elsewhere.
+    """
+    try:
+        yield
+    except OSError as error:
+        if writing and error.errno in _NO_ROOM:
+            raise InsufficientCapacity(
+                f"{path}: {error.strerror}", "make room on that file system"
+            ) from error
+        raise Transient(
+            f"{error.filename or path}: {error.strerror or error}",
+            f"see what is wrong with {path}",
+        ) from error
 
 
 def _refuse(path: Path, wrong: int) -> None:

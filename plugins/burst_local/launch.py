@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from burst.errors import Refused, Transient
 from burst.kits.broker import embedded_follower_argv, flux_follower_argv
 from burst.provider import BurstSpec
 from burst_local.places import FollowerPlace
+from burst_local.processes import Process
 
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]
 """Returns the argv of a follower: of which burst, host, broker.toml, rundir."""
@@ -31,9 +33,12 @@ _OURS = {"SHELL": "/bin/sh"}
 # What timeout(1) exits with when it had to end the command.
 _TIMED_OUT = 124
 
-# Children of this process, whichever provider object started them: only their parent
-# can wait for them, and until it does they are zombies.
-_children: dict[int, subprocess.Popen[bytes]] = {}
+# Children of this process that have not ended, whichever provider object started them,
+# by pid, with the directory of each. Only their parent can wait for them, and until it
+# does they are zombies.
+_children: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
+# By a follower's directory: the pid and the exit status of the last one that ended.
+_ends: dict[Path, tuple[int, int]] = {}
 
 
 def follower_command(flux: str) -> Command:
@@ -94,31 +99,47 @@ def start(
         raise Transient(f"{argv[0]} cannot be run now: {error.strerror}") from error
     finally:
         os.close(log)
-    _children[child.pid] = child
+    _children[child.pid] = (child, place.path)
+    _ends.pop(place.path, None)
     return child.pid
 
 
-def how_it_ended(pid: int) -> str:
+def how_it_ended(place: FollowerPlace, pid: int) -> str:
     """Say how a follower that is gone ended, as far as that is known."""
-    child = _children.get(pid)
-    if child is None or child.poll() is None:
+    ended, status = _ends.get(place.path, (0, 0))
+    if ended != pid:
         return "is gone"
-    if child.returncode == _TIMED_OUT:
+    if status == _TIMED_OUT:
         return "exited with status 124, as at the end of its lease"
-    if child.returncode < 0:
-        return f"was killed by signal {-child.returncode}"
-    return f"exited with status {child.returncode}"
+    if status < 0:
+        return f"was killed by signal {-status}"
+    return f"exited with status {status}"
 
 
-def bury() -> None:
-    """Wait for children that have ended, which is for their parent to do."""
+def collect(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None:
+    """Wait for children that have ended, which is for their parent to do.
+
+    `ended` are all zombies. `sessions` are those of our followers, by the pid of their
+    leader, with the directory of each: of these we may be the parent without having
+    started them, as the same process did so before it executed itself anew, or as
+    process 1 of a container, which gets what lost its parent.
+    """
     # A copy, since another provider's thread may start one meanwhile.
-    for child in list(_children.values()):
-        child.poll()
+    for pid, (child, path) in list(_children.items()):
+        if child.poll() is not None:
+            _ends[path] = (pid, child.returncode)
+            _children.pop(pid, None)
+    for process in ended:
+        directory = sessions.get(process.session)
+        if directory is None or process.parent != os.getpid():
+            continue
+        with contextlib.suppress(ChildProcessError):  # it was waited for just above
+            _, status = os.waitpid(process.pid, os.WNOHANG)
+            if process.pid == process.session:
+                _ends[directory] = (process.pid, os.waitstatus_to_exitcode(status))
 
 
-def forget(pid: int) -> None:
-    """Drop what is remembered of a follower whose burst has ended."""
-    child = _children.get(pid)
-    if child and child.poll() is not None:
-        del _children[pid]
+def forget(burst: Path) -> None:
+    """Drop what is remembered of a burst that has ended, by its directory."""
+    for directory in [path for path in _ends if path.parent == burst]:
+        _ends.pop(directory, None)

@@ -13,9 +13,11 @@ Short names, since a unix socket's path has no room for long ones.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,8 +107,10 @@ class BurstPlace(msgspec.Struct, frozen=True):
     def followers(self) -> Iterator[FollowerPlace]:
         """Yield the places of all followers there are any of."""
         if self.path.is_dir():
-            paths = sorted(self.path.iterdir())
-            yield from (FollowerPlace(path) for path in paths if path.is_dir())
+            for path in sorted(self.path.iterdir()):
+                if path.is_dir() and not path.is_symlink():
+                    _allow(path)
+                    yield FollowerPlace(path)
 
     def make(self, spec: BurstSpec, config: str) -> None:
         """Make the directories, with what all followers need."""
@@ -124,14 +128,25 @@ class BurstPlace(msgspec.Struct, frozen=True):
         """Return when the first reap was, on the clock of the provider."""
         return load(self.path / "ending", float)
 
-    def begin_ending(self, now: float) -> None:
-        """Write down that it is being reaped."""
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        store(self.path / "ending", msgspec.json.encode(now))
+    def note_ending(self, since: float) -> None:
+        """Write down since when it is being reaped, if that can be written.
+
+        It only spares a daemon after this one to begin the grace anew. So a full disk,
+        and a directory that somebody removed, are no reason to go on less far.
+        """
+        with contextlib.suppress(OSError):
+            store(self.path / "ending", msgspec.json.encode(since))
 
     def remove(self) -> None:
-        """Remove all of it. Only where no process of the burst is left."""
-        shutil.rmtree(self.path)
+        """Remove all of it. Only where no process of the burst is left.
+
+        Raises OSError.
+        """
+        for parent, names, _ in os.walk(self.path):
+            for name in names:
+                _allow(Path(parent, name))
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
 
 
 class Home(PrivateDirectory):
@@ -143,4 +158,16 @@ class Home(PrivateDirectory):
 
     def bursts(self) -> list[BurstPlace]:
         """Return the places of all bursts of which anything is on disk."""
-        return [self.burst(name) for name in self.names()]
+        places = [self.burst(name) for name in self.names()]
+        for place in places:
+            _allow(place.path)
+        return places
+
+
+def _allow(directory: Path) -> None:
+    """Give ourselves the rights in a directory of ours that a job took away."""
+    with contextlib.suppress(FileNotFoundError):
+        found = directory.lstat()
+        lacks = found.st_mode & stat.S_IRWXU != stat.S_IRWXU
+        if lacks and stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+            directory.chmod(stat.S_IRWXU)

@@ -36,9 +36,10 @@ class Birth(msgspec.Struct, frozen=True):
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that runs: a zombie does not."""
+    """A process as proc(5) shows it."""
 
     birth: Birth
+    parent: int
     group: int
     session: int
     environ: Mapping[str, str]
@@ -46,6 +47,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
     """Whether it shows no environment at all, as any process does for a moment while
     it begins to run another program."""
+    ended: bool = False
+    """Whether it is a zombie: it runs no more, and its parent has not waited for it."""
 
     @property
     def pid(self) -> int:
@@ -54,7 +57,16 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan(proc: Path = PROC) -> dict[int, Process]:
-    """Return all processes by pid. Raises Refused where there is no Linux /proc."""
+    """Return all processes that run, by pid. Raises Refused without a Linux /proc."""
+    return {pid: found for pid, found in scan_all(proc).items() if not found.ended}
+
+
+def scan_all(proc: Path = PROC) -> dict[int, Process]:
+    """Return all processes by pid, zombies too. Raises Refused without a Linux /proc.
+
+    Where /proc is mounted with `hidepid`, those of other users are left out. Ours are
+    seen all the same, as followers run as the user of the daemon.
+    """
     try:
         boot = _boot(proc)
         pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
@@ -86,7 +98,7 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
                 # The handle stays with one process, whatever becomes of the pid. That
                 # it is the one we mean has to be looked up after it was opened.
                 again = _read(PROC, process.pid, process.birth.boot)
-                if again and again.birth == process.birth:
+                if again and again.birth == process.birth and not again.ended:
                     signal.pidfd_send_signal(handle, signum)
             except PermissionError as error:
                 raise Refused(
@@ -100,6 +112,23 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
 def birth_of(pid: int) -> Birth:
     """Return what tells a child of ours from all others, a zombie too."""
     return Birth(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
+
+
+def is_hidden(pid: int, proc: Path = PROC) -> bool:
+    """Tell whether a process that we may signal runs and /proc does not show it.
+
+    That is so with `hidepid` where its program has rights of its own (proc(5)).
+    """
+    try:
+        os.kill(pid, 0)
+        _stat(proc, pid)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        return error.filename is not None  # of /proc, not of kill
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _boot(proc: Path) -> str:
@@ -116,20 +145,21 @@ def _stat(proc: Path, pid: int) -> list[str]:
 def _read(proc: Path, pid: int, boot: str) -> Process | None:
     try:
         fields = _stat(proc, pid)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # One that is dying is a zombie before the last of its threads has ended.
-    if fields[0] in "ZX" and int(fields[17]) <= 1:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     content = _environ(proc / str(pid) / "environ")
+    # One that is dying is a zombie before the last of its threads has ended.
+    ended = fields[0] in "ZX" and int(fields[17]) <= 1
     pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
     named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
     return Process(
         birth=Birth(pid, int(fields[19]), boot),
+        parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
         environ={name: named[name] for name in _KEPT if name in named},
-        bare=content == b"" and not int(fields[6]) & _KERNEL_THREAD,
+        bare=content == b"" and not (ended or int(fields[6]) & _KERNEL_THREAD),
+        ended=ended,
     )
 
 

@@ -23,7 +23,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
-from burst.kits.directory import default_base, is_name
+from burst.kits.directory import default_base, disk_errors, is_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -33,7 +33,7 @@ from burst_local import launch
 from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
 from burst_local.places import BurstPlace, Home
-from burst_local.processes import Birth, birth_of, scan, send
+from burst_local.processes import Birth, birth_of, is_hidden, scan_all, send
 from burst_local.status import describe
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
@@ -90,6 +90,8 @@ class LocalProvider:
         self._clock = clock
         self._asked: dict[str, dict[Birth, float]] = {}
         """When processes got SIGTERM last, by burst."""
+        self._ending: dict[str, float] = {}
+        """Since when bursts are being reaped, where that could not be written."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `local`."""
@@ -106,6 +108,10 @@ class LocalProvider:
 
     def provision(self, spec: BurstSpec) -> None:
         """Start those followers that do not run."""
+        with disk_errors(self._home.path, writing=True):
+            self._provision(spec)
+
+    def _provision(self, spec: BurstSpec) -> None:
         self._home.check()
         place = self._admit(spec)
         try:
@@ -126,12 +132,21 @@ class LocalProvider:
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a directory or a process."""
-        found = self._members()
-        ids = sorted({*(place.id for place in self._home.bursts()), *found})
-        return [describe(self._home.burst(i), found.get(i, {})) for i in ids]
+        with disk_errors(self._home.path):
+            found = self._members()
+            ids = sorted({*(place.id for place in self._home.bursts()), *found})
+            places = [self._home.burst(burst_id) for burst_id in ids]
+            return [
+                describe(p, found.get(p.id, {}), ending=self._since(p) is not None)
+                for p in places
+            ]
 
     def reap(self, burst_id: BurstId) -> None:
         """Ask what runs to end, kill what did not; then remove the directory."""
+        with disk_errors(self._home.path):
+            self._reap(burst_id)
+
+    def _reap(self, burst_id: BurstId) -> None:
         gone = NotFound(f"nothing of {burst_id} is left on this host")
         if not is_name(burst_id):
             raise gone
@@ -139,17 +154,18 @@ class LocalProvider:
         followers = self._members().get(burst_id, {})
         if not followers and not place.exists():
             raise gone
-        self._home.open()
-        since = place.ending_since()
+        now = self._clock()
+        since = self._since(place)
         if since is None:
-            since = self._clock()
-            place.begin_ending(since)
+            since = self._ending[burst_id] = now
         if followers:
-            overdue = self._clock() - since >= self._settings.grace
-            self._stop(place, followers, overdue=overdue)
+            self._stop(place, followers, overdue=now - since >= self._settings.grace)
+            # Not before: on a full disk nothing can be written.
+            if place.ending_since() is None:
+                place.note_ending(since)
             return
-        self._forget(place)
         place.remove()
+        self._forget(place)
         self._home.close()
         raise gone
 
@@ -172,7 +188,7 @@ class LocalProvider:
                 f" {offer.shape}",
                 "set cores and gpus of the provider, or fewer in the lead's R",
             )
-        if place.ending_since() is not None:
+        if self._since(place) is not None:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         known = place.spec()
         if known and (known.hosts, known.ranks) != (spec.hosts, spec.ranks):
@@ -205,8 +221,32 @@ class LocalProvider:
 
     def _members(self) -> dict[str, Followers]:
         self._home.check()
-        launch.bury()
-        return find_members(scan(), self._tags, self._home)
+        found = scan_all()
+        births = [
+            (birth, follower.path)
+            for burst in self._home.bursts()
+            for follower in burst.followers()
+            if (birth := follower.birth())
+        ]
+        for birth, path in births:
+            if birth.pid not in found and is_hidden(birth.pid):
+                raise Refused(
+                    f"process {birth.pid}, of {path}, cannot be seen in /proc",
+                    "mount /proc without hidepid, or with gid= of the daemon's group",
+                )
+        # After the look at them: what was seen as ended has been waited for then, and
+        # is no zombie once its burst is said to be gone.
+        launch.collect(
+            [process for process in found.values() if process.ended],
+            {birth.pid: path for birth, path in births},
+        )
+        running = {pid: p for pid, p in found.items() if not p.ended}
+        return find_members(running, self._tags, self._home)
+
+    def _since(self, place: BurstPlace) -> float | None:
+        """Return since when the burst is being reaped; None if it is not."""
+        written = place.ending_since()
+        return self._ending.get(place.id) if written is None else written
 
     def _stop(self, place: BurstPlace, followers: Followers, *, overdue: bool) -> None:
         """Signal what is to end next. Does not wait for it."""
@@ -232,7 +272,5 @@ class LocalProvider:
 
     def _forget(self, place: BurstPlace) -> None:
         self._asked.pop(place.id, None)
-        for follower in place.followers():
-            birth = follower.birth()
-            if birth:
-                launch.forget(birth.pid)
+        self._ending.pop(place.id, None)
+        launch.forget(place.path)

@@ -11,9 +11,9 @@ from burst_local.members import Followers, Members
 from burst_local.places import BurstPlace
 
 
-def describe(place: BurstPlace, followers: Followers) -> BurstStatus:
+def describe(place: BurstPlace, followers: Followers, *, ending: bool) -> BurstStatus:
     """Return the status of a burst of which something exists."""
-    if place.ending_since() is not None:
+    if ending:
         return _ending(place.id, followers)
     spec = place.spec()
     if spec is None:
@@ -60,7 +60,7 @@ def _follower(place: BurstPlace, host: str, members: Members | None) -> Follower
     birth = follower.birth()
     if birth is None and members is None:
         return FollowerStatus(host, Phase.PENDING, "is not started yet")
-    ended = how_it_ended(birth.pid) if birth else "is gone"
+    ended = how_it_ended(follower, birth.pid) if birth else "is gone"
     words = follower.last_words() or "it said nothing"
     told = [ended, explained, words] if explained else [ended, words]
     return FollowerStatus(host, Phase.FAILED, ": ".join(told))

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from burst.errors import Refused
-from burst.kits.directory import PrivateDirectory, default_base, is_name
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.directory import (
+    PrivateDirectory,
+    default_base,
+    disk_errors,
+    is_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,38 @@ def test_a_symbolic_link_is_no_home(tmp_path: Path) -> None:
     home.path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(Refused, match="others may write"):
         home.open()
+
+
+@pytest.mark.parametrize("leads_to", ["elsewhere", "nowhere"])
+def test_a_symbolic_link_in_place_of_the_base_is_refused(
+    leads_to: str, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir(0o700)
+    (tmp_path / "base").symlink_to(tmp_path / leads_to)
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    for look in (home.open, home.check):
+        with pytest.raises(Refused, match=r"cannot be made|is a symbolic link"):
+            look()
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize(
+    ("number", "writing", "kind"),
+    [
+        (errno.ENOSPC, True, InsufficientCapacity),
+        (errno.EDQUOT, True, InsufficientCapacity),
+        (errno.ENOSPC, False, Transient),
+        (errno.EIO, True, Transient),
+    ],
+)
+def test_what_a_disk_says_is_an_error_that_the_daemon_knows(
+    number: int, writing: bool, kind: type[ProviderError], tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(kind, match=os.strerror(number)),
+        disk_errors(tmp_path, writing=writing),
+    ):
+        raise OSError(number, os.strerror(number))
 
 
 def test_by_default_each_user_has_one_of_his_own() -> None:

@@ -29,7 +29,7 @@ def test_all_directories_and_files_are_private(home: Home, spec: BurstSpec) -> N
     try:
         place = home.burst(spec.burst_id)
         place.make(spec, "[bootstrap]\n")
-        place.begin_ending(1.0)
+        place.note_ending(1.0)
         next(place.followers()).record(Birth(1, 2, "b"))
     finally:
         os.umask(before)
@@ -47,7 +47,7 @@ def test_what_is_made_is_found(home: Home, spec: BurstSpec) -> None:
     assert found.config.read_text() == "[bootstrap]\n"
     assert [follower.host for follower in found.followers()] == list(spec.hosts)
     assert found.ending_since() is None
-    found.begin_ending(12.5)
+    found.note_ending(12.5)
     assert found.ending_since() == 12.5
 
 

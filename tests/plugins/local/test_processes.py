@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_local.processes import Birth, Process, birth_of, scan, send
+from burst_local.processes import Birth, Process, birth_of, is_hidden, scan, send
 
 from burst.errors import Refused
 from tests.support.fluxlead import wait_until
@@ -169,3 +169,39 @@ def test_a_process_is_gone_when_its_last_thread_is(
 ) -> None:
     add(proc, 12, "Z", threads)
     assert (12 in scan(proc)) == runs
+
+
+AS_ANOTHER = """
+import os, sys
+from pathlib import Path
+from burst_local.processes import is_hidden, scan
+proc = Path(sys.argv[1])
+os.setuid(65534)
+print(sorted(scan(proc)), is_hidden(os.getpid(), proc), is_hidden(1, proc))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_with_hidepid_the_processes_of_others_are_left_out_and_ours_are_seen(
+    proc: Path,
+) -> None:
+    for directory in (proc, *proc.parents[:3]):
+        directory.chmod(0o755)
+    add(proc, 1, "S", 1)
+    add(proc, 12, "S", 1)
+    (proc / "1").chmod(0)
+    with subprocess.Popen(
+        [sys.executable, "-c", AS_ANOTHER, proc], stdout=subprocess.PIPE, text=True
+    ) as looker:
+        (proc / str(looker.pid)).mkdir(mode=0)
+        assert looker.communicate(timeout=60)[0] == "[12] True False\n"
+
+
+def test_a_process_of_ours_that_proc_does_not_show_is_hidden(
+    proc: Path, child: subprocess.Popen[bytes]
+) -> None:
+    assert is_hidden(child.pid, proc)
+    assert not is_hidden(child.pid)
+    child.kill()
+    child.wait()
+    assert not is_hidden(child.pid, proc)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""The local provider on a host where not all is as it should be."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from burst_local import launch
+from burst_local.processes import scan_all
+
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.provider import Phase
+from tests.plugins.local.bench import Bench
+from tests.support.fluxlead import wait_until
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def small_disk(bench: Bench) -> Iterator[Path]:
+    """Mount a file system of 64 KiB where followers have their directories."""
+    base = bench.directory / "run"
+    base.mkdir(mode=0o700)
+    options = ["-t", "tmpfs", "-o", "size=64k,mode=0700"]
+    subprocess.run(["mount", *options, "tmpfs", base], check=True)
+    yield base
+    (base / "fill").unlink(missing_ok=True)
+    killer = bench.provider(grace=0)
+    for status in killer.observe():
+        bench.reap_all(killer, status.burst_id)
+    subprocess.run(["umount", base], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (
+        (disk / "fill").open("wb", buffering=0) as file,
+        pytest.raises(OSError, match="No space left"),
+    ):
+        file.writelines(itertools.repeat(b"x" * 4096))
+
+
+@needs_root
+def test_on_a_full_disk_a_burst_is_reaped(small_disk: Path, bench: Bench) -> None:
+    provider, spec = bench.provider(), bench.spec()
+    provider.provision(spec)
+    fill(small_disk)
+    provider.reap(spec.burst_id)
+    assert bench.status(provider).phase is Phase.ENDING
+    with pytest.raises(Transient, match="is being reaped"):
+        provider.provision(spec)
+    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+    assert os.listdir(small_disk) == ["fill"]
+
+
+@needs_root
+def test_on_a_full_disk_nothing_is_started_and_the_job_goes_elsewhere(
+    small_disk: Path, bench: Bench
+) -> None:
+    fill(small_disk)
+    provider, spec = bench.provider(), bench.spec()
+    with pytest.raises(InsufficientCapacity, match="No space left on device; make"):
+        provider.provision(spec)
+    assert bench.pids(spec.burst_id) == set()
+
+
+def test_without_a_place_to_write_the_grace_is_kept_all_the_same(bench: Bench) -> None:
+    bench.script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
+    provider, spec = bench.provider(grace=10), bench.spec()
+    provider.provision(spec)
+    wait_until(lambda: all("ready" in log for log in bench.logs(spec)), "them")
+    (bench.home.burst(spec.burst_id).path / ".ending").mkdir()
+    provider.reap(spec.burst_id)
+    assert bench.status(provider).phase is Phase.ENDING
+    bench.now += 10
+    provider.reap(spec.burst_id)
+    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_a_link_in_place_of_the_base_directory_is_not_followed(bench: Bench) -> None:
+    elsewhere = bench.directory / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    link = bench.directory / "link"
+    link.symlink_to(elsewhere)
+    provider = bench.provider(dir=str(link))
+    for call in (lambda: provider.provision(bench.spec()), provider.observe):
+        with pytest.raises(Refused, match=r"is a symbolic link.*directory that it"):
+            call()
+    assert os.listdir(elsewhere) == []
+
+
+def test_of_followers_that_ended_no_more_is_kept_than_how_the_last_did(
+    bench: Bench,
+) -> None:
+    bench.script = "exit 1"
+    provider, spec = bench.provider(), bench.spec()
+    before = len(launch._children) + len(launch._ends)
+
+    def ended() -> bool:
+        return bench.status(provider).phase is Phase.FAILED
+
+    for _ in range(5):
+        provider.provision(spec)
+        wait_until(ended, "their end")
+    assert not _zombies()
+    assert len(launch._children) + len(launch._ends) == before + len(spec.hosts)
+    bench.reap_all(provider, spec.burst_id)
+    assert len(launch._children) + len(launch._ends) == before
+
+
+def _zombies() -> set[int]:
+    mine = os.getpid()
+    return {p.pid for p in scan_all().values() if p.ended and p.parent == mine}
+
+
+RESTARTED = """
+import msgspec, os, pathlib, sys, time
+from burst.errors import NotFound
+from burst.provider import BurstSpec
+from burst_local import LocalProvider, LocalSettings
+from burst_local.processes import scan_all
+directory, owner, stage = sys.argv[1:]
+spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
+provider = LocalProvider(
+    "here",
+    LocalSettings(dir=directory, cores=8),
+    owner,
+    command=lambda *_: ["sh", "-c", "exit 3"],
+)
+def zombies():
+    found = scan_all().values()
+    return [p.pid for p in found if p.ended and p.parent == os.getpid()]
+if stage == "first":
+    provider.provision(spec)
+    while len(zombies()) < 2:
+        time.sleep(0.01)
+    os.execv(sys.executable, [sys.executable, __file__, directory, owner, "second"])
+assert len(zombies()) == 2
+print(provider.observe()[0].why, zombies())
+try:
+    provider.reap(spec.burst_id)
+except NotFound:
+    print("reaped")
+"""
+
+
+def test_a_daemon_that_executed_itself_anew_collects_its_children(bench: Bench) -> None:
+    spec = bench.spec()
+    (bench.directory / "spec").write_bytes(msgspec.json.encode(spec))
+    script = bench.directory / "restarted.py"
+    script.write_text(RESTARTED)
+    done = subprocess.run(
+        [sys.executable, script, bench.settings.dir, bench.owner, "first"],
+        cwd=bench.directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    said = "burst-0-0 exited with status 3: it said nothing []\nreaped\n"
+    assert done.stdout == said
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from burst.errors import NotFound
+from burst_local import LocalProvider, LocalSettings
+from burst_local.places import Home
+base, owner = sys.argv[1:]
+os.setgid(65534)
+os.setuid(65534)
+home = Home(Path(base), owner, "here")
+home.open()
+for name, rundir in (("burst-0-1", 0), ("burst-0-2", 0o700)):
+    deep = home.path / name / "burst-0-0" / "deep"
+    deep.mkdir(parents=True, mode=0o700)
+    (deep / "file").touch()
+    deep.chmod(0)
+    deep.parent.chmod(rundir)
+    deep.parent.parent.chmod(rundir)
+provider = LocalProvider("here", LocalSettings(dir=base, cores=1), owner)
+print(len(provider.observe()))
+for name in ("burst-0-1", "burst-0-2"):
+    try:
+        provider.reap(name)
+    except NotFound:
+        print("reaped")
+print(home.path.exists())
+"""
+
+
+@needs_root
+def test_a_directory_that_a_job_closed_is_removed(bench: Bench) -> None:
+    base = bench.directory / "nobodys"
+    base.mkdir()
+    os.chown(base, 65534, 65534)
+    bench.directory.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, base, bench.owner],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "2\nreaped\nreaped\nFalse\n", done.stderr
+
+
+def test_a_host_without_free_files_is_left_for_a_moment(bench: Bench) -> None:
+    provider, spec = bench.provider(), bench.spec()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    provider.provision(spec)
+    taken = max(int(name) for name in os.listdir("/proc/self/fd"))
+    opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(taken)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(opened) + 1, hard))
+    try:
+        with pytest.raises(Transient, match="Too many open files"):
+            provider.reap(spec.burst_id)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for number in opened:
+            os.close(number)
+    assert len(bench.pids(spec.burst_id)) == 2
+    bench.reap_all(provider, spec.burst_id)
