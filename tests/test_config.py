@@ -57,7 +57,11 @@ def test_a_file_is_read_with_units(tmp_path):
             {"deadlines": {"join": 5}},
             'x: deadlines.join: expected a duration such as "10m", got 5',
         ),
-        ({"intake": {"mode": "x"}}, "x: intake.mode: unknown value 'x'"),
+        (
+            {"intake": {"mode": "x"}},
+            "x: intake.mode: unknown value 'x'; it is one of"
+            ' "hold", "queue", "scheduler"',
+        ),
         ({"lead": 3}, "x: lead: expected a table [lead]"),
         (
             {"lead": {"port": 99999}},

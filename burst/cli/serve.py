@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import click
+import msgspec
 
 from burst import log
 from burst.cli.common import (
@@ -20,6 +22,7 @@ from burst.cli.common import (
 )
 from burst.config import Seconds, effective, parse, read_toml
 from burst.daemon import Daemon
+from burst.shell import registry
 
 _SETTINGS = (
     Column("KEY", lambda row: row["key"]),
@@ -54,17 +57,19 @@ def daemon(place: Place) -> None:
 @place_options
 @listing_options
 def show_config(place: Place, listing: Listing) -> None:
-    """Check the settings and print the effective ones, and where each comes from."""
+    """Check the settings and print the effective ones, and where each comes from.
+
+    Tables of providers too, by what the plug-in declares; of a provider that is not
+    enabled only what its table says is printed.
+    """
     path = place.find()
     tables = read_toml(path) if path else {}
     settings = parse(tables, str(path))
+    options = registry.read_options(settings, str(path))
+    found = effective(settings, tables, str(path), options)
     rows = [
-        {
-            "key": key,
-            "value": str(value) if isinstance(value, Seconds) else value,
-            "from": source,
-        }
-        for key, value, source in effective(settings, tables, str(path))
+        {"key": key, "value": _as_in_file(value), "from": source}
+        for key, value, source in found
     ]
     if place.uri:
         uri = next(row for row in rows if row["key"] == "lead.uri")
@@ -73,3 +78,10 @@ def show_config(place: Place, listing: Listing) -> None:
         print_json(rows)
     else:
         print_rows(rows, _SETTINGS, listing)
+
+
+def _as_in_file(value: Any) -> Any:
+    """Return a value as the file would have it, made of what JSON has."""
+    if isinstance(value, Seconds):
+        return str(value)
+    return msgspec.to_builtins(value, enc_hook=str)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -38,7 +38,9 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
     except msgspec.ValidationError as error:
         what, _, at = str(error).partition(" - at `$")
         key = at.rstrip("`").lstrip(".")
-        raise ConfigError(f"{where}: {key or 'table'}: {_plain(what)}") from error
+        raise ConfigError(
+            f"{where}: {key or 'table'}: {_plain(what)}", _choices(table_type, key)
+        ) from error
 
 
 def _decode(kind: type, value: Any) -> Any:
@@ -54,6 +56,20 @@ def _plain(what: str) -> str:
     names = {"str": "text in quotes", "int": "whole number", "bool": "true or false"}
     what = what.replace("Invalid enum value", "unknown value").replace("`", "")
     return re.sub(r"\b(str|int|bool)\b", lambda found: names[found[0]], what)
+
+
+def _choices(kind: Any, key: str) -> str:
+    """Return which values the key may have, empty if they are not a fixed few."""
+    for name in key.split("."):
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            return ""
+        named = {
+            field.encode_name: field.name for field in msgspec.structs.fields(kind)
+        }
+        kind = get_type_hints(kind).get(named.get(name, ""))
+    if get_origin(kind) is not Literal:
+        return ""
+    return "it is one of " + ", ".join(f'"{value}"' for value in get_args(kind))
 
 
 def _refuse_unknown(

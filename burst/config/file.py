@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -51,9 +52,16 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
 
 
 def effective(
-    settings: Settings, tables: Mapping[str, Any], source: str
+    settings: Settings,
+    tables: Mapping[str, Any],
+    source: str,
+    options: Mapping[str, msgspec.Struct] = MappingProxyType({}),
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yield key, value and where it came from: the source, or `default`."""
+    """Yield key, value and where it came from: the source, or `default`.
+
+    `options` has what each plug-in made of its table, by the provider's name; of one
+    that is missing there only what its table says is shown.
+    """
     for table, section in msgspec.structs.asdict(settings).items():
         given = tables.get(table, {})
         if table != "providers":
@@ -65,8 +73,25 @@ def effective(
             yield f"providers.{name}.type", provider.type, source
             origin = source if "enabled" in given.get(name, {}) else "default"
             yield f"providers.{name}.enabled", provider.enabled, origin
-            for key, value in provider.options.items():
-                yield f"providers.{name}.{key}", value, source
+            found = options.get(name, provider.options)
+            yield from _leaves(f"providers.{name}", found, provider.options, source)
+
+
+def _leaves(
+    path: str, value: Any, written: Any, source: str
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield the keys below a table that a plug-in declares, tables in it too."""
+    if isinstance(value, msgspec.Struct):
+        fields = msgspec.structs.fields(value)
+        value = {field.encode_name: getattr(value, field.name) for field in fields}
+    for key, each in value.items():
+        given = key in written
+        below = each.values() if isinstance(each, Mapping) else (each,)
+        if below and all(isinstance(one, msgspec.Struct) for one in below):
+            inside = written[key] if given else {}
+            yield from _leaves(f"{path}.{key}", each, inside, source)
+        else:
+            yield f"{path}.{key}", each, source if given else "default"
 
 
 def _provider(name: str, table: Any, where: str) -> ProviderTable:

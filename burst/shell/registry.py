@@ -34,6 +34,21 @@ def load(
     }
 
 
+def read_options(
+    settings: Settings, where: str, found: Iterable[EntryPoint] | None = None
+) -> dict[str, msgspec.Struct]:
+    """Return what each enabled plug-in makes of its table, defaults filled in.
+
+    No provider is made. `where` is the file, for errors. Raises ConfigError.
+    """
+    known = _by_type(found)
+    return {
+        name: _options(f"{where}: providers.{name}", table, known)[1]
+        for name, table in settings.providers.items()
+        if table.enabled
+    }
+
+
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
     points = entry_points(group=GROUP) if found is None else found
     return {point.name: point for point in points}
@@ -42,7 +57,14 @@ def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
 def _make(
     name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
 ) -> Provider:
-    where = f"providers.{name}"
+    kind, parsed = _options(f"providers.{name}", table, known)
+    return cast(Provider, kind(name, parsed, owner))
+
+
+def _options(
+    where: str, table: ProviderTable, known: dict[str, EntryPoint]
+) -> tuple[Any, msgspec.Struct]:
+    """Return the class of a provider, and its settings as it declares them."""
     point = known.get(table.type)
     if point is None:
         raise ConfigError(
@@ -51,8 +73,7 @@ def _make(
         )
     kind = _import(point, where)
     _check(kind, point, where)
-    parsed = convert(kind.Settings, table.options, where)
-    return cast(Provider, kind(name, parsed, owner))
+    return kind, convert(kind.Settings, table.options, where)
 
 
 def _import(point: EntryPoint, where: str) -> Any:

@@ -57,6 +57,25 @@ def test_each_key_is_shown_as_the_file_would_have_it_and_where_it_is_from(
     assert table["providers.site.max_nodes"] == ["3", str(config)]
 
 
+def test_a_plug_ins_own_defaults_are_shown_too(config: Path) -> None:
+    config.write_text(
+        f"{TEXT}[providers.far]\ntype = 'kube'\nimage = 'flux'\n"
+        "[providers.far.offers.large]\ncores = 8\nmax_nodes = 2\n"
+    )
+    lines = burst("config", "-c", str(config), "-o", FORM).lines
+    assert "providers.site.grace = 10s (default)" in lines
+    assert "providers.far.schedule = 5m (default)" in lines
+    assert "providers.far.service = () (default)" in lines
+    assert f"providers.far.offers.large.cores = 8 ({config})" in lines
+    assert "providers.far.offers.large.join_time = 10s (default)" in lines
+
+
+def test_a_provider_that_is_not_enabled_need_not_be_installed(config: Path) -> None:
+    config.write_text("[providers.x]\ntype = 'nope'\nenabled = false\nkey = 3\n")
+    lines = burst("config", "-c", str(config), "-o", FORM).lines
+    assert f"providers.x.key = 3 ({config})" in lines
+
+
 def test_without_any_file_all_is_default(home: Path) -> None:
     rows = burst("config", "--json").json
     assert {row["from"] for row in rows} == {"default"}
@@ -96,6 +115,12 @@ def test_a_file_that_the_environment_names_but_is_not_there_is_said_to_be_missin
         ('[daemon]\non_stop="stay"', "daemon.on_stop: unknown value 'stay'"),
         ("[lead]\nport=-1", "lead.port: -1 is out of range; at least 0"),
         ("[providers.a]", 'providers.a.type: is missing; such as type = "local"'),
+        ('[intake]\nmode="hodl"', 'it is one of "hold", "queue", "scheduler"'),
+        (
+            '[providers.a]\ntype="local"\nmax_node=1',
+            "providers.a: max_node: no such key; did you mean max_nodes?",
+        ),
+        ('[providers.a]\ntype="nope"', "providers.a.type: no provider 'nope' is inst"),
         ("providers=3", "providers: expected tables [providers.NAME]"),
         ("[providers]\na=3", "providers.a: expected a table; write [providers.a]"),
         ("[nope]", "nope: no such key; known keys are daemon, deadlines, intake"),
