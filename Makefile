@@ -7,8 +7,8 @@ READY := $(VENV)/.ready
 .PHONY: demo test e2e lint bench clean help
 help:
 	@echo "make demo   the main job, end to end, on this machine"
-	@echo "make test   all tests that this machine can run, linters and coverage"
-	@echo "make e2e    bursts into pods on real nodes and in kind; as root, on Debian, with Go"
+	@echo "make test   linters, tests without Kubernetes, coverage"
+	@echo "make e2e    Kubernetes, real nodes, kind, a month on Flux; as root on Debian, with Go"
 	@echo "make lint   ruff, mypy, import-linter only"
 	@echo "make bench  every benchmark, each a ratio of one run"
 

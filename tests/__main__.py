@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""All tests that this machine can run, then the coverage gates: `python -m tests`."""
+"""The tests, then the coverage gates: `python -m tests`.
+
+What needs a Kubernetes, or minutes for one test, is skipped and counted here;
+`make e2e` runs it.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
-
-from tests.kubelab.build import Unavailable, ensure
-from tests.kubernetes.access import GIVEN
 
 # Branch coverage that must be reached, in percent, and of what.
 GATES: tuple[tuple[str, int, list[str]], ...] = (
@@ -21,12 +21,13 @@ GATES: tuple[tuple[str, int, list[str]], ...] = (
 def main() -> int:
     """Run; return 0 if all passed and every gate is reached."""
     python = [sys.executable, "-m"]
-    build()
     # One more than there are processors, as many tests wait for processes. What shares
     # instances stays together.
     workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist=loadgroup"]
     order = ["--no-loadscope-reorder"]  # tests/conftest.py has the longest come first
     coverage = ["--cov", "--cov-report="]
+    # Where this is set, each of the hundreds of processes would compile all anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     tests = [*python, "pytest", "-q", *workers, *order, *coverage, *sys.argv[1:]]
     status = subprocess.run(tests, check=False).returncode
     verdicts = []
@@ -43,17 +44,6 @@ def main() -> int:
         status = status or done.returncode
     sys.stdout.write("\n".join([*verdicts, ""]))
     return status
-
-
-def build() -> None:
-    """Build the Kubernetes of the tests, if it is not there: minutes, the first time.
-
-    Its progress goes to the terminal, which workers do not have. What cannot be had is
-    said with the tests that are skipped for want of it.
-    """
-    if GIVEN not in os.environ:
-        with contextlib.suppress(Unavailable):
-            ensure(kwok=True)
 
 
 if __name__ == "__main__":

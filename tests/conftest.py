@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.programs import MONTH
+from tests.kubernetes.access import GIVEN, WANTED
+
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind")
+    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind", "month")
 }
 
 _LONGEST = "tests/shell/test_crashes.py"
@@ -34,12 +37,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = item.nodeid if _LONGEST in group else group
         item.add_marker(pytest.mark.xdist_group(group))
     missing = {}
+    if not {GIVEN, WANTED} & os.environ.keys():
+        missing["kubernetes"] = f"want of a Kubernetes (make e2e, or {WANTED}=1)"
     if not shutil.which("flux"):
         missing["flux"] = "want of a real Flux (flux on PATH)"
     if "KUBELAB" not in os.environ:
         missing["e2e"] = "want of real nodes (make e2e)"
     if "KINDLAB_IMAGE" not in os.environ:
         missing["kind"] = "want of a docker for kind (make e2e)"
+    if MONTH not in os.environ:
+        missing["month"] = f"want of minutes (make e2e, or {MONTH}=1000)"
     for item in items:
         for mark, reason in missing.items():
             if item.get_closest_marker(mark):

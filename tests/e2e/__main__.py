@@ -1,57 +1,154 @@
 # SPDX-License-Identifier: MIT
-"""Tests that need real pods, each in a world made for it: `python -m tests.e2e [...]`.
+"""Tests that need a world made for them: `python -m tests.e2e [MARK ...] [OPTION ...]`.
 
-Those marked e2e get real nodes, those marked kind a docker for kind's clusters.
+Those marked kubernetes get a control plane, those marked e2e real nodes, those marked
+kind a docker for kind's clusters, and those marked month a real Flux for minutes. What
+is missing is installed where it can be. What cannot be had is said and counted, and is
+a failure where CI is set.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.e2e.programs import OPERATOR
+import msgspec
+
+from tests.e2e.programs import MONTH, MONTH_JOBS, OPERATOR
 from tests.e2e.shellimage import write_images
-from tests.kubelab import nodes
-from tests.kubelab.build import Unavailable
+from tests.e2e.tools import ROOT, Machine
+from tests.kubelab import build, nodes
 from tests.kubelab.kind import lab
-from tests.kubernetes.access import CRD
+from tests.kubernetes.access import CRD, GIVEN, WANTED
 
 # pytest's, where the arguments choose no test of this mark.
 _NO_TESTS = 5
 
 
-def main() -> int:
-    """Run; where there can be no such world, say why; without nodes CI is to fail."""
-    statuses = {_run("e2e"), _run("kind")}
-    if statuses == {_NO_TESTS}:
-        return _NO_TESTS
-    return max(statuses - {_NO_TESTS})
+class Stage(msgspec.Struct, frozen=True):
+    """The tests of one mark, and the world that they are run in."""
+
+    mark: str
+    run: Callable[[list[str]], int]
+    """Run a command in it; return its exit status."""
+    needs: tuple[str, ...]
+    """Programs without which none of them can run."""
+    wants: tuple[str, ...] = ()
+    """Programs without which some of them are skipped, as each says itself."""
 
 
-def _run(mark: str) -> int:
-    # Pods come and go in seconds, but a machine may have other work.
-    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", mark]
-    pytest += ["--timeout=300", *sys.argv[1:]]
-    try:
-        status = _run_on_nodes(pytest) if mark == "e2e" else lab.run(pytest)
-    except Unavailable as missing:
-        sys.stderr.write(f"{mark}: SKIPPED, all of it: {missing}\n")
-        # A docker is a person's to install; the nodes are made of what is fetched.
-        return 1 if os.environ.get("CI") and mark == "e2e" else 0
-    return int(status)
+class Outcome(msgspec.Struct, frozen=True):
+    """How a stage went."""
+
+    text: str
+    failed: bool = False
 
 
-def _run_on_nodes(pytest: list[str]) -> int:
+def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
+    def run(command: list[str]) -> int:
+        given = {**environment, **os.environ}
+        return subprocess.run(command, env=given, check=False).returncode
+
+    return run
+
+
+def _run_with_kubernetes(command: list[str]) -> int:
+    if GIVEN not in os.environ:
+        # Now, so that no test's time limit holds for the first build, of minutes.
+        build.ensure(kwok=True)
+    return _run_here({WANTED: "1"})(command)
+
+
+def _run_on_nodes(command: list[str]) -> int:
     options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
     if OPERATOR not in os.environ:
-        return int(nodes.run(pytest, options))
+        return int(nodes.run(command, options))
     with tempfile.TemporaryDirectory() as place:
         for image in write_images(Path(place)):
             options += ["--image", str(image)]
-        return int(nodes.run(pytest, options))
+        return int(nodes.run(command, options))
+
+
+_LAB = ("go", "openssl", "setpriv")
+_NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
+_DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
+STAGES = (
+    Stage("kubernetes", _run_with_kubernetes, _LAB),
+    Stage("e2e", _run_on_nodes, _NODES, ("flux",)),
+    Stage("kind", lab.run, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("month", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
+)
+
+
+def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int:
+    """Run the stages that are named, or all; return 0 if nothing failed.
+
+    The marks of stages come first among the words; the rest are pytest's.
+    """
+    marks = {stage.mark for stage in stages}
+    named = list(itertools.takewhile(marks.__contains__, words))
+    options = words[len(named) :]
+    chosen = [stage for stage in stages if stage.mark in (named or marks)]
+    machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
+    outcomes = []
+    for stage in chosen:
+        began = time.monotonic()
+        outcome = _try(stage, machine, options)
+        took = f"{time.monotonic() - began:.0f} s"
+        outcomes.append(outcome)
+        sys.stderr.write(f"make e2e: {stage.mark}: {outcome.text} ({took})\n")
+    ran = zip(chosen, outcomes, strict=True)
+    lines = [f"{stage.mark:10}  {outcome.text}" for stage, outcome in ran]
+    sys.stdout.write("\n".join(["", *lines, ""]))
+    return int(any(outcome.failed for outcome in outcomes))
+
+
+def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
+    lacking = machine.lacks(stage.needs)
+    if lacking:
+        return _skipped(stage, "; ".join(lacking), options)
+    # Pods come and go in seconds, but a machine may have other work.
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", stage.mark]
+    try:
+        status = stage.run([*command, "--timeout=300", *options])
+    except build.Unavailable as missing:
+        return _skipped(stage, str(missing), options)
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+        return Outcome(f"FAILED: what it runs in could not be made: {error}", True)
+    return _judge(status, machine.lacks(stage.wants))
+
+
+def _judge(status: int, wanting: Sequence[str]) -> Outcome:
+    if status == _NO_TESTS:
+        return Outcome("no test of this mark was chosen")
+    if status:
+        return Outcome(f"FAILED with status {status}", True)
+    if wanting:
+        some = f"passed, but some were SKIPPED: {'; '.join(wanting)}"
+        return Outcome(some, _in_ci())
+    return Outcome("passed")
+
+
+def _skipped(stage: Stage, why: str, options: Sequence[str]) -> Outcome:
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    collect += ["-m", stage.mark, *options]
+    said = subprocess.run(collect, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"^(\d+)(/\d+)? tests? collected", said, re.MULTILINE)
+    count = f"{found[1]} tests" if found else "no test"
+    return Outcome(f"SKIPPED, {count}: {why}", _in_ci())
+
+
+def _in_ci() -> bool:
+    """Where CI is set, what cannot be had is a failure."""
+    return bool(os.environ.get("CI"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:], Machine(), STAGES))

@@ -27,6 +27,12 @@ from tests.support.fluxlead import broker_environment
 
 NODE_PORT = 30093
 FOLLOWERS = 2
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def path_with(program: str) -> str:
+    """Return a PATH for a pod by which what lies beside the program is found."""
+    return f"{Path(program).parent}:{_SYSTEM_PATH}"
 
 
 class PodLead:
@@ -72,7 +78,7 @@ class PodLead:
 
     def start(self) -> None:
         """Start the pod and open the port; return once the lead serves."""
-        for manifest in (self._pod(), self._service()):
+        for manifest in (self.pod(), self._service()):
             self.cluster.kubectl("apply", "-f", "-", manifest=manifest)
         try:
             wait_long(self.is_up, "the lead to serve")
@@ -94,14 +100,16 @@ class PodLead:
             return False
         return True
 
-    def _pod(self) -> dict[str, Any]:
+    def pod(self) -> dict[str, Any]:
+        """Return its manifest."""
         path = str(self.directory)
+        variables = {"SHELL": "/bin/sh", "PATH": path_with(self.command()[0])}.items()
         container = {
             "name": "lead",
             "image": self.cluster.image,
             "imagePullPolicy": "Never",
             "command": self.command(),
-            "env": [{"name": "SHELL", "value": "/bin/sh"}],
+            "env": [{"name": name, "value": value} for name, value in variables],
             "volumeMounts": [
                 {"name": "files", "mountPath": path},
                 {"name": "tmp", "mountPath": "/var/tmp"},
@@ -134,7 +142,9 @@ class FluxPodLead(PodLead):
         self.uri = self.files.uri
 
     def command(self) -> list[str]:
-        return list(self.files.commands[0])
+        # Of its image, only what the image's PATH names would be found by name.
+        program, *words = self.files.commands[0]
+        return [shutil.which(program) or program, *words]
 
     def submit(self, command: list[str]) -> str:
         size = (f"-N{FOLLOWERS}", "--requires=burst")

@@ -17,6 +17,9 @@ BURST = str(Path(sys.executable).with_name("burst"))
 DEADLINE_S = 60.0
 OPERATOR = "BURST_TEST_FLUX_OPERATOR"
 """Names the manager program of the Flux Operator, for tests that need it."""
+MONTH = "BURST_TEST_MONTH"
+"""How many jobs the test marked month has; it is skipped without."""
+MONTH_JOBS = 10_000
 
 
 def host_paths(*, flux: bool = False) -> list[str]:

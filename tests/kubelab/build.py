@@ -217,7 +217,12 @@ def _debs():
         downloads.mkdir()
         # apt drops to a user that may not write here; as root it need not drop
         command = [apt, "-q", "-o", "APT::Sandbox::User=root", "download", *NODE_PACKAGES]
-        fetched = subprocess.run(command, cwd=downloads, capture_output=True, text=True)
+        fetch = {"cwd": downloads, "capture_output": True, "text": True}
+        fetched = subprocess.run(command, **fetch)
+        if fetched.returncode and not os.geteuid():
+            # A machine that has just been made has no lists, and an old one's are out of date.
+            subprocess.run([apt, "-q", "update"], capture_output=True)
+            fetched = subprocess.run(command, **fetch)
         if fetched.returncode:
             raise RuntimeError(f"apt-get download failed (apt-get update?):\n{fetched.stderr}")
         for package in sorted(downloads.glob("*.deb")):

@@ -21,6 +21,8 @@ from tests.kubelab.cluster import Cluster, kubectl
 
 GIVEN = "BURST_TEST_KUBECONFIG"
 CRD = "BURST_TEST_MINICLUSTER_CRD"
+WANTED = "BURST_TEST_KUBERNETES"
+"""Has tests marked kubernetes run, with kubelab's if no cluster is named."""
 
 
 class GivenCluster:

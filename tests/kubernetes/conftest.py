@@ -12,7 +12,14 @@ import pytest
 
 from tests.kubelab import build, fake
 from tests.kubelab.cluster import Cluster
-from tests.kubernetes.access import CRD, GIVEN, AnyCluster, find_cluster, new_namespace
+from tests.kubernetes.access import (
+    CRD,
+    GIVEN,
+    WANTED,
+    AnyCluster,
+    find_cluster,
+    new_namespace,
+)
 from tests.kubernetes.api import Api
 from tests.kubernetes.bursts import Bursts
 from tests.kubernetes.proxy import Proxy
@@ -25,7 +32,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     had is said by the fixture, test by test.
     """
     wanted = any(item.get_closest_marker("kubernetes") for item in session.items)
-    if not wanted or GIVEN in os.environ or session.config.option.collectonly:
+    if GIVEN in os.environ or WANTED not in os.environ:
+        return
+    if not wanted or session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     shown = capture.global_and_fixture_disabled() if capture else _as_is()

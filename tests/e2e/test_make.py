@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""`make e2e` installs what it can, and leaves out nothing without saying so."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.e2e.__main__ import STAGES, Stage, main
+from tests.e2e.tools import PACKAGES, ROOT, Machine
+from tests.kubelab.build import Unavailable
+
+
+class Fake:
+    """A machine on which apt-get installs what Debian has."""
+
+    def __init__(self, *programs: str, uid: int = 0, go: str = "go1.24.1") -> None:
+        self.programs = set(programs)
+        self.ran: list[list[str]] = []
+        self._go = go
+        self.machine = Machine(self._which, self._run, lambda: uid)
+
+    def _which(self, name: str) -> str | None:
+        return f"/bin/{name}" if name in self.programs else None
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        self.ran.append(list(command))
+        if command[0] == "go":
+            return subprocess.CompletedProcess(command, 0, f"{self._go}\n", "")
+        installed = {name for name, of in PACKAGES.items() if set(of) & set(command)}
+        self.programs |= installed
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+
+@pytest.fixture(autouse=True)
+def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+
+
+def fails(_command: list[str]) -> int:
+    return 3
+
+
+def passes(_command: list[str]) -> int:
+    return 0
+
+
+def cannot_be_made(_command: list[str]) -> int:
+    raise Unavailable("kwok is missing")
+
+
+def breaks(_command: list[str]) -> int:
+    raise subprocess.CalledProcessError(1, ["go", "build"])
+
+
+def test_root_on_debian_gets_what_debian_has() -> None:
+    fake = Fake("apt-get", "go")
+    needed = [name for stage in STAGES for name in (*stage.needs, *stage.wants)]
+    fake.machine.install(needed)
+    update, install = (command for command in fake.ran if command[0] == "apt-get")
+    assert update[-1] == "update"
+    assert {"docker.io", "iptables", "debootstrap", "gcc"} <= set(install)
+    assert fake.machine.lacks(needed) == ["flux is not on PATH"] * 3
+
+
+@pytest.mark.parametrize(
+    "fake", [Fake("apt-get", uid=1000), Fake()], ids=["user", "not-debian"]
+)
+def test_others_are_told_what_is_missing(fake: Fake) -> None:
+    fake.machine.install(["dockerd"])
+    assert not fake.ran
+    (said,) = fake.machine.lacks(["dockerd"])
+    assert said == "dockerd is not on PATH (apt-get install docker.io)"
+
+
+def test_nothing_is_installed_where_nothing_is_missing() -> None:
+    fake = Fake("apt-get", "dockerd")
+    fake.machine.install(["dockerd"])
+    assert not fake.ran
+
+
+def test_a_go_that_is_too_old_is_told() -> None:
+    machine = Fake("go", go="go1.19.8").machine
+    assert machine.lacks(["go"]) == ["go is go1.19.8, and 1.24 is needed"]
+    assert not Fake("go", go="go2.0").machine.lacks(["go"])
+
+
+def test_root_is_a_need_too() -> None:
+    assert Fake(uid=1000).machine.lacks([ROOT]) == ["root is needed"]
+    assert not Fake().machine.lacks([ROOT])
+
+
+@pytest.mark.parametrize(
+    ("run", "needs", "told"),
+    [
+        (fails, (), "FAILED with status 3"),
+        (breaks, (), "FAILED: what it runs in could not be made"),
+    ],
+)
+def test_one_stage_that_fails_fails_all_and_stops_none(
+    run: Callable[[list[str]], int],
+    needs: tuple[str, ...],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stages = [Stage("kind", run, needs), Stage("month", passes, ())]
+    assert main([], Fake().machine, stages) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith(f"kind        {told}")
+    assert said[2] == "month       passed"
+
+
+@pytest.mark.parametrize(
+    ("stage", "why"),
+    [
+        (Stage("kind", passes, ("dockerd",)), "dockerd is not on PATH"),
+        (Stage("kind", cannot_be_made, ()), "kwok is missing"),
+    ],
+)
+def test_what_cannot_be_had_is_counted_and_fails_in_ci(
+    stage: Stage,
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ["kind", "tests/e2e/test_kind.py"]
+    assert main(words, Fake(uid=1000).machine, [stage]) == 0
+    assert f"kind        SKIPPED, 5 tests: {why}" in capsys.readouterr().out
+    monkeypatch.setenv("CI", "true")
+    assert main(words, Fake(uid=1000).machine, [stage]) == 1
+    assert why in capsys.readouterr().out
+
+
+def test_some_that_were_skipped_are_told_and_fail_in_ci(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = [Stage("e2e", passes, (), ("flux",))]
+    assert main([], Fake().machine, stages) == 0
+    told = "passed, but some were SKIPPED: flux is not on PATH"
+    assert told in capsys.readouterr().out
+    monkeypatch.setenv("CI", "true")
+    assert main([], Fake().machine, stages) == 1
+
+
+def test_marks_choose_stages_and_the_rest_is_pytests(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commands = []
+
+    def run(command: list[str]) -> int:
+        commands.append(command)
+        return 5
+
+    stages = [Stage("kind", run, ()), Stage("e2e", run, ()), Stage("month", fails, ())]
+    assert main(["kind", "e2e", "-k", "month"], Fake().machine, stages) == 0
+    assert [command[-2:] for command in commands] == [["-k", "month"]] * 2
+    assert [command[command.index("-m", 3) + 1] for command in commands] == [
+        "kind",
+        "e2e",
+    ]
+    assert "no test of this mark was chosen" in capsys.readouterr().out

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The programs that `make e2e` needs, and how they are installed on Debian."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+# Programs and the Debian packages that have them. What is not here, Go and Flux, is a
+# person's to install: Debian's own Go is too old, and it has no Flux.
+PACKAGES = {
+    "cc": ("gcc", "libc6-dev"),
+    "debootstrap": ("debootstrap",),
+    "docker": ("docker.io",),
+    "dockerd": ("docker.io",),
+    "ip": ("iproute2",),
+    "iptables": ("iptables",),
+    "nsenter": ("util-linux",),
+    "openssl": ("openssl",),
+    "setpriv": ("util-linux",),
+    "tar": ("tar",),
+    "unshare": ("util-linux",),
+}
+ROOT = "root"
+"""Named among programs where they have to be run as root."""
+_LEAST_GO = (1, 24)
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(
+        list(command), env=environment, capture_output=True, text=True, check=False
+    )
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """What is installed here; tests give one of their own."""
+
+    which: Callable[[str], str | None] = shutil.which
+    run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = _run
+    uid: Callable[[], int] = os.geteuid
+
+    def lacks(self, needed: Iterable[str]) -> list[str]:
+        """Return a sentence for each of these that is missing."""
+        return [said for name in needed if (said := self._lack(name))]
+
+    def install(self, needed: Iterable[str]) -> None:
+        """Install what is missing and Debian has, if this is root on Debian.
+
+        What could not be installed is still missing afterwards; why is printed.
+        """
+        missing = [name for name in needed if self._lack(name)]
+        found = (PACKAGES.get(name, ()) for name in missing)
+        packages = sorted({package for each in found for package in each})
+        if not packages or self.uid() or not self.which("apt-get"):
+            return
+        _say(f"installing {' '.join(packages)}")
+        install = ["apt-get", "-q", "-y", "install", "--no-install-recommends"]
+        for command in (["apt-get", "-q", "update"], [*install, *packages]):
+            done = self.run(command)
+            if done.returncode:
+                _say(f"{' '.join(command)} failed: {done.stderr.strip()}")
+
+    def _lack(self, name: str) -> str:
+        if name == ROOT:
+            return "root is needed" if self.uid() else ""
+        if not self.which(name):
+            packages = " ".join(PACKAGES.get(name, ()))
+            how = f" (apt-get install {packages})" if packages else ""
+            return f"{name} is not on PATH{how}"
+        return self._old_go() if name == "go" else ""
+
+    def _old_go(self) -> str:
+        version = self.run(["go", "env", "GOVERSION"]).stdout.strip()
+        found = re.match(r"go(\d+)\.(\d+)", version)
+        if found and tuple(map(int, found.groups())) >= _LEAST_GO:
+            return ""
+        least = ".".join(map(str, _LEAST_GO))
+        return f"go is {version or 'of an unknown version'}, and {least} is needed"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"make e2e: {text}\n")
