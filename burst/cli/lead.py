@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,15 @@ def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
     Their nodes are as this machine unless cores and GPUs are given. They come after
     all other ranks, which keep their numbers. The lead takes them when it is restarted:
     `burst lead check DIR` says what that would do. Where burst.toml lists its slots
-    under [lead], list them there too.
+    under [lead], list them there too. Both files are kept as they were.
     """
     wanted = [parse_slot(text, own_shape()) for text in slots]
-    for added in add_slots(directory, wanted, dry_run=dry_run):
+    found, kept = add_slots(directory, wanted, dry_run=dry_run)
+    for added in found:
         verb = "would add" if dry_run else "added"
         click.echo(f"{verb} {added.hosts} as ranks {added.ranks}, each {added.shape}")
+    for path in kept:
+        click.echo(f"kept as it was: {path}")
     if not dry_run:
         click.echo(f"restart it once `burst lead check {directory}` says that is safe")
 
@@ -187,19 +190,28 @@ def _how_to_go_on(ready: Ready, *, has_daemon: bool) -> Iterator[str]:
     }
     for path, what in notes.items():
         yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
-    for title, commands, uri in (
-        ("With Flux", files.commands, files.uri),
-        (
-            "Or, where there is no Flux, with its stand-in",
-            ready.stand_in,
-            ready.stand_in_uri,
-        ),
-    ):
-        yield f"\n{title}, start the lead, and let clients find it:\n"
-        for host, command in zip(own, commands, strict=True):
-            where = f"  # on {host}" if own[1:] else ""
-            yield f"    {shlex.join(command)}{where}"
-        yield f"    export FLUX_URI={shlex.quote(uri)}"
+    for path in ready.loaded:
+        yield f"wrote {path}"
+    if has_daemon:
+        yield "\nStart the lead; the daemon starts with it:\n"
+        yield from _start(own, files.commands)
+        yield "\nEach shell that is to submit or list burst jobs needs, users' too:\n"
+        for name, value in {"FLUX_URI": files.uri, **ready.environment}.items():
+            yield f"    export {name}={shlex.quote(value)}"
+    else:
+        yield "\nWith Flux, start the lead, and let clients find it:\n"
+        yield from _start(own, files.commands)
+        yield f"    export FLUX_URI={shlex.quote(files.uri)}"
+        yield "\nOr, where there is no Flux, with its stand-in:\n"
+        yield from _start(own, ready.stand_in)
+        yield f"    export FLUX_URI={shlex.quote(ready.stand_in_uri)}"
     yield "\nThen:\n"
     for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"
+
+
+def _start(own: Sequence[str], commands: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield what to type on each own host."""
+    for host, command in zip(own, commands, strict=True):
+        where = f"  # on {host}" if own[1:] else ""
+        yield f"    {shlex.join(command)}{where}"

@@ -17,7 +17,7 @@ from burst.model.ranks import format_hostlist
 from burst.shell.leadfiles import Extra, LeadFiles, write_lead, write_whole
 from burst.shell.leadplan import Group, LeadPlan, resolve
 from burst.shell.leadservice import daemon_script, queue_script, unit
-from burst.shell.setup import install
+from burst.shell.setup import LIST, install, plan_remove
 from burst.shell.setupplan import (
     LEAD_PIECE,
     Choice,
@@ -27,6 +27,9 @@ from burst.shell.setupplan import (
 )
 
 Provider = Literal["local", "none"]
+
+# Where the commands of Flux look for options and formats; the others are for brokers.
+_OF_USERS = {"FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS"}
 
 _SETTINGS = """\
 # `burst daemon -c {path}` serves the lead at FLUX_URI.
@@ -81,6 +84,10 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     stand_in: tuple[tuple[str, ...], ...]
     """The argv that starts each own host's broker of the embedded lead instead."""
     stand_in_uri: str
+    loaded: tuple[Path, ...] = ()
+    """Files below `flux` in the directory, for Flux and for systemd."""
+    environment: Mapping[str, str] = {}
+    """What a user's shell needs for `flux submit --burst` and `flux jobs -o burst`."""
 
 
 def init_lead(
@@ -120,7 +127,18 @@ def init_lead(
         fingerprint=certificate.read(files.certificate).fingerprint,
         stand_in=tuple(_stand_in(files, groups[0])),
         stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
+        loaded=_installed(directory.absolute() / "flux") if choice else (),
+        environment={
+            name: value
+            for name, value in extra.environment.items()
+            if name in _OF_USERS
+        },
     )
+
+
+def _installed(own: Path) -> tuple[Path, ...]:
+    """Return all files of an installation, the list of them too."""
+    return (*(step.path for step in plan_remove(own)), own / LIST)
 
 
 def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:

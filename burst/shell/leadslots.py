@@ -7,14 +7,15 @@ and our records say of them stays true over the restart that it takes.
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import tomli_w
 
 from burst.core.slots import LENT
 from burst.errors import ConfigError
@@ -34,10 +35,17 @@ class Added(msgspec.Struct, frozen=True):
 
 def add_slots(
     directory: Path, slots: Sequence[RankSlot], *, dry_run: bool = False
-) -> list[Added]:
-    """Declare further slots in the lead's broker.toml and R. Raises ConfigError."""
+) -> tuple[list[Added], list[Path]]:
+    """Declare further slots in the lead's broker.toml and R. Raises ConfigError.
+
+    Comments and the order of keys in broker.toml stay. Returns what was added, and
+    where both files are kept as they were; with `dry_run`, what would be added.
+    """
+    # Only this command needs it, and all of them import this module.
+    import tomlkit  # noqa: PLC0415
+
     config, resources = directory / "broker.toml", directory / "R"
-    tables, r = _read(config, tomllib.loads), _read(resources, json.loads)
+    tables, r = _read(config, tomlkit.parse), _read(resources, json.loads)
     known = declared_hosts(tables)
     groups = resolve_slots(known, slots)
     added = []
@@ -50,11 +58,32 @@ def add_slots(
         added.append(
             Added(format_hostlist(group.names), format_idset(ranks), str(group.shape))
         )
+    kept = []
     if not dry_run:
+        kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
-        write_whole(config, tomli_w.dumps(tables))
+        write_whole(config, tomlkit.dumps(tables))
         write_whole(resources, json.dumps(r) + "\n")
-    return added
+    return added, kept
+
+
+def _keep(path: Path) -> Path:
+    """Copy a file before it is changed, and return the copy. Raises ConfigError.
+
+    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
+    """
+    numbers = itertools.count(2)
+    copy = path.with_name(f"{path.name}.old")
+    while copy.exists():
+        copy = path.with_name(f"{path.name}.old.{next(numbers)}")
+    try:
+        shutil.copy2(path, copy)
+    except OSError as error:
+        raise ConfigError(
+            f"{copy}: cannot be written: {error.strerror}",
+            "nothing was changed; be who may write there",
+        ) from error
+    return copy
 
 
 def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:

@@ -34,9 +34,8 @@ class Started:
         beside = str(Path(sys.executable).parent)
         plain = broker_environment()
         self._environment = {**plain, "PATH": f"{beside}:{plain['PATH']}"}
-        words = shlex.split(typed)
-        settings = [word for word in words if word.startswith(("FLUX_", "XDG_"))]
-        self._user = dict(word.split("=", 1) for word in settings)
+        said = [line.split()[1] for line in lines if line.startswith("    export ")]
+        self._user = dict(shlex.split(word)[0].split("=", 1) for word in said)
         with (directory / "broker.log").open("wb") as log:
             self.broker = subprocess.Popen(
                 shlex.split(typed),
@@ -47,10 +46,9 @@ class Started:
             )
 
     def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
-        uri = {"FLUX_URI": f"local://{self.directory}/run/local"}
         return subprocess.run(
             [FLUX, *words],
-            env={**self._environment, **self._user, **uri},
+            env={**self._environment, **self._user},
             capture_output=True,
             text=True,
             timeout=60,
@@ -91,6 +89,8 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
     own = ("--hosts", "lead-0", "--cores", "2", "--gpus", "0", "--mode", mode)
     slot = ("--slot", "burst-0-[0-1]:2", "--port", str(free_port()))
     said = burst("lead", "init", str(place), *own, *slot)
+    files = {str(p) for p in place.rglob("*") if p.is_file()}
+    assert {line.split()[1] for line in said.lines if line[:6] == "wrote "} == files
     lead = Started(place, said.lines)
     try:
         wait_until(

@@ -41,7 +41,8 @@ def hosts_of(lead: Path) -> tuple[str, ...]:
 
 def test_new_ranks_come_after_all_others(lead: Path) -> None:
     before = hosts_of(lead)
-    assert add_slots(lead, [NEW]) == [Added("burst-1-[0-1]", "6-7", "8 cores, 2 GPUs")]
+    added, _ = add_slots(lead, [NEW])
+    assert added == [Added("burst-1-[0-1]", "6-7", "8 cores, 2 GPUs")]
     assert hosts_of(lead) == (*before, "burst-1-0", "burst-1-1")
     execution = json.loads((lead / "R").read_text())["execution"]
     assert execution["R_lite"][-1] == {
@@ -61,8 +62,50 @@ def test_new_ranks_come_after_all_others(lead: Path) -> None:
 
 def test_a_dry_run_writes_nothing(lead: Path) -> None:
     before = (lead / "broker.toml").read_text(), (lead / "R").read_text()
-    assert add_slots(lead, [NEW], dry_run=True)
+    added, kept = add_slots(lead, [NEW], dry_run=True)
+    assert added
+    assert kept == []
+    assert {path.name for path in lead.iterdir()} == {
+        *("R", "broker.toml", "burst.cert", "run", "state")
+    }
     assert ((lead / "broker.toml").read_text(), (lead / "R").read_text()) == before
+
+
+@pytest.mark.parametrize("hosts", ["hosts = [", "# ours\nhosts = [ # in order\n"])
+def test_what_a_person_wrote_into_the_file_stays_and_the_old_one_is_kept(
+    lead: Path, hosts: str
+) -> None:
+    config = lead / "broker.toml"
+    written = "# by hand\n" + config.read_text().replace("hosts = [", hosts)
+    written += "\n[access]   # of guests\nallow-guest-user = true # yes\n"
+    config.write_text(written)
+    _, kept = add_slots(lead, [NEW])
+    _, again = add_slots(lead, [parse_slot("burst-2-0", Shape(1))])
+    lines = config.read_text().splitlines()
+    assert set(written.splitlines()) <= set(lines)
+    assert len(lines) == len(written.splitlines()) + 2
+    assert kept == [lead / "broker.toml.old", lead / "R.old"]
+    assert kept[0].read_text() == written
+    assert again == [lead / "broker.toml.old.2", lead / "R.old.2"]
+
+
+def test_hosts_in_tables_of_their_own_are_added_to(lead: Path) -> None:
+    (lead / "broker.toml").write_text(
+        '[[bootstrap.hosts]]\nhost = "lead-0" # first\n[tbon]\nfanout = 2\n'
+    )
+    add_slots(lead, [NEW])
+    assert hosts_of(lead) == ("lead-0", "burst-1-0", "burst-1-1")
+    text = (lead / "broker.toml").read_text()
+    assert "# first" in text
+    assert tomllib.loads(text)["tbon"] == {"fanout": 2}
+
+
+def test_nothing_is_changed_where_the_old_files_cannot_be_kept(lead: Path) -> None:
+    before = (lead / "broker.toml").read_text()
+    (lead / "broker.toml.old").symlink_to("/proc/none/x")
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        add_slots(lead, [NEW])
+    assert (lead / "broker.toml").read_text() == before
 
 
 @pytest.mark.parametrize(
