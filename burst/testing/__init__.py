@@ -15,8 +15,12 @@ from __future__ import annotations
 import pytest
 
 # Before the module is imported: its asserts then say what they compared.
-pytest.register_assert_rewrite("burst.testing.contract", "burst.testing.trial")
+pytest.register_assert_rewrite(
+    *(f"burst.testing.contract{part}" for part in ("", "_failures", "_traces")),
+    "burst.testing.trial",
+)
 
+from burst.testing.backend import Backend  # noqa: E402
 from burst.testing.cloud import Call, FakeCloud, FakeSettings  # noqa: E402
 from burst.testing.contract import ProviderContract  # noqa: E402
 from burst.testing.examples import example_lead, example_spec, isolate  # noqa: E402
@@ -24,6 +28,7 @@ from burst.testing.fake import FakeProvider  # noqa: E402
 from burst.testing.trial import Trial  # noqa: E402
 
 __all__ = [
+    "Backend",
     "Call",
     "FakeCloud",
     "FakeProvider",

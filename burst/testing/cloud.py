@@ -55,6 +55,8 @@ class FakeBurst:
     failure: Failure = Failure.OTHER
     up: int = 0
     """Calls of `observe` since all its followers run."""
+    joins: bool = True
+    """Whether what was made joins the lead."""
 
 
 @dataclass
@@ -68,9 +70,38 @@ class FakeCloud:
     begun: list[BurstId] = field(default_factory=list)
     """Isolated bursts whose program was begun, each time that it was."""
 
+    files: dict[str, str] = field(default_factory=dict)
+    """What followers are given to read, by `BURST_ID/NAME`; gone with their burst."""
+
+    reachable: bool = True
+    """While it is not, each call raises Transient and does nothing."""
+    stalled: bool = False
+    """While it is, no follower starts."""
+    full: bool = False
+    """While it is, nothing new is made."""
+
     def followers(self) -> Mapping[str, BurstId]:
         """Return the hosts that exist, and the burst of each."""
         return {h: key[2] for key, burst in self.bursts.items() for h in burst.made}
+
+    def online(self) -> frozenset[int]:
+        """Return the ranks whose followers have joined their lead."""
+        return frozenset(
+            rank
+            for burst in self.bursts.values()
+            for host, rank in zip(burst.spec.hosts, burst.spec.ranks, strict=False)
+            if burst.joins and host in burst.made and host not in burst.failed
+        )
+
+    def remove(self, key: Key) -> None:
+        """Delete a burst and its files."""
+        del self.bursts[key]
+        for path in self.files_of(key[2]):
+            del self.files[path]
+
+    def files_of(self, burst_id: BurstId) -> list[str]:
+        """Return the paths of a burst's files."""
+        return [path for path in self.files if path.startswith(f"{burst_id}/")]
 
     def count(self, burst_id: BurstId) -> int:
         """Return how many followers exist under an id, made twice counted twice."""

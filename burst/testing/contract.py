@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -13,16 +12,16 @@ import pytest
 from burst.errors import ConfigError, ProviderError
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
+from burst.testing.contract_failures import FailureChecks
+from burst.testing.contract_traces import TraceChecks
 from burst.testing.examples import isolate
-from burst.testing.trial import Patience, Trial
+from burst.testing.fixtures import Begin, Count, MakeProvider, MakeSpec
+from burst.testing.trial import Trial
 
-MakeProvider = Callable[[str], Provider]
-MakeSpec = Callable[[str, int], BurstSpec]
-Count = Callable[[BurstSpec], int]
-Begin = Callable[..., Trial]
+__all__ = ["Begin", "Count", "MakeProvider", "MakeSpec", "ProviderContract"]
 
 
-class ProviderContract:
+class ProviderContract(FailureChecks, TraceChecks):
     """Subclass it as `Test…` and give these fixtures.
 
     `make_provider`
@@ -45,78 +44,17 @@ class ProviderContract:
         `count(spec)` returns how many followers of a burst exist. Without it, nothing
         here finds what a provider makes and does not list.
 
+    And where its backend can be made to misbehave, and looked at past the provider:
+
+    `backend`
+        A `burst.testing.Backend` with the methods that are possible overridden. What
+        needs another is skipped, and pytest's `-rs` says what was not tried.
+
+    Times are attributes of the class: `patience`, `pause`, `prompt`, `lease`, in
+    seconds. A test of your own may give each wait of `Trial` another, `within=`.
+
     Bursts are reaped at the end of each test, whatever its result.
     """
-
-    patience = 60.0
-    """Seconds until what was asked for must show, run or be gone."""
-    pause = 0.2
-    """Seconds between two looks."""
-    prompt = 10.0
-    """Seconds for one call to return."""
-    programs = False
-    """Whether what isolated bursts are to run is really run where this is tested."""
-
-    @pytest.fixture
-    def make_provider(self) -> MakeProvider:
-        raise NotImplementedError("give a fixture make_provider")
-
-    @pytest.fixture
-    def make_spec(self) -> MakeSpec:
-        raise NotImplementedError("give a fixture make_spec")
-
-    @pytest.fixture
-    def make_interrupted(self) -> MakeProvider:
-        raise NotImplementedError("give a fixture make_interrupted")
-
-    @pytest.fixture
-    def misconfigured(self) -> Callable[[], Provider]:
-        raise NotImplementedError("give a fixture misconfigured")
-
-    @pytest.fixture
-    def count(self) -> Count | None:
-        return None
-
-    @pytest.fixture
-    def begin(
-        self, make_provider: MakeProvider, count: Count | None
-    ) -> Iterator[Begin]:
-        """Begin trials, and at the end reap all that they were given."""
-        patience = Patience(self.patience, self.pause, self.prompt)
-        trials: list[Trial] = []
-
-        def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
-            trials.append(Trial(make(owner), patience, count))
-            return trials[-1]
-
-        yield begin_one
-        for trial in trials:
-            for burst_id in trial.given:
-                trial.reap_all(burst_id)
-
-    @pytest.fixture
-    def owner(self) -> str:
-        """Return one that neither another run nor an earlier one has."""
-        return f"owner-{uuid.uuid4().hex[:8]}"
-
-    @pytest.fixture
-    def trial(self, begin: Begin, owner: str) -> Trial:
-        return begin(owner)
-
-    @pytest.fixture
-    def spec(self, make_spec: MakeSpec, owner: str) -> BurstSpec:
-        return make_spec(owner, 0)
-
-    @pytest.fixture
-    def half_built(
-        self, begin: Begin, make_interrupted: MakeProvider, spec: BurstSpec
-    ) -> BurstSpec:
-        """Return the spec of a burst whose provision stopped half way."""
-        trial = begin(spec.owner, make_interrupted)
-        trial.give(spec)
-        with pytest.raises(Exception):  # noqa: B017, PT011  any: it stands for a crash
-            trial.provider.provision(spec)
-        return spec
 
     def test_offers_are_sane(self, trial: Trial) -> None:
         offers = trial.offers()

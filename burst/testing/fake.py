@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.model.burst import BurstId
@@ -56,6 +56,8 @@ class FakeProvider:
     """Calls of `observe` in which a program is seen to run before it has ended."""
     listed_still = 0
     """Calls of `observe` that go on to list a burst that is gone."""
+    clock: Callable[[], float] | None = None
+    """By which followers end at the `lease_end` of their burst; None: never."""
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class FakeProvider:
         burst = self._mine()[burst_id]
         burst.made = [h for h in burst.made if hosts and h not in hosts]
         if not burst.made:
-            del self.cloud.bursts[self._key(burst_id)]
+            self.cloud.remove(self._key(burst_id))
 
     def running(self) -> Mapping[str, BurstId]:
         """Return the hosts of ours that `observe` would call RUNNING now."""
@@ -115,6 +117,7 @@ class FakeProvider:
         missing = [host for host in spec.hosts if host not in burst.made]
         some, self.build_only = missing[: self.build_only], None
         burst.made += some
+        self.cloud.files[f"{spec.burst_id}/broker.toml"] = spec.lead.endpoint
         if some != missing:
             raise Transient("connection reset", "call again")
         if missing and spec.program:
@@ -148,6 +151,8 @@ class FakeProvider:
         self.calls.append(call)
         if self.hang:
             self.hang.wait()
+        if not self.cloud.reachable:
+            raise Transient("the fake cloud does not answer", "call again")
         if self.settings.credentials != "good":
             raise Refused("the fake cloud does not know us", "set good credentials")
         knob = f"next_{call.method}_error"
@@ -181,6 +186,8 @@ class FakeProvider:
             raise Refused(f"no offer {spec.offer} of {spec.shape}")
         used = sum(len(burst.spec.hosts) for burst in self.cloud.bursts.values())
         free = self.settings.capacity - (0 if known else used)
+        if self.cloud.full and not known:
+            free = 0
         if len(spec.hosts) > min(free, self.settings.max_nodes):
             raise InsufficientCapacity(f"{free} nodes are free")
         return self.cloud.bursts.setdefault(
@@ -193,7 +200,7 @@ class FakeProvider:
             return
         burst.ends_in -= 1
         if burst.ends_in == 0:
-            del self.cloud.bursts[self._key(burst_id)]
+            self.cloud.remove(self._key(burst_id))
             ghost = self._status(burst), self.listed_still
             self.cloud.ghosts[self._key(burst_id)] = ghost
 
@@ -210,6 +217,12 @@ class FakeProvider:
     def _followers(self, burst: FakeBurst) -> tuple[FollowerStatus, ...]:
         up = burst.observed > self.listed_after + self.starts_after
         able = set(burst.spec.hosts[: self.starts_only] if up else ())
+        end = burst.spec.lease_end
+        if self.clock and end and self.clock() >= end:
+            burst.failed = dict.fromkeys(burst.made, "its lease has ended")
+            burst.made = []
+        if self.cloud.stalled:
+            able = set()
         return tuple(
             FollowerStatus(host, Phase.FAILED, burst.failed[host])
             if host in burst.failed

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
-from burst.errors import BurstError, NotFound, Transient
+from burst.errors import BurstError, CertificateError, NotFound, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider
@@ -30,10 +34,48 @@ class Patience(msgspec.Struct, frozen=True):
     """For one call to return."""
 
 
+class Worker:
+    """One thread that all calls of a provider come from, as they do in the daemon.
+
+    So a call that never returns is a failure of its test, and does not stop the run.
+    """
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+        self._calls = queue.SimpleQueue()
+        # Not waited for at the end: it may be in the call that never returns.
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def call(self, call: Callable[[], _T], limit: float) -> _T:
+        """Return what it returns; fail the test after so many seconds."""
+        answer: Future[_T] = Future()
+        self._calls.put((call, answer))
+        try:
+            return answer.result(limit)
+        except TimeoutError:
+            if answer.done():
+                raise  # the call's own
+            pytest.fail(f"a call did not return within {limit:g} s")
+
+    def close(self) -> None:
+        """End the thread after the calls that it has."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while given := self._calls.get():
+            call, answer = given
+            try:
+                answer.set_result(call())
+            except BaseException as error:  # noqa: BLE001  it is raised where it is asked
+                answer.set_exception(error)
+
+
 class Trial:
     """A provider of one owner, and the bursts it was given.
 
     Several trials stand for several daemons, or for one before and after a restart.
+    How long a wait may take is its argument `within`, in seconds; by default what the
+    contract's class says.
     """
 
     def __init__(
@@ -46,6 +88,7 @@ class Trial:
         self.patience = patience
         self._count = count
         self.given: dict[BurstId, BurstSpec] = {}
+        self._worker = Worker()
         self._secrets: set[str] = set()
 
     def offers(self) -> list[Offer]:
@@ -55,21 +98,30 @@ class Trial:
     def give(self, spec: BurstSpec) -> None:
         """Note what it will be given, and the secret that it may tell nobody."""
         self.given[spec.burst_id] = spec
-        path = Path(spec.lead.certificate)
-        self._secrets.add(certificate.read(path).secret.decode())
+        with contextlib.suppress(CertificateError):  # it may be what is wrong
+            path = Path(spec.lead.certificate)
+            self._secrets.add(certificate.read(path).secret.decode())
 
-    def provision(self, spec: BurstSpec) -> None:
+    def provision(self, spec: BurstSpec, within: float | None = None) -> None:
         """Provision as the daemon does: again for as long as it is Transient."""
+        self.wait(
+            lambda: self.begin(spec),
+            f"provision of {spec.burst_id} to go through",
+            within,
+        )
+
+    def begin(self, spec: BurstSpec) -> bool:
+        """Provision once; return False if it is Transient."""
+        try:
+            self.provision_once(spec)
+        except Transient:
+            return False
+        return True
+
+    def provision_once(self, spec: BurstSpec) -> None:
+        """Provision once, and raise what it raises."""
         self.give(spec)
-
-        def done() -> bool:
-            try:
-                self._call(lambda: self.provider.provision(spec))
-            except Transient:
-                return False
-            return True
-
-        self.wait(done, f"provision of {spec.burst_id} to go through")
+        self._call(lambda: self.provider.provision(spec))
 
     def observe(self) -> dict[BurstId, BurstStatus]:
         """Return what it lists, by id. Checks what holds for every list."""
@@ -81,11 +133,15 @@ class Trial:
         for status in listed:
             hosts = [follower.host for follower in status.followers]
             assert len(set(hosts)) == len(hosts), f"a follower is there twice: {status}"
-        self._check_secrets(encoded.decode())
+        self.check_secrets(encoded.decode())
         return found
 
     def wait_listed(
-        self, burst_id: BurstId, holds: Callable[[BurstStatus], bool], what: str
+        self,
+        burst_id: BurstId,
+        holds: Callable[[BurstStatus], bool],
+        what: str,
+        within: float | None = None,
     ) -> BurstStatus:
         """Observe until the burst is listed and this holds of it; return its status."""
         last: list[BurstStatus | None] = [None]
@@ -94,14 +150,17 @@ class Trial:
             last[0] = self.observe().get(burst_id)
             return last[0] is not None and holds(last[0])
 
-        self.wait(done, lambda: f"{burst_id} {what}; last seen: {last[0]}")
+        self.wait(done, lambda: f"{burst_id} {what}; last seen: {last[0]}", within)
         assert last[0]
         return last[0]
 
-    def wait_running(self, spec: BurstSpec) -> None:
+    def wait_running(self, spec: BurstSpec, within: float | None = None) -> None:
         """Wait until all followers of the burst run, each of them once."""
         status = self.wait_listed(
-            spec.burst_id, lambda status: status.phase is Phase.RUNNING, "to run"
+            spec.burst_id,
+            lambda status: status.phase is Phase.RUNNING,
+            "to run",
+            within,
         )
         assert {f.host for f in status.followers} == set(spec.hosts)
         assert {f.phase for f in status.followers} == {Phase.RUNNING}
@@ -118,53 +177,76 @@ class Trial:
         assert status.instance
         assert status.instance.exit_status == 0, status
 
-    def wait_empty(self, spec: BurstSpec) -> None:
+    def wait_empty(self, spec: BurstSpec, within: float | None = None) -> None:
         """Wait until nothing is listed; what was reaped may linger there.
 
         That it does not exist must be true at once.
         """
         self._check_count(spec, 0, "it said NotFound, and there is something left")
-        self.wait(lambda: not self.observe(), "the list to be empty")
+        self.wait(lambda: not self.observe(), "the list to be empty", within)
         self._check_count(spec, 0, "it came back")
 
     def reap(self, burst_id: BurstId) -> bool:
         """Reap once; return whether it says that nothing is left."""
         try:
-            self._call(lambda: self.provider.reap(burst_id))
+            self.reap_once(burst_id)
         except NotFound:
             return True
         except Transient:
             pass  # the daemon calls again, and so does who called this
         return False
 
-    def reap_all(self, burst_id: BurstId) -> None:
-        """Reap until nothing is left."""
-        self.wait(lambda: self.reap(burst_id), f"the last reap of {burst_id}")
+    def reap_once(self, burst_id: BurstId) -> None:
+        """Reap once, and raise what it raises."""
+        self._call(lambda: self.provider.reap(burst_id))
 
-    def wait(self, holds: Callable[[], bool], what: str | Callable[[], str]) -> None:
+    def reap_all(self, burst_id: BurstId, within: float | None = None) -> None:
+        """Reap until nothing is left."""
+        self.wait(lambda: self.reap(burst_id), f"the last reap of {burst_id}", within)
+
+    def wait(
+        self,
+        holds: Callable[[], bool],
+        what: str | Callable[[], str],
+        within: float | None = None,
+    ) -> None:
         """Try until it holds. Fails when patience is at its end."""
-        end = time.monotonic() + self.patience.total
+        total = self.patience.total if within is None else within
+        end = time.monotonic() + total
         while not holds():
             if time.monotonic() > end:
                 words = what if isinstance(what, str) else what()
-                pytest.fail(f"waited {self.patience.total:g} s for {words}")
+                pytest.fail(f"waited {total:g} s for {words}")
             time.sleep(self.patience.pause)
 
-    def _call(self, call: Callable[[], _T]) -> _T:
-        begin = time.monotonic()
+    def check_secrets(self, text: str) -> None:
+        """Fail if the secret of any certificate is in the text."""
+        told = any(secret in text for secret in self._secrets)
+        assert not told, "the certificate's secret was told"
+
+    def count(self, spec: BurstSpec) -> int | None:
+        """Return how many followers exist, if that can be counted here."""
+        return self._count(spec) if self._count else None
+
+    def close(self) -> None:
+        """Reap all that it was given."""
         try:
-            return call()
-        except BurstError as error:
-            self._check_secrets(str(error))
-            raise
+            for burst_id in self.given:
+                self.reap_all(burst_id)
         finally:
-            took = time.monotonic() - begin
-            assert took <= self.patience.prompt, f"a call took {took:.3g} s"
+            self._worker.close()
+
+    def _call(self, call: Callable[[], _T]) -> _T:
+        try:
+            return self._worker.call(call, self.patience.prompt)
+        except BurstError as error:
+            self.check_secrets(str(error))
+            raise
+        except pytest.fail.Exception:
+            # The next call must not wait behind this one.
+            self._worker = Worker()
+            raise
 
     def _check_count(self, spec: BurstSpec, right: int, wrong: str) -> None:
         if self._count:
             assert self._count(spec) == right, wrong
-
-    def _check_secrets(self, text: str) -> None:
-        told = any(secret in text for secret in self._secrets)
-        assert not told, "the certificate's secret was told"

@@ -6,14 +6,17 @@ Not collected by itself: test_provider_mutants.py runs it and reads who failed w
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from burst.errors import NotFound, Transient
+from burst.errors import NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
@@ -269,6 +272,162 @@ class RaisesWhatNobodyKnows(FakeProvider):
         if self.settings.credentials != "good":
             raise PermissionError("401")
         return super().offers()
+
+
+class ListsNothingWhenUnreachable(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return super().observe() if self.cloud.reachable else []
+
+
+class SaysNotFoundWhenUnreachable(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        if not self.cloud.reachable:
+            raise NotFound("no answer, so there is none")
+        super().reap(burst_id)
+
+
+class RaisesItsOwnErrorWhenUnreachable(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        if not self.cloud.reachable:
+            raise ConnectionRefusedError(111, "refused")
+        return super().observe()
+
+
+class CallsTheDeadRunning(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        for burst in self._mine().values():
+            if list(burst.failed.values()) == ["was killed"]:
+                burst.failed = {}
+        return super().observe()
+
+
+class GivesNoReasonForADeath(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        return [
+            msgspec.structs.replace(status, why="")
+            if status.phase is Phase.FAILED
+            else status
+            for status in super().observe()
+        ]
+
+
+class CallsAFullBackendTransient(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        if self.cloud.full:
+            raise Transient("no room now")
+        super().provision(spec)
+
+
+class CallsAFullBackendRefused(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        if self.cloud.full:
+            raise Refused("no room")
+        super().provision(spec)
+
+
+class MakesAgainWhatWasNotAnswered(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        answered = self.cloud.__dict__.setdefault("answered", set())
+        whole = known is not None and len(known.made) == len(spec.hosts)
+        if known and whole and known.ends_in is None and spec.burst_id not in answered:
+            known.made += spec.hosts
+        lost = self.next_answer_lost
+        super().provision(spec)
+        if not lost:
+            answered.add(spec.burst_id)
+
+
+class TakesItsIntentForTheDeed(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        died = isinstance(self.next_provision_error, RuntimeError)
+        if spec.burst_id in self.cloud.__dict__.setdefault("intents", set()):
+            return
+        if died:
+            self.cloud.__dict__["intents"].add(spec.burst_id)
+        super().provision(spec)
+
+
+class ListsNothingWhoseAnswerWasLost(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        lost = self.next_answer_lost
+        if lost:
+            self.cloud.__dict__.setdefault("lost", set()).add(spec.burst_id)
+        else:
+            self.cloud.__dict__.get("lost", set()).discard(spec.burst_id)
+        super().provision(spec)
+
+    def reap(self, burst_id: BurstId) -> None:
+        if burst_id in self.cloud.__dict__.get("lost", set()):
+            raise NotFound("it was never answered")
+        super().reap(burst_id)
+
+
+class ReadsACertificateWithoutCare(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        Path(spec.lead.certificate).read_text()
+        super().provision(spec)
+
+
+class WaitsUntilItRuns(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        for _ in range(100):
+            if not self.cloud.stalled:
+                return
+            threading.Event().wait(0.01)
+
+
+class PutsTheSecretIntoAFile(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        if Path(spec.lead.certificate).name == "burst.cert":
+            self.cloud.files[f"{spec.burst_id}/job.sh"] = _secret(spec)
+
+
+class LeavesAFile(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        left = {path: self.cloud.files[path] for path in self.cloud.files_of(burst_id)}
+        try:
+            super().reap(burst_id)
+        finally:
+            self.cloud.files |= left
+
+
+class LeavesATemporaryFile(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        handle, _ = tempfile.mkstemp(prefix=spec.burst_id)
+        os.close(handle)
+
+
+class GivesTheEndpointOfAnotherLead(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        self.cloud.files[f"{spec.burst_id}/broker.toml"] = "tcp://10.0.0.1:9"
+
+
+class LeavesItsNameOutOfItsTags(FakeProvider):
+    def __init__(self, name: str = "fake", **kwargs: Any) -> None:
+        super().__init__(name="any", **kwargs)
+
+
+class StartsWhatNeverJoins(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        self._mine()[spec.burst_id].joins = False
+
+
+class IgnoresTheEndOfALease(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        self.clock = None
+        return super().observe()
+
+
+class EndsBeforeItsLease(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        self.clock = lambda: time.time() + 0.12
+        return super().observe()
 
 
 def _secret(spec: BurstSpec) -> str:

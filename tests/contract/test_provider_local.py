@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -13,8 +14,9 @@ from burst_local.launch import Command
 from burst_local.processes import scan
 
 from burst.provider import BurstSpec, Provider
-from burst.testing import ProviderContract, example_lead, example_spec
+from burst.testing import Backend, ProviderContract, example_lead, example_spec
 from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.contract.local_backend import LocalBackend
 from tests.support.fluxlead import short_directory
 
 
@@ -26,6 +28,8 @@ def sleeper(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]
 class LocalContract(ProviderContract):
     patience = 30.0
     pause = 0.02
+    ends_leases = True
+    lease = 3.0
     command: Command = staticmethod(sleeper)
 
     @pytest.fixture
@@ -64,6 +68,18 @@ class LocalContract(ProviderContract):
         return lambda: LocalProvider("here", wrong, "owner-a")
 
     @pytest.fixture
+    def online(self) -> Callable[[], AbstractSet[int]] | None:
+        return None
+
+    @pytest.fixture
+    def backend(
+        self,
+        settings: LocalSettings,
+        online: Callable[[], AbstractSet[int]] | None,
+    ) -> Backend:
+        return LocalBackend(settings, self.command, online)
+
+    @pytest.fixture
     def count(self, settings: LocalSettings) -> Count | None:
         """Count leaders of sessions that were started in a directory of the burst.
 
@@ -72,10 +88,10 @@ class LocalContract(ProviderContract):
         """
 
         def leaders(spec: BurstSpec) -> int:
-            place = Path(settings.dir) / f"{spec.owner}.here" / spec.burst_id
             return sum(
-                process.pid == process.session and place in _directory(process.pid)
+                any(place.name == spec.burst_id for place in _directory(process.pid))
                 for process in scan().values()
+                if process.pid == process.session
             )
 
         return leaders

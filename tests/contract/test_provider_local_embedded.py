@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 
 import msgspec
 import pytest
 from burst_local.launch import follower_command
 
+from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 from burst.testing import example_spec
@@ -19,9 +21,15 @@ from tests.embedded_instance import embedded_instance
 
 
 @pytest.fixture(scope="module")
-def identity() -> Iterator[LeadIdentity]:
+def lead() -> Iterator[Lead]:
     with embedded_instance() as instance, closing(instance.lead()) as lead:
-        yield lead.identity()
+        lead.listen(lambda: None)
+        yield lead
+
+
+@pytest.fixture(scope="module")
+def identity(lead: Lead) -> LeadIdentity:
+    return lead.identity()
 
 
 class TestLocalProviderOnTheEmbeddedLead(LocalContract):
@@ -34,3 +42,7 @@ class TestLocalProviderOnTheEmbeddedLead(LocalContract):
             return example_spec(lead, number, "local")
 
         return make
+
+    @pytest.fixture
+    def online(self, lead: Lead) -> Callable[[], AbstractSet[int]] | None:
+        return lambda: lead.observe().online

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 
 import pytest
 from burst_local.launch import follower_command
@@ -35,3 +36,8 @@ class TestLocalProviderOnFlux(LocalContract):
             return example_spec(lead.identity(owner), number, "local")
 
         return make
+
+    @pytest.fixture
+    def online(self, lead: FluxLead) -> Callable[[], AbstractSet[int]] | None:
+        hosts = lead.identity("any").hosts
+        return lambda: {hosts.index(host) for host in lead.online()}

@@ -52,13 +52,48 @@ CAUGHT_BY = {
     ),
 }
 
+_UNREACHABLE = "test_unreachable_it_raises_and_never_says_that_nothing_is_there"
+_DEAD = "test_a_follower_that_dies_is_told_with_a_reason"
+_FULL = "test_without_room_it_says_so_by_insufficient_capacity"
+_AGAIN = "test_after_a_crash_at_the_request_it_is_made_once"
+_REAPED = "test_after_a_crash_at_the_request_nothing_outlives_the_reaping"
+_CERTIFICATE = "test_a_certificate_that_cannot_be_used_is_an_error_of_the_taxonomy"
+_LEASE = "test_at_the_end_of_its_lease_it_ends_by_itself"
+_NAME = "test_another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched"
+_TEMPORARY = "test_once_reaped_no_temporary_file_tells_of_it"
+
+CAUGHT_ONLY_BY = {
+    "ListsNothingWhenUnreachable": {_UNREACHABLE},
+    "SaysNotFoundWhenUnreachable": {_UNREACHABLE},
+    "RaisesItsOwnErrorWhenUnreachable": {_UNREACHABLE},
+    "CallsTheDeadRunning": {_DEAD},
+    "GivesNoReasonForADeath": {_DEAD},
+    "CallsAFullBackendTransient": {_FULL},
+    "CallsAFullBackendRefused": {_FULL},
+    "MakesAgainWhatWasNotAnswered": {f"{_AGAIN}[after]"},
+    "TakesItsIntentForTheDeed": {f"{_AGAIN}[before]"},
+    "ListsNothingWhoseAnswerWasLost": {f"{_REAPED}[after]"},
+    "ReadsACertificateWithoutCare": {f"{_CERTIFICATE}[None]"},
+    "WaitsUntilItRuns": {"test_provision_does_not_wait_for_progress"},
+    "PutsTheSecretIntoAFile": {"test_no_secret_is_in_what_others_can_read"},
+    "LeavesAFile": {"test_once_reaped_no_file_and_no_object_of_it_is_left"},
+    "LeavesATemporaryFile": {_TEMPORARY},
+    "GivesTheEndpointOfAnotherLead": {"test_followers_are_given_the_leads_endpoint"},
+    "LeavesItsNameOutOfItsTags": {_NAME},
+    "StartsWhatNeverJoins": {"test_its_followers_join_the_lead_and_leave_it"},
+    "IgnoresTheEndOfALease": {_LEASE},
+    "EndsBeforeItsLease": {_LEASE},
+}
+"""Each of these fails nothing else of the whole contract."""
+
 
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Run for each of them the test that should tell; return who failed which."""
+    """Run for each of them what should tell; return who failed which."""
     report = tmp_path_factory.mktemp("mutants") / "report.xml"
     path = Path(broken_providers.__file__)
     tests = [f"{path}::Test{name}::{test}" for name, test in CAUGHT_BY.items()]
+    tests += [f"{path}::Test{name}" for name in CAUGHT_ONLY_BY]
     words = ["-p", "no:cacheprovider", "-q", f"--junitxml={report}", *tests]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
@@ -80,7 +115,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 def test_every_broken_provider_is_listed_here() -> None:
-    assert set(CAUGHT_BY) == set(broken_providers.BROKEN)
+    assert {*CAUGHT_BY, *CAUGHT_ONLY_BY} == set(broken_providers.BROKEN)
 
 
 @pytest.mark.parametrize("name", CAUGHT_BY)
@@ -88,3 +123,8 @@ def test_a_broken_provider_fails_the_contract(
     name: str, failures: dict[str, set[str]]
 ) -> None:
     assert CAUGHT_BY[name] in failures[name]
+
+
+@pytest.mark.parametrize("name", CAUGHT_ONLY_BY)
+def test_one_check_alone_catches_it(name: str, failures: dict[str, set[str]]) -> None:
+    assert failures[name] == CAUGHT_ONLY_BY[name]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""The part of the provider contract that looks at what a burst is made of."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.kits import certificate
+from burst.provider import BurstSpec, Phase
+from burst.testing.backend import Backend
+from burst.testing.fixtures import Begin, ContractFixtures
+from burst.testing.trial import Trial
+
+_LARGEST = 1 << 20
+
+
+class TraceChecks(ContractFixtures):
+    """What followers are given, what others can read, what is left."""
+
+    def test_no_secret_is_in_what_others_can_read(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        text = backend.public(spec)
+        assert text, "a burst that runs can be seen somehow"
+        trial.check_secrets(text)
+
+    def test_followers_are_given_the_leads_endpoint(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        assert spec.lead.endpoint in backend.given(spec)
+
+    def test_its_followers_join_the_lead_and_leave_it(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        ranks = set(spec.ranks)
+        assert not ranks & backend.online(spec)
+        trial.provision(spec)
+        trial.wait(lambda: ranks <= backend.online(spec), "all ranks to be online")
+        trial.reap_all(spec.burst_id)
+        trial.wait(lambda: not ranks & backend.online(spec), "all to be offline")
+
+    def test_once_reaped_no_file_and_no_object_of_it_is_left(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        trial.reap_all(spec.burst_id)
+        assert list(backend.left(spec)) == []
+
+    def test_once_reaped_no_temporary_file_tells_of_it(
+        self,
+        spec: BurstSpec,
+        begin: Begin,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        monkeypatch.setenv("TMPDIR", str(temporary))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        trial = begin(spec.owner)
+        trial.provision(spec)
+        trial.wait_running(spec)
+        trial.reap_all(spec.burst_id)
+        secret = certificate.read(Path(spec.lead.certificate)).secret
+        telling = [
+            path
+            for path in _files(temporary)
+            if spec.burst_id in str(path) or secret in _start_of(path)
+        ]
+        assert telling == []
+
+    def test_another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched(
+        self, spec: BurstSpec, begin: Begin, backend: Backend
+    ) -> None:
+        """Of two `[providers.NAME]` tables with the same type, in the same place."""
+        first = begin(spec.owner, lambda owner: backend.named(owner, "first"))
+        second = begin(spec.owner, lambda owner: backend.named(owner, "second"))
+        first.provision(spec)
+        first.wait_running(spec)
+        assert second.observe() == {}
+        assert second.reap(spec.burst_id), "to another provider it is NotFound"
+        first.wait_running(spec)
+
+    def test_at_the_end_of_its_lease_it_ends_by_itself(
+        self, trial: Trial, spec: BurstSpec
+    ) -> None:
+        if not self.ends_leases:
+            pytest.skip(
+                "not tried: the end of a lease (ends_leases = True promises it)"
+            )
+        spec = msgspec.structs.replace(spec, lease_end=time.time() + self.lease)
+        trial.provision(spec)
+        trial.wait_running(spec, within=self.lease)
+
+        def ended() -> bool:
+            status = trial.observe().get(spec.burst_id)
+            runs = {f.phase for f in status.followers} if status else set()
+            return Phase.RUNNING not in runs and not trial.count(spec)
+
+        trial.wait(ended, "its followers to end", self.lease + self.patience)
+        assert time.time() >= spec.lease_end, "it ended before its lease did"
+
+
+def _files(directory: Path) -> list[Path]:
+    return [Path(p, name) for p, _, names in os.walk(directory) for name in names]
+
+
+def _start_of(path: Path) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(_LARGEST)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What the provider contract is given by whoever runs it, and what it makes of that."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from burst.provider import BurstSpec, Provider
+from burst.testing.backend import Backend
+from burst.testing.trial import Patience, Trial
+
+MakeProvider = Callable[[str], Provider]
+MakeSpec = Callable[[str, int], BurstSpec]
+Count = Callable[[BurstSpec], int]
+Begin = Callable[..., Trial]
+
+
+class ContractFixtures:
+    """The fixtures of `ProviderContract`, whose docstring says what they are."""
+
+    patience = 60.0
+    """Seconds until what was asked for must show, run or be gone."""
+    pause = 0.2
+    """Seconds between two looks."""
+    prompt = 10.0
+    """Seconds for one call to return."""
+    ends_leases = False
+    """Whether the provider promises to end a burst at its `lease_end` by itself."""
+    lease = 5.0
+    """How long such a burst is to live, in seconds: longer than it takes to start."""
+    programs = False
+    """Whether what isolated bursts are to run is really run where this is tested."""
+
+    @pytest.fixture
+    def make_provider(self) -> MakeProvider:
+        raise NotImplementedError("give a fixture make_provider")
+
+    @pytest.fixture
+    def make_spec(self) -> MakeSpec:
+        raise NotImplementedError("give a fixture make_spec")
+
+    @pytest.fixture
+    def make_interrupted(self) -> MakeProvider:
+        raise NotImplementedError("give a fixture make_interrupted")
+
+    @pytest.fixture
+    def misconfigured(self) -> Callable[[], Provider]:
+        raise NotImplementedError("give a fixture misconfigured")
+
+    @pytest.fixture
+    def count(self) -> Count | None:
+        return None
+
+    @pytest.fixture
+    def backend(self) -> Backend:
+        return Backend()
+
+    @pytest.fixture
+    def begin(
+        self, make_provider: MakeProvider, count: Count | None
+    ) -> Iterator[Begin]:
+        """Begin trials, and at the end reap all that they were given."""
+        patience = Patience(self.patience, self.pause, self.prompt)
+        trials: list[Trial] = []
+
+        def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
+            trials.append(Trial(make(owner), patience, count))
+            return trials[-1]
+
+        yield begin_one
+        for trial in trials:
+            trial.close()
+
+    @pytest.fixture
+    def owner(self) -> str:
+        """Return one that neither another run nor an earlier one has."""
+        return f"owner-{uuid.uuid4().hex[:8]}"
+
+    @pytest.fixture
+    def trial(self, begin: Begin, owner: str) -> Trial:
+        return begin(owner)
+
+    @pytest.fixture
+    def spec(self, make_spec: MakeSpec, owner: str) -> BurstSpec:
+        return make_spec(owner, 0)
+
+    @pytest.fixture
+    def half_built(
+        self, begin: Begin, make_interrupted: MakeProvider, spec: BurstSpec
+    ) -> BurstSpec:
+        """Return the spec of a burst whose provision stopped half way."""
+        trial = begin(spec.owner, make_interrupted)
+        trial.give(spec)
+        with pytest.raises(Exception):  # noqa: B017, PT011  any: it stands for a crash
+            trial.provider.provision(spec)
+        return spec

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""This host as the backend of LocalProvider: its processes and its files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import msgspec
+from burst_local import LocalProvider, LocalSettings
+from burst_local.launch import Command
+from burst_local.processes import scan
+
+from burst.provider import BurstSpec, Provider
+from burst.testing import Backend
+from burst.testing.backend import Moment, missing
+
+
+class AnswerLost(LocalProvider):
+    """The daemon dies when all is started."""
+
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        raise RuntimeError("the process died")
+
+
+class LocalBackend(Backend):
+    """Where followers are processes of the test's host."""
+
+    def __init__(
+        self,
+        settings: LocalSettings,
+        command: Command,
+        online: Callable[[], AbstractSet[int]] | None,
+    ) -> None:
+        self.settings = settings
+        self.command = command
+        self._online = online
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """A link where the base directory was, as if another user had put it there."""
+        base = Path(self.settings.dir)
+        base.rename(base.with_name("away"))
+        base.symlink_to(base.with_name("away"))
+        yield
+        base.unlink()
+        base.with_name("away").rename(base)
+
+    def full(self, owner: str) -> Provider:
+        settings = msgspec.structs.replace(self.settings, max_nodes=1)
+        return LocalProvider("here", settings, owner, command=self.command)
+
+    def crashing(self, owner: str, when: Moment) -> Provider:
+        def die(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
+            raise RuntimeError("the process died")
+
+        if when == "before":
+            return LocalProvider("here", self.settings, owner, command=die)
+        return AnswerLost("here", self.settings, owner, command=self.command)
+
+    def named(self, owner: str, name: str) -> Provider:
+        return LocalProvider(name, self.settings, owner, command=self.command)
+
+    def kill(self, spec: BurstSpec, host: str) -> None:
+        for pid in processes(spec, host):
+            if os.getsid(pid) == pid:
+                os.kill(pid, signal.SIGKILL)
+
+    def public(self, spec: BurstSpec) -> str:
+        pids = [pid for host in spec.hosts for pid in processes(spec, host)]
+        told = [Path(f"/proc/{pid}/cmdline") for pid in pids]
+        return "\n".join(_text(path) for path in told + self._files(0o044))
+
+    def given(self, spec: BurstSpec) -> str:
+        return "\n".join(_text(p) for p in self._files() if p.name == "broker.toml")
+
+    def left(self, spec: BurstSpec) -> Sequence[str]:
+        base = Path(self.settings.dir)
+        return [str(path) for path in base.rglob("*") if spec.burst_id in str(path)]
+
+    def online(self, spec: BurstSpec) -> AbstractSet[int]:
+        if self._online is None:
+            missing("online", "followers that join a lead")
+        return self._online()
+
+    def _files(self, mode: int = 0o777) -> list[Path]:
+        found = (p for p in Path(self.settings.dir).rglob("*") if p.is_file())
+        return [p for p in found if p.stat().st_mode & mode]
+
+
+def _text(path: Path) -> str:
+    """Return what is in it; nothing if it is gone by now."""
+    try:
+        return path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def processes(spec: BurstSpec, host: str) -> list[int]:
+    """Return the pids of a follower, and of all that it started."""
+    tags = {"BURST_OWNER": spec.owner, "BURST_ID": spec.burst_id, "BURST_HOST": host}
+    found = scan().values()
+    return [p.pid for p in found if tags.items() <= p.environ.items()]
