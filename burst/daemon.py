@@ -147,7 +147,8 @@ class Daemon:
 
     def _make_runtime(self, lead: Lead) -> Runtime:
         try:
-            return Runtime(lead, self._settings, self._bell, self.reload)
+            path = str(self._path.absolute()) if self._path else ""
+            return Runtime(lead, self._settings, self._bell, self.reload, path)
         except ConfigError as error:
             raise self._with_file(error) from error
 

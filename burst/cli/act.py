@@ -62,7 +62,7 @@ def plan(place: Place, listing: Listing) -> None:
     with place.lead() as lead:
         found = _from_daemon(lead, "plan")
         if found is None:
-            found = plan_of(look(lead, place.settings()))
+            found = plan_of(look(lead, place.settings_or_say()))
     if listing.as_json:
         print_json(found)
         return
@@ -121,7 +121,7 @@ def gc(yes: bool, place: Place, listing: Listing) -> None:
     with place.lead() as lead:
         found = _from_daemon(lead, "gc", {"yes": yes})
         if found is None:
-            found = _gc(lead, place.settings(), yes)
+            found = _gc(lead, place.settings_or_say(), yes)
     if listing.as_json:
         print_json(found)
     elif not found["orphans"]:

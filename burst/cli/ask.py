@@ -20,6 +20,11 @@ from burst.cli.common import (
     print_rows,
 )
 from burst.cli.progress import watch_burst
+from burst.errors import BurstError, Denied, NoDaemon
+from burst.lead import Lead
+from burst.shell import api
+from burst.shell.engine import Snapshot
+from burst.shell.oneshot import look_at_records
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -48,10 +53,14 @@ _SLOTS = (
 def status(everything: bool, place: Place, listing: Listing) -> None:
     """Show the bursts, the rank slots and the providers.
 
-    A guest sees the bursts of his own jobs.
+    A guest sees the bursts of his own jobs. Without a daemon the owner sees what is on
+    record.
     """
     with place.lead() as lead:
-        found = lead.call("status", {})
+        try:
+            found = lead.call("status", {})
+        except NoDaemon as error:
+            found = api.status(_records(lead, place, error), None)
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:
@@ -76,7 +85,10 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
 def explain(job: str, as_json: bool, place: Place) -> None:
     """Tell the story of one JOB and the reason why it waits."""
     with place.lead() as lead:
-        found = lead.call("explain", {"id": job})
+        try:
+            found = lead.call("explain", {"id": job})
+        except NoDaemon as error:
+            found = _explain_records(_records(lead, place, error), job, error)
     if as_json:
         print_json(found)
         return
@@ -118,6 +130,24 @@ def reload(place: Place) -> None:
     click.echo("asked for; the daemon's log says whether the new settings hold")
 
 
+def _records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:
+    """Read what a daemon left; raises the error where only the owner may."""
+    try:
+        return look_at_records(lead, place.settings())
+    except Denied:
+        raise error from None
+
+
+def _explain_records(snapshot: Snapshot, name: str, error: NoDaemon) -> dict[str, Any]:
+    """Return a story from the records; raises the error where there is none."""
+    try:
+        found = api.explain(snapshot, name)
+    except BurstError:
+        raise error from None
+    click.echo(f"{error}; this is what is on record", err=True)
+    return found
+
+
 def _known(online: int | None) -> str:
     return "?" if online is None else str(online)
 
@@ -125,22 +155,12 @@ def _known(online: int | None) -> str:
 def _notices(found: Row) -> list[str]:
     """Return a line for everything that a person should know of."""
     lines = []
+    if found["daemon"] is None:
+        lines.append(_no_daemon(found))
     if found["lead"]["trouble"]:
         lines.append(f"the lead cannot be read: {found['lead']['trouble']}")
     for provider in found["providers"]:
-        name = provider["name"]
-        if provider["disabled"]:
-            lines.append(
-                f"provider {name} is disabled: {provider['disabled']};"
-                f" burst enable {name}"
-            )
-        if provider["trouble"]:
-            lines.append(f"provider {name}: {provider['trouble']}")
-        for offer in provider["offers"]:
-            until = offer["set_aside_until"]
-            if until and until > found["now"]:
-                left = fsd(round(until - found["now"]))
-                lines.append(f"offer {name}/{offer['name']} is set aside for {left}")
+        lines += _notices_of(provider, found["now"])
     if found["held"]:
         lines.append(f"held: {' '.join(found['held'])}")
     for orphan in found["orphans"]:
@@ -150,6 +170,32 @@ def _notices(found: Row) -> list[str]:
     for key, why in found["unreadable"].items():
         lines.append(f"record {key} cannot be read: {why}")
     return lines
+
+
+def _notices_of(provider: Row, now: float) -> list[str]:
+    lines = []
+    name = provider["name"]
+    if provider["disabled"]:
+        lines.append(
+            f"provider {name} is disabled: {provider['disabled']}; burst enable {name}"
+        )
+    if provider["trouble"]:
+        lines.append(f"provider {name}: {provider['trouble']}")
+    for offer in provider["offers"]:
+        until = offer["set_aside_until"]
+        if until and until > now:
+            left = fsd(round(until - now))
+            lines.append(f"offer {name}/{offer['name']} is set aside for {left}")
+    return lines
+
+
+def _no_daemon(found: Row) -> str:
+    live = [row["id"] for row in found["bursts"] if row["state"] != "inactive"]
+    lost = f"nobody takes {', '.join(live)} down" if live else "nothing is live"
+    return (
+        "no daemon serves this lead; this is what is on record, and"
+        f" {lost}: start one (burst daemon)"
+    )
 
 
 def _story(found: Row) -> list[str]:

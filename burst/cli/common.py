@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from burst.config import Settings, load
-from burst.errors import BurstError
+from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.shell.connect import connect
@@ -53,6 +53,31 @@ class Place(msgspec.Struct, frozen=True):
             return Path(named)
         places = (Path(place).expanduser() for place in _PLACES)
         return next((place for place in places if place.exists()), None)
+
+    def find_beside(self, lead: Lead) -> Path | None:
+        """Return the settings file to use for a question about this lead.
+
+        What the command line or the environment names; else what the lead's daemon has
+        read; else what `find` finds. Raises LeadError.
+        """
+        if self.config is None and not os.environ.get(_NAMED_BY):
+            try:
+                read = lead.call("ping", {}).get("config", "")
+            except NoDaemon:
+                read = ""
+            if read:
+                return Path(read)
+        return self.find()
+
+    def settings_or_say(self) -> Settings:
+        """Read the settings; say on standard error if there is no file to read."""
+        if self.find() is None:
+            click.echo(
+                "no daemon serves this lead, and no settings file was read, so that no"
+                " provider is known: name one with -c",
+                err=True,
+            )
+        return self.settings()
 
     def settings(self) -> Settings:
         """Read the settings. Raises ConfigError."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -19,7 +20,7 @@ from burst.cli.common import (
     print_rows,
 )
 from burst.config import Settings, load
-from burst.errors import ConfigError
+from burst.errors import BurstError, ConfigError
 from burst.model.finding import Level
 from burst.shell.doctor import Question, SettingsFacts, Trouble, diagnose
 
@@ -36,8 +37,8 @@ from burst.shell.doctor import Question, SettingsFacts, Trouble, diagnose
 def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
     """Look at all that bursts rest on; say what is wrong, and what to do.
 
-    Nothing is changed; --probe starts a pod, and removes it. The exit status is 1 if
-    anything is wrong.
+    Nothing is changed; --probe starts a pod, and removes it. Without -c, the settings
+    are those of the running daemon. The exit status is 1 if anything is wrong.
     """
     found = diagnose(
         Question(
@@ -71,8 +72,18 @@ def _tell(line: str) -> None:
     click.echo(line, err=True)
 
 
+def _find(place: Place) -> Path | None:
+    """Return the file that the daemon of the lead has read, else the usual one."""
+    try:
+        with place.lead() as lead:
+            return place.find_beside(lead)
+    except BurstError:
+        # What is wrong with the lead or the settings is told by the examination.
+        return place.find()
+
+
 def _read(place: Place) -> SettingsFacts:
-    path = place.find()
+    path = _find(place)
     try:
         settings = load(path) if path else Settings()
     except ConfigError as error:

@@ -41,14 +41,15 @@ class Api:
         engine: Callable[[], Engine],
         wake: Callable[[], None],
         reload: Callable[[], None],
-        since: float,
+        served_by: Row,
         deadline: float = _TICK_DEADLINE,
     ) -> None:
+        """Make what answers; `served_by` is what `holder` says of this process."""
         self._deadline = deadline
         self._engine = engine
         self._wake = wake
         self._reload = reload
-        self._since = since
+        self._served_by = served_by
         self._methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
             "intake": self._intake,
@@ -66,7 +67,7 @@ class Api:
 
     def holder(self) -> Row:
         """Return who we are, for a second daemon to be told."""
-        return holder(self._since)
+        return self._served_by
 
     def answer(self, request: ServiceRequest) -> Row:
         """Answer one request. Raises BurstError, Denied."""
@@ -89,6 +90,7 @@ class Api:
         return guarded
 
     def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
+        """Say who serves, and which settings file it has read."""
         return self.holder()
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
@@ -103,11 +105,7 @@ class Api:
         }
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        row = report.status(
-            snapshot.books, snapshot.world, snapshot.orphans, snapshot.now
-        )
-        row["daemon"] = self.holder()
-        row["pending"] = len(snapshot.verdicts)
+        row = status(snapshot, self.holder())
         if request.owner:
             return row
         mine = {format_f58(job) for job in _jobs_of(request.userid, snapshot)}
@@ -121,15 +119,11 @@ class Api:
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        job_id = _job(request.payload.get("id"))
-        row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
-        if row is None or not (request.owner or row["userid"] == request.userid):
-            attribute = snapshot.settings.intake.attribute
-            raise BurstError(
-                f"{format_f58(job_id)} is no burstable job that burst knows",
-                f"submit with --setattr={attribute}; what ended is soon forgotten",
-            )
-        return row
+        return explain(
+            snapshot,
+            str(request.payload.get("id", "")),
+            None if request.owner else request.userid,
+        )
 
     def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
         return plan(snapshot)
@@ -233,14 +227,40 @@ class Api:
         return answer
 
 
-def holder(since: float) -> Row:
-    """Return who this process is, which serves since then, as `Lead.serve` wants it."""
+def holder(since: float, config: str = "") -> Row:
+    """Return who this process is, which serves since then, as `Lead.serve` wants it.
+
+    `config` is the path of its settings file, empty for none.
+    """
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": since,
         "version": __version__,
+        "config": config,
     }
+
+
+def status(snapshot: Snapshot, daemon: Row | None) -> Row:
+    """Return everything at a glance; `daemon` is who serves, None for nobody."""
+    row = report.status(snapshot.books, snapshot.world, snapshot.orphans, snapshot.now)
+    return {**row, "daemon": daemon, "pending": len(snapshot.verdicts)}
+
+
+def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
+    """Return the story of a job, for this user or, if None, for the owner.
+
+    Raises BurstError for a job that is not known, or not his.
+    """
+    job_id = _job(name)
+    row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
+    if row is None or userid not in (None, row["userid"]):
+        attribute = snapshot.settings.intake.attribute
+        raise BurstError(
+            f"{format_f58(job_id)} is no burstable job that burst knows",
+            f"submit with --setattr={attribute}; what ended is soon forgotten",
+        )
+    return row
 
 
 def plan(snapshot: Snapshot) -> Row:

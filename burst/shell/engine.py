@@ -186,6 +186,10 @@ class Engine:
             except BurstError as error:
                 future.set_exception(error)
             else:
+                # Who is answered may look at once, and is to see what was done.
+                self._snapshot = msgspec.structs.replace(
+                    self._snapshot, books=self._books
+                )
                 future.set_result(answer)
 
     def _adopt(self, decisions: Decisions, answered: tuple[BurstId, ...] = ()) -> None:

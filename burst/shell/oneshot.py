@@ -51,6 +51,20 @@ def look(
     )
 
 
+def look_at_records(lead: Lead, settings: Settings) -> Snapshot:
+    """Read lead and store once, and ask no provider. Raises BurstError."""
+    now = Clock()()
+    identity = lead.identity()
+    books = Ledger(lead.store()).load(now)
+    lead.listen(lambda: None)
+    world = World(
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        lead=lead.observe(),
+    )
+    return Snapshot(now=now, books=books, world=world, settings=settings, verdicts={})
+
+
 def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Failures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 

@@ -14,7 +14,7 @@ from burst.core.world import Books
 from burst.errors import ConfigError
 from burst.lead import Lead
 from burst.shell import registry
-from burst.shell.api import Api
+from burst.shell.api import Api, holder
 from burst.shell.bell import Bell
 from burst.shell.clock import Clock
 from burst.shell.connect import as_followers_see_it
@@ -43,11 +43,17 @@ class Runtime:
     """Holds what lives as long as the connection to a lead. Use from one thread."""
 
     def __init__(
-        self, lead: Lead, settings: Settings, bell: Bell, reload: Callable[[], None]
+        self,
+        lead: Lead,
+        settings: Settings,
+        bell: Bell,
+        reload: Callable[[], None],
+        config: str = "",
     ) -> None:
         """Make an engine. `reload` is called, from any thread, when asked to reload.
 
-        `bell` is what `turn` waits at; it outlives the runtime.
+        `bell` is what `turn` waits at; it outlives the runtime. `config` is the path
+        of the settings file, for who asks.
 
         Raises ConfigError, StoreError, and Unreadable.
         """
@@ -56,7 +62,8 @@ class Runtime:
         self._bell = bell
         self.settings = settings
         self._workers, self.engine = self._make(settings)
-        self.api = Api(lambda: self.engine, self.wake, reload, self.clock())
+        served_by = holder(self.clock(), config)
+        self.api = Api(lambda: self.engine, self.wake, reload, served_by)
 
     def wake(self) -> None:
         """Have the next turn taken now. From any thread."""

@@ -151,7 +151,6 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("status",),
         ("explain", "f1"),
         ("request", "-N1"),
         ("down", "burst-0-aaaaaa"),

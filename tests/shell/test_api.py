@@ -10,7 +10,7 @@ from burst.errors import BurstError, Denied, LeadError, NotFound
 from burst.lead import ServiceRequest
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.shell.api import Api
+from burst.shell.api import Api, holder
 from tests.build import whole
 from tests.sim import Sim
 
@@ -24,7 +24,8 @@ class Asking:
         self.sim = Sim(**tables)
         self.sim.tick(2)
         self.reloads = 0
-        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, self.sim.now)
+        served_by = holder(self.sim.now, "/site/burst.toml")
+        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, served_by)
 
     def turn(self):
         self.sim.tick()
@@ -250,7 +251,7 @@ def test_an_unknown_method_is_refused_with_the_version():
 def test_a_daemon_that_stops_answers_what_was_asked_of_it():
     asking = Asking()
     asking.api = Api(
-        lambda: asking.sim.engine, asking.sim.engine.close, asking.reload, 0.0
+        lambda: asking.sim.engine, asking.sim.engine.close, asking.reload, holder(0.0)
     )
 
     with pytest.raises(BurstError, match="the daemon is stopping"):
@@ -260,7 +261,11 @@ def test_a_daemon_that_stops_answers_what_was_asked_of_it():
 def test_a_daemon_that_does_not_turn_is_said_to_be_stuck():
     asking = Asking()
     api = Api(
-        lambda: asking.sim.engine, lambda: None, asking.reload, 0.0, deadline=0.01
+        lambda: asking.sim.engine,
+        lambda: None,
+        asking.reload,
+        holder(0.0),
+        deadline=0.01,
     )
     with pytest.raises(LeadError, match="has not turned"):
         api.answer(ServiceRequest("request", {"nodes": 1}, 0, True))

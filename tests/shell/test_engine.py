@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core.commands import bring_down
+from burst.core.commands import bring_down, burst_ahead, request_nodes
 from burst.errors import LeadGone, Refused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
@@ -558,3 +558,18 @@ def test_a_burst_is_drained_before_its_lease_ends_and_its_job_ends_in_peace():
     s.lead.finish(job)
     s.until(s.in_state(State.INACTIVE))
     assert s.burst.result is Result.COMPLETED
+
+
+def test_who_is_answered_sees_at_once_what_was_done():
+    """`burst request` looks at its burst as soon as it knows its name."""
+    s = sim()
+    demand = request_nodes(2)
+    asked = s.engine.post(
+        lambda books, world, settings, now: burst_ahead(
+            books, world, settings, demand, now
+        )
+    )
+    seen = []
+    asked.add_done_callback(lambda _: seen.extend(s.bursts))
+    s.tick()
+    assert [burst.id for burst in seen] == [s.burst.id]
