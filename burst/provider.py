@@ -24,6 +24,10 @@ What it raises is a decision (`burst.errors`): InsufficientCapacity ends this bu
 sets the offer aside; Transient backs off; Refused disables the provider until a person
 acts; NotFound from `reap` says that nothing is left. Anything else counts as Transient,
 with its traceback in the log; three in a row open the breaker.
+
+All that an author needs of this project is imported from here, from `burst.kits` and
+from `burst.testing`: what `__all__` lists is kept from one release to the next, or its
+change is in CHANGELOG.md. Other modules may change at any time.
 """
 
 from __future__ import annotations
@@ -34,12 +38,54 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from burst.config import Seconds
+from burst.errors import (
+    CertificateError,
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
 from burst.model.burst import BurstId
-from burst.model.finding import Finding
+from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.program import Program
 from burst.model.request import BurstMode
 from burst.model.shape import Shape
+
+__all__ = [
+    "OUTPUT_MOST",
+    "BurstId",
+    "BurstMode",
+    "BurstSpec",
+    "BurstStatus",
+    "CertificateError",
+    "ConfigError",
+    "Examined",
+    "Failure",
+    "Finding",
+    "FollowerStatus",
+    "InstanceStatus",
+    "InsufficientCapacity",
+    "LeadIdentity",
+    "Level",
+    "NotFound",
+    "Offer",
+    "Phase",
+    "Probed",
+    "Program",
+    "Provider",
+    "ProviderError",
+    "Refused",
+    "Seconds",
+    "Shape",
+    "Transient",
+    "note",
+    "ok",
+    "wrong",
+]
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +98,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """Per node and hour, in the site's currency; 0 for free."""
     join_time: float = 0.0
     """Seconds from `provision` to followers joining, as far as is known; 0 if not."""
+    lifetime: float = 0.0
+    """Seconds that a burst of it lives at most, such as a partition's time limit; 0 for
+    no limit. The daemon sets `BurstSpec.lease_end` by it, or by `[deadlines] lease` if
+    that is less, and drains the burst before."""
     modes: tuple[BurstMode, ...] = ("joined",)
     """What bursts of it can be; the first is what they are unless the job says."""
 
@@ -80,6 +130,10 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     lease_end: float = 0.0
     """Seconds since the epoch: from then on nobody needs it, even if we are gone. A
     provider that can should end the burst itself then. 0 for no end."""
+    userids: tuple[int, ...] = ()
+    """Users of the lead whose jobs it is made for, such as for accounting; empty if a
+    person requested it ahead of jobs. Jobs of others may run there later, as `[plan]
+    share_users` says."""
     program: Program | None = None
     """What it runs; only for providers with an offer of mode `isolated`."""
 

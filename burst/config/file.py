@@ -73,6 +73,8 @@ def effective(
             yield f"providers.{name}.type", provider.type, source
             origin = source if "enabled" in given.get(name, {}) else "default"
             yield f"providers.{name}.enabled", provider.enabled, origin
+            origin = source if "provision" in given.get(name, {}) else "default"
+            yield f"providers.{name}.provision", settings.provision_limit(name), origin
             found = options.get(name, provider.options)
             yield from _leaves(f"providers.{name}", found, provider.options, source)
 
@@ -102,7 +104,8 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
             f"{where}: not a name for a provider",
             "use lower-case letters, digits and -, as it becomes part of labels",
         )
-    common = {key: table[key] for key in ("type", "enabled") if key in table}
+    own = ("type", "enabled", "provision")
+    common = {key: table[key] for key in own if key in table}
     if "type" not in common:
         raise ConfigError(f"{where}.type: is missing", 'such as type = "local"')
     parsed = convert(ProviderTable, common, where)

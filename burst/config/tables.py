@@ -178,6 +178,9 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""
     enabled: bool = True
+    provision: Seconds | None = None
+    """In place of `[deadlines] provision` for bursts of this one: processes start in a
+    second, clusters in minutes, and a job of another scheduler waits its turn."""
     options: Mapping[str, Any] = {}
 
 
@@ -192,3 +195,9 @@ class Settings(Table, frozen=True):
     deadlines: DeadlineSettings = DeadlineSettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
+
+    def provision_limit(self, provider: str) -> Seconds:
+        """Return how long followers of that provider may take to start, in seconds."""
+        table = self.providers.get(provider)
+        own = table.provision if table else None
+        return self.deadlines.provision if own is None else own

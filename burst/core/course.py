@@ -63,7 +63,7 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
     """Return when a waiting state of the burst ends; math.inf if none does."""
     limits_of = settings.deadlines
     entered = {
-        State.PROVISION: burst.since + limits_of.provision,
+        State.PROVISION: burst.since + settings.provision_limit(burst.lease.provider),
         State.JOIN: burst.since + limits_of.join,
     }
     ends = [entered.get(burst.state, math.inf)]
@@ -95,7 +95,7 @@ def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> 
     if not burst.jobs and burst.lease.userids:
         draft.fail(burst.id, "canceled", "no job needs it any more")
         return
-    limit = settings.deadlines.provision
+    limit = settings.provision_limit(burst.lease.provider)
     if draft.now - burst.since > limit and world.lead is not None:
         why = _why(burst, world) or _MUTE
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
@@ -148,14 +148,21 @@ def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
         note = f"idle for {format_fsd(deadlines.idle)}"
         _begin_drain(draft, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, settings):
-        note = f"its lease ends; it is drained {format_fsd(deadlines.drain)} before"
+        ahead = burst.lease.end - _drained_from(burst, settings)
+        note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
         _begin_drain(draft, burst, Result.COMPLETED, note)
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:
-    """Return when it is drained whoever needs it, as its lease ends."""
-    end = burst.lease.end
-    return end - settings.deadlines.drain if end else math.inf
+    """Return when it is drained whoever needs it, as its lease ends.
+
+    That is `drain` before the end. Of a lease that is shorter than twice that, jobs get
+    the first half: drained when it comes up, it would be paid for in vain.
+    """
+    lease = burst.lease
+    if not lease.end:
+        return math.inf
+    return lease.end - min(settings.deadlines.drain, (lease.end - lease.created) / 2)
 
 
 def _drain(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -67,6 +68,16 @@ def open_market(
     return Market(
         offers=tuple(_preferred(usable)), refusals=tuple(refusals), known=tuple(known)
     )
+
+
+def lease_end(offer: Offer, longest: float, now: float) -> float:
+    """Return when a burst of the offer ends if it is made now; 0 for never.
+
+    `longest` is how long a burst may live by the settings, in seconds, math.inf for
+    ever. Times are seconds since the epoch.
+    """
+    end = now + min(longest, offer.lifetime or math.inf)
+    return 0.0 if math.isinf(end) else end
 
 
 def _preferred(offers: Iterable[Priced]) -> list[Priced]:

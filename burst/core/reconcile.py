@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import msgspec
@@ -17,7 +16,7 @@ from burst.core.ground import Ground
 from burst.core.holds import settle
 from burst.core.intake import Intake
 from burst.core.limits import Usage
-from burst.core.market import open_market
+from burst.core.market import Market, lease_end, open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
 from burst.core.room import find_room
@@ -145,7 +144,7 @@ def make_plan(
     plan = planner.make(demands, world.identity.owner, draft.now)
     if not world.identity.endpoint:
         plan = _nowhere(plan)
-    return _limit(plan, draft.now + settings.deadlines.lease)
+    return _limit(plan, market, settings.deadlines.lease, draft.now)
 
 
 def _nowhere(plan: Plan) -> Plan:
@@ -158,14 +157,20 @@ def _nowhere(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, verdicts=verdicts)
 
 
-def _limit(plan: Plan, end: float) -> Plan:
-    """Return the plan with leases that end then."""
-    if math.isinf(end):
-        return plan
+def _limit(plan: Plan, market: Market, longest: float, now: float) -> Plan:
+    """Return the plan with the end of each lease, by settings and offer."""
     replace = msgspec.structs.replace
+    ends = {
+        (priced.provider, priced.offer.name): lease_end(priced.offer, longest, now)
+        for priced in market.known
+    }
+    leases = [
+        replace(each.lease, end=ends[each.lease.provider, each.lease.offer])
+        for each in plan.proposals
+    ]
     proposals = tuple(
-        replace(proposal, lease=replace(proposal.lease, end=end))
-        for proposal in plan.proposals
+        replace(each, lease=lease)
+        for each, lease in zip(plan.proposals, leases, strict=True)
     )
     return replace(plan, proposals=proposals)
 

@@ -102,5 +102,6 @@ def make_spec(
         shape=lease.shape,
         lead=identity,
         lease_end=lease.end,
+        userids=lease.userids,
         program=program,
     )

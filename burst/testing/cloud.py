@@ -26,6 +26,7 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape = Shape(1)
     price: float = 0.0
     join_time: float = 0.0
+    lifetime: float = 0.0
     capacity: int = 1_000_000
     """Nodes at a time, of all bursts of this cloud. No offer says so."""
     modes: tuple[BurstMode, ...] = ("joined",)

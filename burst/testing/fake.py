@@ -106,6 +106,7 @@ class FakeProvider:
                 max_nodes=self.settings.max_nodes,
                 price=self.settings.price,
                 join_time=self.settings.join_time,
+                lifetime=self.settings.lifetime,
                 modes=self.settings.modes,
             )
         ]
