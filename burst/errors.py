@@ -32,6 +32,17 @@ class JobspecError(BurstError):
     """A jobspec cannot be read: leave that job alone and say so on it."""
 
 
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading something raises that is not of the shape that its reader expects."""
+
+
 class Denied(BurstError):
     """The caller may not do that: only the instance owner may."""
 

@@ -123,7 +123,7 @@ class Lead(Protocol):
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
         """Return the whole jobspec (RFC 14) of a job, its environment included.
 
-        Raises LeadError if the job is gone.
+        Raises LeadError if the job is gone, JobspecError if it cannot be read.
         """
         ...
 

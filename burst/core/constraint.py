@@ -1,34 +1,65 @@
 # SPDX-License-Identifier: MIT
 """RFC 31 constraints as sets of ranks, evaluated as Flux's Rv1Set evaluates them.
 
-Whole sets at a time: a plan asks the same few constraints about thousands of ranks.
+A set of ranks is the bits of a number while it is evaluated: a job's user may combine
+a few hundred of them (`burst.model.constraint`), on a lead of ten thousand ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
 from typing import Any
 
 import msgspec
 
+from burst.model.constraint import MOST_HOSTS
 from burst.model.lead import LeadIdentity
-from burst.model.ranks import parse_hostlist, parse_idset
+from burst.model.ranks import idset_mask, parse_hostlist
 
-_NONE: frozenset[int] = frozenset()
-# More hosts or ranks than any lead has. What a user writes must not eat our memory.
-_MOST_NAMED = 100_000
+_NONE = 0
+_REMEMBERED = 4096
+"""Constraints of one lead. Those of waiting jobs are evaluated once, not each tick."""
 
 
 class Constraints:
     """Which ranks of one lead a constraint admits. Remembers what it was asked."""
 
     def __init__(self, identity: LeadIdentity) -> None:
-        self._all = frozenset(range(len(identity.hosts)))
-        self._ranks = {host: rank for rank, host in enumerate(identity.hosts)}
-        self._properties = identity.properties
-        self._known: dict[str, frozenset[int]] = {"": self._all}
+        properties = tuple(sorted(identity.properties.items()))
+        self._evaluator = _evaluator(identity.hosts, properties)
+        self._known: dict[str, frozenset[int]] = {}
+        self._sets: dict[int, frozenset[int]] = {}
+
+    def admitted(self, constraint: str) -> frozenset[int]:
+        """Return the ranks that a constraint admits; all for empty text.
+
+        It is JSON from `burst.model.constraint.canonical`. One that Flux could not
+        evaluate admits none.
+        """
+        found = self._known.get(constraint)
+        if found is None:
+            mask = self._evaluator.mask(constraint)
+            found = self._sets.setdefault(mask, frozenset(_bits(mask)))
+            self._known[constraint] = found
+        return found
+
+
+class _Evaluator:
+    """Evaluates constraints for one lead."""
+
+    def __init__(
+        self,
+        hosts: tuple[str, ...],
+        properties: tuple[tuple[str, frozenset[int]], ...],
+    ) -> None:
+        self._size = len(hosts)
+        self._all = (1 << len(hosts)) - 1
+        self._ranks = {host: rank for rank, host in enumerate(hosts)}
+        self._properties = {name: _mask(ranks) for name, ranks in properties}
+        self.mask = lru_cache(maxsize=_REMEMBERED)(self._mask)
         # In the order in which Rv1Set looks for them.
-        self._operators: dict[str, Callable[[list[Any]], frozenset[int]]] = {
+        self._operators: dict[str, Callable[[list[Any]], int]] = {
             "properties": self._by_properties,
             "hostlist": self._by_hosts,
             "ranks": self._by_ranks,
@@ -37,21 +68,12 @@ class Constraints:
             "not": self._by_none,
         }
 
-    def admitted(self, constraint: str) -> frozenset[int]:
-        """Return the ranks that a constraint (canonical JSON, or empty) admits.
+    def _mask(self, constraint: str) -> int:
+        if not constraint:
+            return self._all
+        return self._evaluate(msgspec.json.decode(constraint))
 
-        One that Flux could not evaluate admits none.
-        """
-        found = self._known.get(constraint)
-        if found is None:
-            try:
-                found = self._evaluate(msgspec.json.decode(constraint))
-            except RecursionError:
-                found = _NONE
-            self._known[constraint] = found
-        return found
-
-    def _evaluate(self, expression: Any) -> frozenset[int]:
+    def _evaluate(self, expression: Any) -> int:
         if not isinstance(expression, dict):
             return _NONE
         for operator, evaluate in self._operators.items():
@@ -62,42 +84,56 @@ class Constraints:
                 return evaluate(operands) if isinstance(operands, list) else _NONE
         return _NONE
 
-    def _by_properties(self, names: list[Any]) -> frozenset[int]:
+    def _by_properties(self, names: list[Any]) -> int:
         found = self._all
         for name in names:
             if not isinstance(name, str):
                 return _NONE
             having = self._properties.get(name.removeprefix("^"), _NONE)
-            found = found - having if name.startswith("^") else found & having
+            found &= ~having if name.startswith("^") else having
         return found
 
-    def _by_hosts(self, lists: list[Any]) -> frozenset[int]:
+    def _by_hosts(self, lists: list[Any]) -> int:
         try:
-            hosts: list[str] = []
-            for text in lists:
-                hosts += parse_hostlist(text, _MOST_NAMED - len(hosts))
-        except (TypeError, AttributeError, ValueError):
+            hosts = [
+                host for text in lists for host in parse_hostlist(text, MOST_HOSTS)
+            ]
+        except (TypeError, ValueError):
             return _NONE
-        return frozenset(self._ranks[host] for host in hosts if host in self._ranks)
+        return _mask(self._ranks[host] for host in hosts if host in self._ranks)
 
-    def _by_ranks(self, idsets: list[Any]) -> frozenset[int]:
+    def _by_ranks(self, idsets: list[Any]) -> int:
         try:
-            ranks: set[int] = set()
-            for text in idsets:
-                ranks |= parse_idset(text, _MOST_NAMED - len(ranks))
-            return self._all & ranks
+            return _union(idset_mask(text, self._size) for text in idsets)
         except (TypeError, AttributeError, ValueError):
             return _NONE
 
-    def _by_all(self, parts: list[Any]) -> frozenset[int]:
-        return self._all.intersection(*map(self._evaluate, parts))
+    def _by_all(self, parts: list[Any]) -> int:
+        return reduce(lambda a, b: a & b, map(self._evaluate, parts), self._all)
 
-    def _by_any(self, parts: list[Any]) -> frozenset[int]:
+    def _by_any(self, parts: list[Any]) -> int:
         return _union(map(self._evaluate, parts))
 
-    def _by_none(self, parts: list[Any]) -> frozenset[int]:
-        return self._all - self._evaluate(parts[0]) if parts else _NONE
+    def _by_none(self, parts: list[Any]) -> int:
+        return self._all & ~self._evaluate(parts[0]) if parts else _NONE
 
 
-def _union(sets: Any) -> frozenset[int]:
-    return _NONE.union(*sets)
+# A lead's hosts and properties are fixed while it runs, so there is one in a daemon.
+_evaluator = lru_cache(maxsize=2)(_Evaluator)
+
+
+def _union(masks: Iterable[int]) -> int:
+    return reduce(lambda a, b: a | b, masks, _NONE)
+
+
+def _mask(ranks: Iterable[int]) -> int:
+    """Return ranks as the bits of a number."""
+    digits = bytearray()
+    for rank in ranks:
+        digits.extend(bytes(max(0, rank // 8 + 1 - len(digits))))
+        digits[rank // 8] |= 1 << rank % 8
+    return int.from_bytes(digits, "little")
+
+
+def _bits(mask: int) -> list[int]:
+    return [rank for rank, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]

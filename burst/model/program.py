@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.errors import JobspecError
+from burst.errors import MALFORMED
+from burst.model.request import unreadable
 
 # Of `attributes.system`. Queue, constraints and dependencies are this instance's
 # business, and our own attributes are done with.
@@ -45,22 +46,23 @@ def far_jobspec(jobspec: Mapping[str, Any]) -> str:
 
     Resources, tasks, time limit, attached files and shell options stay; output goes
     where it can be fetched; of the environment what does not say where things are on
-    this host. Raises JobspecError.
+    this host. Raises JobspecError where that cannot be made of it.
     """
     try:
-        old = jobspec["attributes"]["system"]
+        old = msgspec.convert(jobspec["attributes"]["system"], dict[str, Any])
         system = {key: old[key] for key in _KEPT if key in old}
-        options = dict(system.get("shell", {}).get("options", {}))
+        shell = msgspec.convert(old.get("shell") or {}, dict[str, Any])
+        options = msgspec.convert(shell.get("options") or {}, dict[str, Any])
         # A file would be in a pod, and gone with it.
-        options.pop("output", None)
-        system["shell"] = {**system.get("shell", {}), "options": options}
-        environment = dict(old.get("environment") or {})
+        rest = {key: value for key, value in options.items() if key != "output"}
+        system["shell"] = {**shell, "options": rest}
+        environment = msgspec.convert(old.get("environment") or {}, dict[str, str])
         system["environment"] = {k: v for k, v in environment.items() if _travels(k)}
         system["cwd"] = _DIRECTORY
         found = {**jobspec, "attributes": {"system": system}}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise JobspecError(f"its jobspec cannot be read: {error!r}") from error
-    return msgspec.json.encode(found).decode()
+        return msgspec.json.encode(found).decode()
+    except MALFORMED as error:
+        raise unreadable("jobspec", error) from error
 
 
 def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> str:

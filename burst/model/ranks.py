@@ -13,6 +13,11 @@ _HOSTS = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]]*)\]([^\[\],\s]*))?")
 _STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
 # A typing error must not eat the machine's memory; Flux has such limits too.
 _LARGEST = 1_000_000
+_SHOWN = 80
+
+
+class TooManyHosts(ValueError):
+    """A hostlist names more hosts than its reader wants to know."""
 
 
 def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
@@ -22,24 +27,24 @@ def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
     ValueError on anything else: ids out of order, leading zeros, blanks; and where
     there are more than `most`.
     """
-    body = text
-    if body.startswith("[") and body.endswith("]"):
-        body = body[1:-1]
-    if not body:
-        return frozenset()
     ids: set[int] = set()
-    least = 0
-    for part in body.split(","):
-        match = _ID_RANGE.fullmatch(part)
-        if not match:
-            raise ValueError(f"not an idset: {text!r} (at {part!r})")
-        first, last = int(match[1]), int(match[2] or match[1])
-        many = len(ids) + last - first >= most
-        if first < least or (match[2] and last <= first) or many:
-            raise ValueError(f"not an idset: {text!r} ({part!r} is no range there)")
+    for first, last in _id_ranges(text):
+        if len(ids) + last - first >= most:
+            raise ValueError(f"not an idset: {_cut(text)} (more than {most} ids)")
         ids.update(range(first, last + 1))
-        least = last + 1
     return frozenset(ids)
+
+
+def idset_mask(text: str, size: int) -> int:
+    """Return the ids of RFC 22 text below `size` as the bits of a number.
+
+    The time does not grow with the ids that a range has. Raises ValueError.
+    """
+    mask = 0
+    for first, last in _id_ranges(text):
+        if first < size:
+            mask |= (1 << min(last + 1, size)) - (1 << first)
+    return mask
 
 
 def format_idset(ids: Iterable[int]) -> str:
@@ -53,21 +58,21 @@ def format_idset(ids: Iterable[int]) -> str:
 def parse_hostlist(text: str, most: int = _LARGEST) -> tuple[str, ...]:
     """Return the hosts of RFC 29 text such as `lead-0,burst-0-[0-3]`, in its order.
 
-    Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError,
-    also where there are more than `most`.
+    Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError:
+    TooManyHosts where there are more than `most`.
     """
     hosts: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text) if text else ():
+    for part in _host_parts(text):
         match = _HOSTS.fullmatch(part)
         if not match or not part:
-            raise ValueError(f"not a hostlist: {text!r} (at {part!r})")
+            raise ValueError(f"not a hostlist: {_cut(text)} (at {_cut(part)})")
         prefix, ranges, suffix = match.groups()
         if ranges is None:
             hosts.append(prefix)
         else:
             hosts += [f"{prefix}{n}{suffix}" for n in _numbers(ranges, text, most)]
         if len(hosts) > most:
-            raise ValueError(f"more than {most} hosts: {text[:40]!r}...")
+            raise TooManyHosts(f"more than {most} hosts: {_cut(text)}")
     return tuple(hosts)
 
 
@@ -83,6 +88,42 @@ def format_hostlist(hosts: Iterable[str]) -> str:
     return ",".join(parts)
 
 
+def _cut(text: str) -> str:
+    """Return text as an error shows it: somebody else's may be of any length."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def _id_ranges(text: str) -> Iterator[tuple[int, int]]:
+    body = text
+    if body.startswith("[") and body.endswith("]"):
+        body = body[1:-1]
+    least = 0
+    for part in body.split(",") if body else ():
+        match = _ID_RANGE.fullmatch(part)
+        if not match:
+            raise ValueError(f"not an idset: {_cut(text)} (at {_cut(part)})")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first < least or (match[2] and last <= first):
+            raise ValueError(
+                f"not an idset: {_cut(text)} ({_cut(part)} is no range there)"
+            )
+        yield first, last
+        least = last + 1
+
+
+def _host_parts(text: str) -> Iterator[str]:
+    """Split at commas that are not in brackets."""
+    start, bracket = 0, False
+    for at, letter in enumerate(text):
+        if letter in "[]":
+            bracket = letter == "["
+        elif letter == "," and not bracket:
+            yield text[start:at]
+            start = at + 1
+    if text:
+        yield text[start:]
+
+
 def _runs(ids: list[int]) -> Iterator[tuple[int, int]]:
     start = 0
     for i in range(1, len(ids) + 1):
@@ -96,11 +137,15 @@ def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
     for part in ranges.split(","):
         match = _HOST_RANGE.fullmatch(part)
         if not match:
-            raise ValueError(f"not a hostlist: {whole!r} (at {part!r})")
+            raise ValueError(f"not a hostlist: {_cut(whole)} (at {_cut(part)})")
         first, last = int(match[1]), int(match[2] or match[1])
         count += last - first + 1
-        if last < first or count > most:
-            raise ValueError(f"not a hostlist: {whole!r} ({part!r} is no range)")
+        if last < first:
+            raise ValueError(
+                f"not a hostlist: {_cut(whole)} ({_cut(part)} is no range)"
+            )
+        if count > most:
+            raise TooManyHosts(f"more than {most} hosts: {_cut(whole)}")
         width = len(match[1])
         yield from (f"{n:0{width}d}" for n in range(first, last + 1))
 

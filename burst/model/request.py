@@ -9,13 +9,19 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from burst.errors import JobspecError
+from burst.errors import MALFORMED, JobspecError
+from burst.model.constraint import canonical
 from burst.model.ranks import parse_idset
 
 # A jobspec nests node, slot and core; a crafted one may nest without end.
 _DEEPEST = 100
 # Flux lists the values of a count that has steps, and refuses to list more than this.
 _MANY = 65536
+# Flux counts with C's int.
+_LARGEST = 2**31 - 1
+# Of a provider's name, in characters; prices and times are numbers a person may mean.
+_LONGEST_NAME = 255
+_SHOWN = 200
 _COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
@@ -87,34 +93,42 @@ def parse_request(jobspec: Mapping[str, Any]) -> Request:
         if found.exclusive and nodes is None:
             nodes, slots = slots, 1
         constraint = system.get("constraints")
+        if max(nodes or 0, slots * (nodes or 1)) > _LARGEST:
+            raise ValueError("more nodes or slots than Flux counts")
         return Request(
             nodes=nodes or 0,
             slots=slots * (nodes or 1),
             cores_per_slot=found.cores,
             gpus_per_slot=found.gpus,
             exclusive=found.exclusive,
-            constraint=_canonical(constraint) if constraint else "",
+            constraint=canonical(constraint) if constraint else "",
         )
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise JobspecError(f"its jobspec cannot be read: {error!r}") from error
+    except MALFORMED as error:
+        raise unreadable("jobspec", error) from error
 
 
 def parse_duration(jobspec: Mapping[str, Any]) -> float:
     """Return the job's time limit in seconds, 0 for none. Raises JobspecError."""
     try:
-        return float(_system(jobspec).get("duration") or 0.0)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise JobspecError(f"its duration cannot be read: {error!r}") from error
+        return msgspec.convert(_system(jobspec).get("duration") or 0.0, _Amount)
+    except MALFORMED as error:
+        raise unreadable("duration", error) from error
+
+
+def parse_queue(jobspec: Mapping[str, Any]) -> str:
+    """Return the queue that a jobspec names, empty for none. Raises JobspecError."""
+    try:
+        return msgspec.convert(_system(jobspec).get("queue") or "", str)
+    except MALFORMED as error:
+        raise unreadable("queue", error) from error
 
 
 def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
     """Return the user's wish. Raises JobspecError where it cannot be read."""
     try:
         found = msgspec.convert(_system(jobspec).get("burst") or {}, _Wish)
-    except (msgspec.ValidationError, AttributeError) as error:
-        raise JobspecError(
-            f"its attribute system.burst cannot be read: {error}"
-        ) from error
+    except MALFORMED as error:
+        raise unreadable("attribute system.burst", error) from error
     return Wish(
         provider=found.provider or "",
         max_price=found.max_price,
@@ -125,6 +139,15 @@ def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
     )
 
 
+def unreadable(what: str, error: Exception) -> JobspecError:
+    """Return the error for a part of a jobspec, with what went wrong, cut to a length.
+
+    What its user wrote may be of any length, and is shown in an error.
+    """
+    why = str(error) if isinstance(error, msgspec.MsgspecError) else repr(error)
+    return JobspecError(f"its {what} cannot be read: {why[:_SHOWN]}")
+
+
 def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
     """Tell whether `attributes.system` has the attribute with a true value."""
     try:
@@ -133,13 +156,13 @@ def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
         return False
 
 
-_Amount = Annotated[float, msgspec.Meta(ge=0)]
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
 class _Wish(msgspec.Struct, rename="kebab"):
     """The attribute as it is written. Keys that we do not know are others' business."""
 
-    provider: str | None = None
+    provider: Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)] | None = None
     max_price: _Amount | None = None
     wait: _Amount | None = None
     where: Literal["", "together", "spread"] | None = None
@@ -158,10 +181,6 @@ class _Found(msgspec.Struct):
 def _system(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
     system: Mapping[str, Any] = (jobspec.get("attributes") or {}).get("system") or {}
     return system
-
-
-def _canonical(constraint: Any) -> str:
-    return msgspec.json.encode(constraint, order="deterministic").decode()
 
 
 def _walk(
@@ -210,7 +229,7 @@ def _count(count: Any) -> int:
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     if "," in text and ":" not in text:
-        ids = parse_idset(text)
+        ids = parse_idset(text, _MANY)
         return _bounded(min(ids), max(ids))
     match = _COUNT.fullmatch(text)
     if not match:
@@ -228,6 +247,8 @@ def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> 
         good = operand == 1 or (operand > 0 and (most - least) // operand < _MANY)
     else:
         good = operand > 1 and (operator == "*" or (operator == "^" and least > 1))
+    if least > _LARGEST:
+        raise ValueError("a count larger than Flux counts")
     if least < 1 or (most is not None and most < least) or not good:
         raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
     return least

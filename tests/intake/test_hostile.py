@@ -60,6 +60,18 @@ def submit(typist: Typist, **system: Any) -> str:
     return typist.do("job", "submit", str(path))
 
 
+def told(typist: Typist, **system: Any) -> None:
+    """Submit a job that is left alone, and see that its user is told why."""
+    job = submit(typist, **system)
+    shown = "-no{user.burst.state} {user.burst.why}"
+    wait_until(
+        lambda: "than burst evaluates" in typist.do("jobs", shown, job),
+        "the job to be told",
+    )
+    typist.type("cancel", job)
+    typist.ended(job)
+
+
 def nested(times: int) -> dict[str, Any]:
     constraint: dict[str, Any] = {"properties": ["burst"]}
     for _ in range(times):
@@ -84,8 +96,19 @@ def request_too_deep(typist: Typist) -> None:
 
 def constraint_too_deep(typist: Typist) -> None:
     """A constraint that Python cannot evaluate."""
-    denied = submit(typist, constraints=nested(450))
-    typist.ended(denied)
+    told(typist, constraints=nested(450))
+
+
+def constraint_too_large(typist: Typist) -> None:
+    """A constraint that takes longer than another job should wait."""
+    told(typist, constraints={"or": [{"ranks": ["0-9"]}] * 300})
+
+
+def environment_of_another_kind(typist: Typist) -> None:
+    """Isolated jobs whose environment, which only the daemon reads, is no object."""
+    for environment in (5, "x", ["x"], [["A", "b"]], {"A": 1}):
+        wish = {"mode": "isolated"}
+        submit(typist, burst=wish, environment=environment)
 
 
 def constraint_that_only_own_ranks_find_wrong(typist: Typist) -> None:
@@ -109,6 +132,8 @@ def wishes_of_another_kind(typist: Typist) -> None:
         memo_too_deep,
         request_too_deep,
         constraint_too_deep,
+        constraint_too_large,
+        environment_of_another_kind,
         constraint_that_only_own_ranks_find_wrong,
         wishes_of_another_kind,
     ],

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.model.ranks import (
+    TooManyHosts,
     format_hostlist,
     format_idset,
+    idset_mask,
     parse_hostlist,
     parse_idset,
 )
@@ -101,8 +103,6 @@ def test_hostlist_is_read_in_its_order(text, hosts):
         "n[2-1]",
         "n[x]",
         "n[]",
-        "n[0-1000000]",
-        "n[0-600000,0-400000]",
     ],
 )
 def test_what_is_no_hostlist_is_refused(text):
@@ -131,3 +131,28 @@ def test_hostlist_is_written_as_flux_does(hosts, text):
 @given(st.lists(HOST))
 def test_hostlist_comes_back(hosts):
     assert parse_hostlist(format_hostlist(hosts)) == tuple(hosts)
+
+
+@pytest.mark.parametrize("text", ["n[0-1000000]", "n[0-600000,0-400000]"])
+def test_a_hostlist_of_too_many_hosts_is_refused(text):
+    with pytest.raises(TooManyHosts, match="more than 1000000 hosts"):
+        parse_hostlist(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0-3,7", "[1-2]", "5-99999999999", "9"])
+def test_a_mask_has_the_ids_below_its_size(text):
+    ids = {id_ for id_ in range(8) if idset_mask(text, 8) >> id_ & 1}
+
+    assert idset_mask(text, 8) < 2**8
+    assert ids == {i for i in range(8) if i in parse_idset(text.replace("9" * 11, "9"))}
+
+
+def test_a_mask_is_of_an_idset():
+    with pytest.raises(ValueError, match="not an idset"):
+        idset_mask("3,1", 8)
+
+
+def test_an_error_shows_little_of_a_long_text():
+    with pytest.raises(ValueError, match="not an idset") as raised:
+        parse_idset("x" * 1_000_000)
+    assert len(str(raised.value)) < 300

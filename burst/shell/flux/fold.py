@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import JobspecError
+from burst.errors import MALFORMED, JobspecError
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.ranks import parse_idset
@@ -21,8 +21,10 @@ from burst.model.request import (
     Wish,
     is_burstable,
     parse_duration,
+    parse_queue,
     parse_request,
     parse_wish,
+    unreadable,
 )
 
 EVENTS = (
@@ -135,8 +137,8 @@ class Job(msgspec.Struct):
             change(self, event)
             if event.name == "alloc" and allocation is not None:
                 self.ranks = allocation.ranks()
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            self.spoil(f"its event {event.name} cannot be read: {error!r}")
+        except MALFORMED as error:
+            self.spoil(str(unreadable(f"event {event.name}", error)))
 
     def spoil(self, why: str) -> None:
         """Note that something of the job cannot be read, so that it is left alone."""
@@ -178,9 +180,10 @@ def new_job(job: JobId, jobspec: bytes, attribute: str) -> Job | None:
     """Return a job of which no event is known yet, or None if it is not burstable."""
     try:
         spec = msgspec.json.decode(jobspec)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except MALFORMED as error:
         # Whether it may burst cannot be told; shown as unreadable, it is left alone.
-        return Job(job, jobspec, _Demand(None, unreadable=f"its jobspec: {error}"))
+        why = str(unreadable("jobspec", error))
+        return Job(job, jobspec, _Demand(None, unreadable=why))
     if not is_burstable(spec, attribute):
         return None
     return Job(job, jobspec, _demand(spec))
@@ -192,7 +195,7 @@ def _demand(spec: Any) -> _Demand:
             request=parse_request(spec),
             wish=parse_wish(spec),
             duration=parse_duration(spec),
-            queue=str(spec["attributes"]["system"].get("queue") or ""),
+            queue=parse_queue(spec),
         )
     except JobspecError as error:
         return _Demand(request=None, unreadable=str(error))

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.errors import BurstError, LeadError, Unreadable
+from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.lead import Failures, Handler
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.ranks import format_idset
+from burst.model.request import unreadable
 from burst.shell.flux.find import check_version
 from burst.shell.flux.handle import Handle, library_version
 from burst.shell.flux.identity import read_identity
@@ -52,14 +53,15 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
     return FluxLead(uri, handle, attribute)
 
 
-def _environment(signed: str) -> Mapping[str, str]:
+def _environment(signed: str) -> Any:
     """Return the environment of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
 
-    Flux keeps it in no other place. It has checked the signature itself (RFC 15).
+    Flux keeps it in no other place. It has checked the signature itself (RFC 15), but
+    not that it is an object: that is its user's affair. Raises what MALFORMED lists.
     """
     payload = base64.b64decode(signed.split(".")[1])
     system = msgspec.json.decode(payload)["attributes"]["system"]
-    return dict(system.get("environment") or {})
+    return system.get("environment")
 
 
 def _wake_nobody() -> None:
@@ -169,10 +171,13 @@ class FluxLead:
         """See `burst.lead.Lead`. With all updates, as `flux job info` shows it."""
         keys = ["jobspec", "J"]
         request = {"id": job, "keys": keys, "flags": _DECODED | _CURRENT}
-        found = self._client.ask("job-info.lookup", request)
-        spec: dict[str, Any] = found["jobspec"]
-        environment = _environment(found["J"])
-        spec["attributes"]["system"]["environment"] = environment
+        try:
+            found = self._client.ask("job-info.lookup", request)
+            spec: dict[str, Any] = found["jobspec"]
+            environment = _environment(found["J"])
+            spec["attributes"]["system"]["environment"] = environment
+        except MALFORMED as error:
+            raise unreadable("jobspec", error) from error
         return spec
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:

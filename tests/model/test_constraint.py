@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What a job may ask of whoever evaluates its constraint."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.core.constraint import Constraints
+from burst.errors import JobspecError
+from burst.model.constraint import (
+    DEEPEST,
+    LONGEST,
+    MOST_HOSTS,
+    MOST_OPERATORS,
+    canonical,
+)
+from burst.model.request import parse_request
+from tests.build import identity
+
+SLOT = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
+BURST = {"properties": ["burst"]}
+
+anything = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.text(max_size=8),
+        st.sampled_from(
+            ["burst", "^local", "0-3", "lead-[0-9]", "n[0-99999]", "0-9999"]
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(
+                ["properties", "hostlist", "ranks", "and", "or", "not", "x"]
+            ),
+            inner,
+            max_size=2,
+        ),
+    ),
+    max_leaves=30,
+)
+
+
+def nested(times: int, operator: str = "not") -> Any:
+    """A constraint of that many operators, one in the other, and one within."""
+    found: Any = BURST
+    for _ in range(times):
+        found = {operator: [found]}
+    return found
+
+
+def test_equal_constraints_have_one_text():
+    one = canonical({"and": [BURST, {"ranks": ["0"]}], "x": 1})
+    assert one == canonical({"x": 1, "and": [BURST, {"ranks": ["0"]}]})
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        nested(DEEPEST - 1),
+        {"or": [BURST] * (MOST_OPERATORS - 1)},
+        {"hostlist": ["n[1-2048]", f"m[1-{MOST_HOSTS - 2048}]"]},
+        {"hostlist": f"n[1-{MOST_HOSTS}]"},
+        {"properties": ["x" * (LONGEST - 19)]},
+        # Whether it is a constraint at all, Flux says.
+        "x",
+        ["x", [1]],
+        {"hostlist": ["n[", 3, None, {"x": 1}]},
+        {"hostlist": 7},
+    ],
+)
+def test_what_is_within_the_budget_is_kept_as_it_is(constraint: Any) -> None:
+    assert msgspec.json.decode(canonical(constraint)) == constraint
+
+
+@pytest.mark.parametrize(
+    ("constraint", "why"),
+    [
+        (nested(DEEPEST + 1), "nested more deeply"),
+        ({"or": [BURST] * MOST_OPERATORS}, "more operators"),
+        ({"hostlist": ["n[1-2048]", f"m[0-{MOST_HOSTS - 2048}]"]}, "more hosts"),
+        ({"and": [{"hostlist": f"n[0-{MOST_HOSTS}]"}]}, "more hosts"),
+        ({"hostlist": ["vm," * 60_000 + "vm"]}, "more hosts"),
+        ({"properties": ["x" * LONGEST]}, "bytes"),
+        ({"properties": ["^"] * 60_000}, "bytes"),
+        ([[[[]]]] * 10_000, "bytes"),
+        ({"properties": ["\ud800"]}, "cannot be read"),
+    ],
+)
+def test_what_is_beyond_it_is_refused_with_the_limit(constraint: Any, why: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(JobspecError, match=why):
+        canonical(constraint)
+    assert time.perf_counter() - start < 1.0
+
+
+@pytest.mark.parametrize("times", [30, 470, 980, 5000])
+def test_a_job_whose_constraint_is_beyond_it_is_not_readable(times: int) -> None:
+    system = {"constraints": nested(times)}
+    with pytest.raises(JobspecError, match=r"nested more deeply .*at most 16"):
+        parse_request({"resources": [SLOT], "attributes": {"system": system}})
+
+
+@given(anything)
+def test_what_is_within_it_can_be_evaluated(constraint: Any) -> None:
+    try:
+        text = canonical(constraint)
+    except JobspecError:
+        return
+    lead = identity()
+    assert Constraints(lead).admitted(text) <= set(range(len(lead.hosts)))
