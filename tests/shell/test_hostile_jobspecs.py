@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -88,8 +89,11 @@ values = st.recursive(
 
 def paths(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a jobspec."""
-    inner = value.items() if isinstance(value, dict) else ()
-    inner = enumerate(value) if isinstance(value, list) else inner
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
     return [above, *(p for key, v in inner for p in paths(v, (*above, key)))]
 
 
