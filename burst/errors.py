@@ -7,6 +7,8 @@ second may be empty only where the first leaves no question.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class BurstError(Exception):
     """Base of all errors of this project that a person is meant to read."""
@@ -73,6 +75,15 @@ class StoreError(BurstError):
 
 class RecordUnreadable(StoreError):
     """One record cannot be understood: quarantine its burst, never delete it."""
+
+
+class RecordTooLarge(StoreError):
+    """Records that no store takes; nothing was written. `records` are their keys."""
+
+    def __init__(self, sizes: Mapping[str, int], limit: int) -> None:
+        found = ", ".join(f"{key} ({size} bytes)" for key, size in sizes.items())
+        super().__init__(f"records larger than {limit} bytes: {found}")
+        self.records = frozenset(sizes)
 
 
 class ProviderError(BurstError):

@@ -24,10 +24,15 @@ Failures = Mapping[JobId, str]
 """Jobs for which a request failed, and what the lead said: gone, or not allowed."""
 
 
+LARGEST_VALUE = 2**20
+"""Bytes of UTF-8 that one value of a store may have."""
+
+
 class Store(Protocol):
     """Where records live: keys such as `burst/ID` to text.
 
-    Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text up to 1 MiB.
+    Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
+    LARGEST_VALUE bytes.
     """
 
     def load(self) -> dict[str, str]:

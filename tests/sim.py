@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from burst.core import timeline
 from burst.core.slots import find_slots
 from burst.model.burst import State
 from burst.shell.engine import Engine, Parts
@@ -90,7 +91,7 @@ class Sim:
 
     def names(self, burst=None):
         """The events of a burst, by name."""
-        return [event.name for event in (burst or self.burst).events]
+        return [event.name for event in timeline.story(burst or self.burst)]
 
     def in_state(self, state: State):
         return lambda: bool(self.bursts) and self.bursts[-1].state is state
@@ -99,5 +100,5 @@ class Sim:
         return "\n".join(
             f"{b.id} {e.timestamp - T0:g} {e.name} {e.context}"
             for b in self.bursts
-            for e in b.events
+            for e in timeline.story(b)
         )

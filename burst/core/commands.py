@@ -21,6 +21,8 @@ from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+LONGEST_COMMAND = 2**14
+"""Bytes of the command of an isolated burst; it is kept in the burst's record."""
 
 
 def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
@@ -44,6 +46,12 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
 
 def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     """Return the demand of `burst request --isolated`. Raises BurstError."""
+    size = sum(len(word.encode()) for word in isolated.command)
+    if size > LONGEST_COMMAND:
+        raise BurstError(
+            f"the command has {size} bytes; {LONGEST_COMMAND} is the limit",
+            "put it into a script in the image",
+        )
     demand = request_nodes(nodes, provider)
     wish = Wish(provider, mode="isolated")
     return msgspec.structs.replace(demand, wish=wish, isolated=isolated)

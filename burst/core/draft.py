@@ -139,10 +139,10 @@ class Draft:
         """Write an event of a burst; `at` where it is known to be from earlier."""
         event = Event(at or self.now, name, context)
         before = self.bursts[burst]
-        after = lifecycle.apply(before, event)
-        self.bursts[burst] = after
-        # The event that was applied: a quarantine, where this one could not be.
-        self.events.append((burst, after.events[-1]))
+        after, applied = lifecycle.step(before, event)
+        if after is not before:
+            self.bursts[burst] = after
+        self.events.append((burst, applied))
         return after
 
     def fail(self, burst: BurstId, kind: str, note: str) -> Burst:
@@ -163,7 +163,7 @@ class Draft:
         """
         burst = lifecycle.begin(lease, jobs, self.now)
         self.bursts[lease.id] = burst
-        self.events.append((lease.id, burst.events[-1]))
+        self.events.append((lease.id, lifecycle.submission(jobs, self.now)))
         if lease.isolated is None or lease.isolated.job is None:
             self.start(lease.id)
 

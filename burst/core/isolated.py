@@ -30,6 +30,9 @@ SETTLED = 1.0
 LATE = 60.0
 _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 _TOLD_MOST = 1000
+# Bytes of what a burst wrote that are kept, its end; a store takes no more than four
+# times as much as one value.
+LONGEST_OUTPUT = 2**18
 WAITED_FOR = (State.PROVISION, State.JOIN, State.ONLINE)
 """States of a burst of which more is to come than its end."""
 
@@ -229,10 +232,16 @@ def _finish(draft: Draft, burst: Burst, status: BurstStatus) -> None:
     assert status.instance is not None
     # Flux takes no text with a zero in it.
     output = status.instance.output.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    output = _end_of(output, LONGEST_OUTPUT)
     code = status.instance.exit_status
     draft.outputs[burst.id] = output
     context = {"status": code, "note": f"exit status {code}"}
     draft.note(burst.id, "finish", context)
+
+
+def _end_of(text: str, most: int) -> str:
+    """Return the last bytes of a text, without a character of which a part is cut."""
+    return text.encode(errors="replace")[-most:].decode(errors="ignore")
 
 
 def _end(draft: Draft, burst: Burst, job: JobId) -> EndJob:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """THE state machine of a burst: a table of edges, and replay.
 
-Every change of a burst is one RFC 18 event; a burst is what replaying its events says.
+Every change of a burst is one RFC 18 event. A burst is what replaying the events that
+are kept says, together with the times of its jobs and their sums; their number and size
+are bounded, so that a burst may live for months and run any number of jobs.
 States stand for phases of potentially long duration (RFC 21's rule), so failure is an
 event and a result, not a state. An event that the table does not have quarantines the
 burst: one bad record must never stop the others.
@@ -9,15 +11,18 @@ burst: one bad record must never stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from burst.model.burst import NOT_HELD, Burst, Lease, Result, State
+from burst.core import burst_jobs
+from burst.core.kept_events import cut_note, kept
+from burst.model.burst import NOT_HELD, Burst, JobTimes, Lease, Result, State
 from burst.model.event import Event
-from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import parse_idset
+from burst.model.record import Record
 
 LIVE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
 
@@ -69,78 +74,80 @@ RESULTS = {
 }
 """Types of `exception` that are a result of their own; all others are a failure."""
 
-# Of these only the latest is kept in a record, which must not grow while it idles.
-_LATEST_ONLY = {"busy", "idle", "overdue", "lost", "back", "retry"}
 
-
-def begin(lease: Lease, jobs: dict[JobId, float], now: float) -> Burst:
-    """Return a new burst; `jobs` are those it is made for, and when each came in."""
+def submission(jobs: Mapping[JobId, float], now: float) -> Event:
+    """Return the first event of a burst; `jobs` as for `begin`."""
     from_job = {format_f58(job): submitted for job, submitted in jobs.items()}
-    burst = Burst(lease=lease, since=now)
-    return apply(burst, Event(now, "submit", {"jobs": from_job}))
+    return Event(now, "submit", {"jobs": from_job})
 
 
-def replay(lease: Lease, events: Iterable[Event]) -> Burst:
-    """Return the burst that these events made."""
-    burst = Burst(lease=lease)
-    for event in events:
+def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
+    """Return a new burst; `jobs` are those it is made for, and when each came in."""
+    return apply(Burst(lease=lease, since=now), submission(jobs, now))
+
+
+def restore(record: Record, jobs: Mapping[JobId, JobTimes]) -> Burst:
+    """Return the burst of a record and of the records of its jobs."""
+    burst = Burst(
+        lease=record.lease,
+        sums=record.sums,
+        times=jobs,
+        jobs=frozenset(jobs),
+        started=frozenset(
+            job for job, times in jobs.items() if times.started is not None
+        ),
+    )
+    for event in record.events:
         burst = apply(burst, event)
     return burst
 
 
 def apply(burst: Burst, event: Event) -> Burst:
     """Return the burst after the event. Never raises: what cannot be, quarantines."""
+    return step(burst, event)[0]
+
+
+def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
+    """Return the burst after an event, and the event that was applied.
+
+    Never raises: what cannot be is replaced by a quarantine. Notes are cut.
+    """
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):
         why = f"event {event.name} in state {burst.state.value}"
-        return quarantine(burst, why, event.timestamp)
+        return _quarantine(burst, why, event.timestamp)
     try:
+        event = cut_note(event)
         changes = _derive(burst, event)
+        events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = f"event {event.name} cannot be read: {error!r}"
-        return quarantine(burst, why, event.timestamp)
+        return _quarantine(burst, why, event.timestamp)
     if edge is not None:
         changes |= {"state": edge, "since": event.timestamp}
-    return msgspec.structs.replace(burst, events=_append(burst, event), **changes)
+    if events is not burst.events:
+        changes["events"] = events
+    after = msgspec.structs.replace(burst, **changes) if changes else burst
+    return after, event
 
 
 def quarantine(burst: Burst, why: str, now: float) -> Burst:
     """Return the burst set apart: nothing is done to it until a person decides."""
-    event = Event(now, "quarantine", {"note": why})
-    return msgspec.structs.replace(
-        burst, events=(*burst.events, event), quarantined=why
+    return _quarantine(burst, why, now)[0]
+
+
+def _quarantine(burst: Burst, why: str, now: float) -> tuple[Burst, Event]:
+    event = cut_note(Event(now, "quarantine", {"note": why}))
+    after = msgspec.structs.replace(
+        burst, events=kept(burst.events, event), quarantined=event.context["note"]
     )
-
-
-def _append(burst: Burst, event: Event) -> tuple[Event, ...]:
-    if event.name not in _LATEST_ONLY:
-        return (*burst.events, event)
-    older = tuple(old for old in burst.events if old.name != event.name)
-    return (*older, event)
+    return after, event
 
 
 def _derive(burst: Burst, event: Event) -> dict[str, Any]:
     """Return what the event changes beside the state."""
     derive = _DERIVED.get(event.name)
     return derive(burst, event) if derive else {}
-
-
-def _submit(_: Burst, event: Event) -> dict[str, Any]:
-    return {"jobs": _jobs(event.context["jobs"])}
-
-
-def _assign(burst: Burst, event: Event) -> dict[str, Any]:
-    jobs = burst.jobs | _jobs(event.context["jobs"])
-    return {"jobs": jobs, "idle_since": None}
-
-
-def _job_start(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"started": burst.started | {parse_jobid(event.context["id"])}}
-
-
-def _job_finish(burst: Burst, event: Event) -> dict[str, Any]:
-    ended = {parse_jobid(event.context["id"])}
-    return {"jobs": burst.jobs - ended, "started": burst.started - ended}
 
 
 def _online(_: Burst, event: Event) -> dict[str, Any]:
@@ -181,15 +188,13 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
     }
 
 
-def _jobs(found: dict[str, float]) -> frozenset[JobId]:
-    return frozenset(parse_jobid(job) for job in found)
-
-
 _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
-    "submit": _submit,
-    "assign": _assign,
-    "job-start": _job_start,
-    "job-finish": _job_finish,
+    "submit": burst_jobs.assign,
+    "assign": burst_jobs.assign,
+    "job-hold": burst_jobs.job_hold,
+    "job-release": burst_jobs.job_release,
+    "job-start": burst_jobs.job_start,
+    "job-finish": burst_jobs.job_finish,
     "joined": _joined,
     "online": _online,
     "drain": _drain,

@@ -12,10 +12,9 @@ from typing import Any
 from burst.core.limits import Health
 from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
-from burst.core.timeline import begun, timeline
+from burst.core.timeline import begun, story, timeline, was_for
 from burst.core.world import Books, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
-from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState, JobView
@@ -121,7 +120,7 @@ def explain(
 ) -> Row | None:
     """Return one job's story; None for a job that burst knows nothing of."""
     job = world.lead.jobs.get(job_id) if world.lead else None
-    bursts = [burst for burst in books.bursts.values() if _was_for(burst, job_id)]
+    bursts = [burst for burst in books.bursts.values() if was_for(burst, job_id)]
     if job is None and not bursts:
         return None
     hold = books.holds.get(job_id)
@@ -171,18 +170,9 @@ def _verdict_of_started(job: JobView, world: World) -> Verdict | None:
     return None
 
 
-def _was_for(burst: Burst, job_id: JobId) -> bool:
-    return any(
-        parse_jobid(job) == job_id
-        for event in burst.events
-        if event.name in {"submit", "assign"}
-        for job in event.context["jobs"]
-    )
-
-
 def _story(burst: Burst, job_id: JobId) -> Row:
     """Return what happened to a burst, without what happened to other jobs on it."""
-    events = [event for event in burst.events if _concerns(event, job_id)]
+    events = [event for event in story(burst, job_id) if event.name != "submit"]
     return {
         "id": burst.id,
         "provider": burst.lease.provider,
@@ -193,12 +183,6 @@ def _story(burst: Burst, job_id: JobId) -> Row:
             for e in events
         ],
     }
-
-
-def _concerns(event: Event, job_id: JobId) -> bool:
-    return event.name not in {"submit", "assign"} and (
-        "id" not in event.context or parse_jobid(event.context["id"]) == job_id
-    )
 
 
 def _access(burst: Burst, world: World) -> str:

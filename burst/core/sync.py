@@ -12,6 +12,7 @@ from burst.core.facts import Meaning, meaning, provider_word, rank_count
 from burst.core.lifecycle import LIVE
 from burst.core.world import Call, Outcome, Verb, World
 from burst.model.burst import Burst, State
+from burst.model.event import cut
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
@@ -72,7 +73,7 @@ def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -
     elif call.outcome is Outcome.UNEXPECTED:
         health = limits.after_failure(health, settings, draft.now)
     elif call.outcome is Outcome.REFUSED:
-        health = limits.after_refusal(health, call.note)
+        health = limits.after_refusal(health, cut(call.note))
     elif call.outcome is Outcome.CAPACITY:
         health = limits.set_aside(health, offer, settings, draft.now)
     draft.set_health(provider, health)
@@ -96,7 +97,7 @@ def _said(burst: Burst, call: Call) -> bool:
         event.name == "retry"
         and event.timestamp >= burst.since
         and event.context.get("call") == call.verb.value
-        and event.context.get("note") == call.note
+        and event.context.get("note") == cut(call.note)
         for event in burst.events
     )
 

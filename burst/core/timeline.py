@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from burst.model.burst import Burst
+from collections.abc import Iterator
+
+from burst.model.burst import Burst, JobTimes
+from burst.model.event import Event
+from burst.model.jobid import JobId, format_f58
 
 # Stages of a burst in the order in which they come, and the event that each begins
-# with; of several such events the first counts, but the last of those in _LAST.
+# with. Of several such events the first counts.
 STAGES = {
     "submit": "submit",
     "hold": "job-hold",
@@ -19,7 +23,14 @@ STAGES = {
     "drained": "drained",
     "reaped": "reaped",
 }
-_LAST = {"finished"}
+# Events of a job, and the field of JobTimes and of JobSums that says when it happened.
+# Of all jobs of a burst the first counts; of `finished` the last.
+_OF_JOBS = {
+    "job-hold": "held",
+    "job-release": "released",
+    "job-start": "started",
+    "job-finish": "finished",
+}
 
 
 def timeline(burst: Burst) -> dict[str, float]:
@@ -30,9 +41,8 @@ def timeline(burst: Burst) -> dict[str, float]:
     start = begun(burst)
     stages: dict[str, float] = {}
     for stage, name in STAGES.items():
-        times = [event.timestamp for event in burst.events if event.name == name]
-        if times:
-            when = times[-1] if stage in _LAST else times[0]
+        when = _first(burst, name)
+        if when is not None:
             stages[stage] = round(max(0.0, when - start), 3)
     stages["submit"] = 0.0
     return stages
@@ -40,10 +50,40 @@ def timeline(burst: Burst) -> dict[str, float]:
 
 def begun(burst: Burst) -> float:
     """Return when the first of its jobs was submitted, or the burst was asked for."""
-    submitted: list[float] = [
-        when
-        for event in burst.events
-        if event.name in {"submit", "assign"}
-        for when in event.context["jobs"].values()
-    ]
-    return min([*submitted, burst.lease.created])
+    submitted, created = burst.sums.submitted, burst.lease.created
+    return created if submitted is None else min(submitted, created)
+
+
+def story(burst: Burst, job: JobId | None = None) -> list[Event]:
+    """Return what is known to have happened, in order of time, as events.
+
+    With a job, without what happened to other jobs. Of jobs that ended, only the last
+    few are still known one by one (KEPT_JOBS).
+    """
+    jobs = {**dict(burst.sums.recent), **burst.times}
+    chosen = jobs if job is None else {job: jobs[job]} if job in jobs else {}
+    told = [*burst.events, *(e for item in chosen.items() for e in _of_job(*item))]
+    return sorted(told, key=lambda event: event.timestamp)
+
+
+def was_for(burst: Burst, job: JobId) -> bool:
+    """Tell whether a job is known to count, or to have counted, on the burst."""
+    return job in burst.times or any(job == known for known, _ in burst.sums.recent)
+
+
+def _first(burst: Burst, name: str) -> float | None:
+    if name in _OF_JOBS:
+        when: float | None = getattr(burst.sums, _OF_JOBS[name])
+        return when
+    times = (event.timestamp for event in burst.events if event.name == name)
+    return next(times, None)
+
+
+def _of_job(job: JobId, times: JobTimes) -> Iterator[Event]:
+    for name, field in _OF_JOBS.items():
+        when = getattr(times, field)
+        if when is not None:
+            context = {"id": format_f58(job)}
+            if name == "job-finish":
+                context["result"] = times.result
+            yield Event(when, name, context)

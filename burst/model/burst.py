@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The record of one burst: its lease, and what has happened to it."""
+"""One burst: its lease, and what has happened to it."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Literal, NewType
 
 import msgspec
 
-from burst.errors import RecordUnreadable
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.shape import Shape
 
 BurstId = NewType("BurstId", str)
 """`SLOT-HASH`, such as `burst-0-3fa9c1`: a DNS label, unique for a lead for ever."""
-
-RECORD_VERSION = 1
 
 
 class State(enum.Enum):
@@ -90,6 +88,42 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.hosts)
 
 
+class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened to one job of a burst, and when, in seconds since the epoch.
+
+    None: it has not happened. Of several holds or releases the first counts.
+    """
+
+    submitted: float
+    held: float | None = None
+    released: float | None = None
+    started: float | None = None
+    finished: float | None = None
+    result: str = ""
+    """As Flux names it, `unknown` where it is not known; empty until it ended."""
+
+
+class JobSums(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all the jobs of a burst come to, those that are forgotten too.
+
+    `finished` is when the last of them ended, the other times are of the first.
+    """
+
+    submitted: float | None = None
+    held: float | None = None
+    released: float | None = None
+    started: float | None = None
+    finished: float | None = None
+    results: Mapping[str, int] = {}
+    """How many jobs ended with each result."""
+    recent: tuple[tuple[JobId, JobTimes], ...] = ()
+    """The jobs that ended last, the latest at the end; at most KEPT_JOBS."""
+
+
+KEPT_JOBS = 16
+"""So many jobs that ended are still known one by one, for `burst explain`."""
+
+
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """A lease and its events, and what replaying the events says.
 
@@ -98,6 +132,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 
     lease: Lease
     events: tuple[Event, ...] = ()
+    """What happened to the burst, without what happened to its jobs. Their number is
+    bounded, however long the burst lives: see lifecycle."""
+    sums: JobSums = JobSums()
+    times: Mapping[JobId, JobTimes] = {}
+    """Of each of `jobs`."""
     state: State = State.NEW
     since: float = 0.0
     """When it entered the state."""
@@ -150,29 +189,3 @@ CAPACITY = "capacity"
 """Type of exception of a burst for which there were no nodes."""
 NOT_HELD = "not-held"
 """Type of exception of an isolated burst whose job Flux can start."""
-
-
-class _Record(msgspec.Struct):
-    version: int
-    lease: Lease
-    events: tuple[Event, ...]
-
-
-def encode_record(burst: Burst) -> str:
-    """Return the JSON text that is kept: the lease and its events, nothing derived."""
-    record = _Record(RECORD_VERSION, burst.lease, burst.events)
-    return msgspec.json.encode(record).decode()
-
-
-def decode_record(text: str) -> tuple[Lease, tuple[Event, ...]]:
-    """Return the lease and the events of a record. Raises RecordUnreadable."""
-    try:
-        record = msgspec.json.decode(text, type=_Record)
-    except msgspec.MsgspecError as error:
-        raise RecordUnreadable(f"not a burst record: {error}") from error
-    if record.version != RECORD_VERSION:
-        raise RecordUnreadable(
-            f"record of version {record.version}, this program knows {RECORD_VERSION}",
-            "run the version that wrote it",
-        )
-    return record.lease, record.events

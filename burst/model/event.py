@@ -7,6 +7,18 @@ from typing import Any
 
 import msgspec
 
+LONGEST_NOTE = 1000
+"""Characters of a free text in an event: a note, or what a provider says."""
+
+
+def cut(text: str, longest: int = LONGEST_NOTE) -> str:
+    """Return the text, its end replaced by an ellipsis where it is too long."""
+    return (
+        text
+        if len(text) <= longest
+        else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    )
+
 
 class Event(msgspec.Struct, frozen=True):
     """One thing that happened: when (seconds since the epoch), its name, its details.

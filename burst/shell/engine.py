@@ -24,8 +24,16 @@ from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
+from burst.core.too_large import without
 from burst.core.world import Books, World
-from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
+from burst.errors import (
+    BurstError,
+    ConfigError,
+    LeadError,
+    LeadGone,
+    RecordTooLarge,
+    Unreadable,
+)
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
@@ -139,7 +147,7 @@ class Engine:
         self._obey(world, now)
         standing = self._snapshot.standing
         decisions = reconcile(self._books, world, self._settings, now, standing)
-        self._adopt(decisions, answered)
+        decisions = self._adopt(decisions, now, answered)
         due = self._watch.ask(self._books, now)
         orphans = find_orphans(self._books, world)
         self._snapshot = Snapshot(
@@ -182,7 +190,7 @@ class Engine:
             command, future = self._commands.get()
             try:
                 decisions, answer = command(self._books, world, self._settings, now)
-                self._adopt(decisions)
+                self._adopt(decisions, now)
             except BurstError as error:
                 future.set_exception(error)
             else:
@@ -192,14 +200,22 @@ class Engine:
                 )
                 future.set_result(answer)
 
-    def _adopt(self, decisions: Decisions, answered: tuple[BurstId, ...] = ()) -> None:
-        """Store, remember, log, act: in this order."""
-        self._ledger.write(self._books, decisions.books)
+    def _adopt(
+        self, decisions: Decisions, now: float, answered: tuple[BurstId, ...] = ()
+    ) -> Decisions:
+        """Store, remember, log, act: in this order. Return what was adopted."""
+        try:
+            self._ledger.write(self._books, decisions.books)
+        except RecordTooLarge as error:
+            log.say("%s", error, level=logging.ERROR)
+            decisions = without(decisions, self._books, error.records, now)
+            self._ledger.write(self._books, decisions.books)
         self._books = decisions.books
         self._watch.conclude(answered, self._books)
         for burst, event in decisions.events:
             log.event(event, burst)
         self._actor.perform(decisions.actions, self._books)
+        return decisions
 
     def _prepare(self, now: float) -> None:
         """See to it now and then that queues of ours are as burst jobs need them.

@@ -12,9 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from burst.errors import StoreError
+from burst.lead import LARGEST_VALUE
 
-LARGEST_VALUE = 1024 * 1024
-"""Bytes of UTF-8 that one value may have."""
 _VERSION = 1
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
 _WAIT_S = 5.0

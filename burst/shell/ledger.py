@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The books in the store: one key a record, written before what it says is done."""
+"""The books in the store, each record written before what it says is done.
+
+| key | record |
+|---|---|
+| `burst/BURST` | lease, events and sums of a burst |
+| `job/BURST/JOB` | what happened to one job that counts on that burst |
+| `hold/JOB` | what we did to a job's urgency |
+| `provider/NAME` | what is held against a provider |
+| `output/BURST` | what an isolated burst wrote |
+
+A transaction has only the records that changed: its size depends on what happened and
+not on what is known.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +20,13 @@ from typing import TypeVar
 
 import msgspec
 
-from burst.core.lifecycle import replay
-from burst.core.limits import Health
 from burst.core.world import Books
-from burst.errors import RecordUnreadable, StoreError
-from burst.lead import Store
-from burst.model.burst import Burst, BurstId, decode_record, encode_record
-from burst.model.hold import Hold, decode_hold, encode_hold
-from burst.model.jobid import JobId
+from burst.errors import RecordTooLarge, StoreError
+from burst.lead import LARGEST_VALUE, Store
+from burst.model.burst import Burst, BurstId, JobTimes
+from burst.model.hold import Hold, encode_hold
+from burst.model.record import encode_job, encode_record
+from burst.shell.read_records import read_books
 
 _K = TypeVar("_K")
 SCHEMA = 1
@@ -27,6 +38,8 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._old_form: frozenset[BurstId] = frozenset()
+        """Bursts whose record is of the first version: it is written whole."""
 
     def load(self, now: float) -> Books:
         """Return the books. A record that cannot be read is listed, never deleted.
@@ -35,47 +48,47 @@ class Ledger:
         """
         records = self._store.load()
         self._check_schema(records.get(_SCHEMA_KEY))
-        bursts: dict[BurstId, Burst] = {}
-        holds: dict[JobId, Hold] = {}
-        health: dict[str, Health] = {}
-        outputs: dict[BurstId, str] = {}
-        unreadable: dict[str, str] = {}
-        for key, text in records.items():
-            room, _, name = key.partition("/")
-            try:
-                if room == "burst":
-                    bursts[BurstId(name)] = _read_burst(name, text, now)
-                elif room == "hold":
-                    holds[JobId(int(name))] = decode_hold(text)
-                elif room == "provider":
-                    health[name] = msgspec.json.decode(text, type=Health)
-                elif room == "output":
-                    outputs[BurstId(name)] = text
-                elif room != "meta":
-                    unreadable[key] = "not a kind of record that this program knows"
-            except (RecordUnreadable, ValueError) as error:
-                unreadable[key] = str(error)
-        return Books(
-            bursts=bursts,
-            holds=holds,
-            health=health,
-            outputs=outputs,
-            unreadable=unreadable,
-        )
+        books, self._old_form = read_books(records, now)
+        return books
 
     def write(self, before: Books, after: Books) -> int:
         """Keep what differs, in one transaction; return how many records did.
 
-        Raises StoreError and Unreadable; then nothing of it may be acted on.
+        Raises RecordTooLarge, StoreError and Unreadable; then nothing of it may be
+        acted on.
         """
         changes: dict[str, str | None] = {}
-        _differ(changes, "burst", before.bursts, after.bursts)
+        if before.bursts is not after.bursts or self._old_form:
+            self._differ_bursts(changes, before.bursts, after.bursts)
         _differ(changes, "hold", before.holds, after.holds)
         _differ(changes, "provider", before.health, after.health)
         _differ(changes, "output", before.outputs, after.outputs)
+        sizes = {key: len((text or "").encode()) for key, text in changes.items()}
+        large = {key: size for key, size in sizes.items() if size > LARGEST_VALUE}
+        if large:
+            raise RecordTooLarge(large, LARGEST_VALUE)
         if changes:
             self._store.write(changes)
+        self._old_form = frozenset()
         return len(changes)
+
+    def _differ_bursts(
+        self,
+        changes: dict[str, str | None],
+        before: Mapping[BurstId, Burst],
+        after: Mapping[BurstId, Burst],
+    ) -> None:
+        for name, burst in after.items():
+            old = None if name in self._old_form else before.get(name)
+            if old is burst:
+                continue
+            same = old and old.events is burst.events and old.sums is burst.sums
+            if not same:
+                changes[f"burst/{name}"] = encode_record(burst)
+            _differ(changes, f"job/{name}", old.times if old else {}, burst.times)
+        for name in before.keys() - after.keys():
+            changes[f"burst/{name}"] = None
+            _differ(changes, f"job/{name}", before[name].times, {})
 
     def _check_schema(self, text: str | None) -> None:
         if text is None:
@@ -85,22 +98,6 @@ class Ledger:
                 f"the store has schema {text!r}, this program knows {SCHEMA}",
                 "run the version of burst that wrote it, or a newer one",
             )
-
-
-def _read_burst(name: str, text: str, now: float) -> Burst:
-    lease, events = decode_record(text)
-    if lease.id != name:
-        raise RecordUnreadable(f"its key is {name}, but it says that it is {lease.id}")
-    burst = replay(lease, events)
-    if burst.since > now:
-        # The clock was set back: count its deadlines from now, not from a future.
-        burst = msgspec.structs.replace(
-            burst,
-            since=now,
-            idle_since=None if burst.idle_since is None else now,
-            lost_since=None if burst.lost_since is None else now,
-        )
-    return burst
 
 
 def _differ(
@@ -120,8 +117,8 @@ def _differ(
 
 
 def _encode(value: object) -> str:
-    if isinstance(value, Burst):
-        return encode_record(value)
+    if isinstance(value, JobTimes):
+        return encode_job(value)
     if isinstance(value, Hold):
         return encode_hold(value)
     if isinstance(value, str):

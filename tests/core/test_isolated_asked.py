@@ -8,7 +8,9 @@ import math
 import pytest
 
 from burst.core import commands, isolated
+from burst.core.isolated import LONGEST_OUTPUT
 from burst.core.report import find_isolated
+from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
 from burst.model.reason import Reason
 from burst.model.request import Wish
@@ -156,3 +158,22 @@ def test_it_needs_neither_rank_slots_nor_an_address():
         assert reason(sim, job).endswith("exit status 0")
         verdict = sim.engine.snapshot.verdicts[other]
         assert verdict.reason in (Reason.NO_ADDRESS, Reason.NO_SLOTS)
+
+
+def test_a_command_longer_than_a_record_may_keep_is_refused():
+    wanted = Isolated(kind="command", command=("echo", "x" * commands.LONGEST_COMMAND))
+
+    with pytest.raises(BurstError, match="the command has 16388 bytes; 16384 is the"):
+        commands.request_isolated(1, "", wanted)
+
+
+def test_what_a_burst_wrote_is_cut_at_its_beginning(sim):
+    wanted = Isolated(kind="command", command=("true",))
+    sim.provider.writes = "é" * 1_000_000 + "the end"
+    sim.tick(2)
+    ask(sim, commands.request_isolated(1, "", wanted))
+    sim.until(over(sim))
+
+    output = sim.engine.snapshot.books.outputs[sim.burst.id]
+    assert output.endswith("éthe end")
+    assert LONGEST_OUTPUT - 2 < len(output.encode()) <= LONGEST_OUTPUT

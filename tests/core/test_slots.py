@@ -2,11 +2,10 @@
 import msgspec
 import pytest
 
-from burst.core.lifecycle import replay
+from burst.core.lifecycle import begin
 from burst.core.slots import find_slots, free_slots, is_found_by_name
 from burst.errors import ConfigError
 from burst.model.burst import BurstId, Lease
-from burst.model.event import Event
 from burst.model.shape import Shape
 from tests.build import NODE, T0, identity, view
 
@@ -80,7 +79,7 @@ def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
         ranks=(4,),
         shape=NODE,
     )
-    leased = replay(lease, [Event(T0, "submit", {"jobs": {}})])
+    leased = begin(lease, {}, T0)
     seen = view(online=[1], drained={2: "bad memory"}, excluded=frozenset({3}))
 
     free = free_slots(slots, [leased], seen, set())

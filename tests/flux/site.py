@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any
 
 from burst_local.processes import Process, scan
 
-from burst.core.lifecycle import replay
-from burst.model.burst import Burst, decode_record
+from burst.model.burst import Burst
+from burst.shell.read_records import read_books
 from tests.cli.desk import Desk, open_desk, wait_until
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
@@ -178,8 +179,8 @@ class Site:
         """Return the bursts that the KVS has, as their records say."""
         with closing(self.instance.lead()) as lead:
             kept = lead.store().load()
-        texts = [text for key, text in kept.items() if key.startswith("burst/")]
-        return [replay(*decode_record(text)) for text in texts]
+        books, _ = read_books(kept, time.time())
+        return list(books.bursts.values())
 
     def check_that_nothing_is_left(self) -> None:
         """Fail if there is a process, a file, a lease, a drain or a hold of ours.

@@ -7,23 +7,39 @@ import json
 
 import pytest
 
+from burst.core.lifecycle import restore
 from burst.errors import RecordUnreadable
-from burst.model.burst import RECORD_VERSION, decode_record, encode_record
+from burst.model.burst import JobTimes
 from burst.model.hold import Hold, HoldState, decode_hold, encode_hold
+from burst.model.record import (
+    RECORD_VERSION,
+    decode_job,
+    decode_record,
+    encode_job,
+    encode_record,
+)
 from tests.core.test_lifecycle import WHOLE_WAY, run
+
+
+def test_a_job_of_a_burst_comes_back() -> None:
+    times = JobTimes(submitted=1.0, held=2.0, started=3.5)
+    assert decode_job(encode_job(times)) == times
+    assert decode_job(encode_job(JobTimes(submitted=1.0))) == JobTimes(submitted=1.0)
+    with pytest.raises(RecordUnreadable, match="not a record of a burst's job: "):
+        decode_job('{"held":2.0}')
 
 
 def test_a_burst_is_kept_as_its_lease_and_its_events() -> None:
     burst = run(*WHOLE_WAY)
     text = encode_record(burst)
-    assert set(json.loads(text)) == {"version", "lease", "events"}
-    assert decode_record(text) == (burst.lease, burst.events)
+    assert set(json.loads(text)) == {"version", "lease", "events", "sums"}
+    assert restore(decode_record(text), burst.times) == burst
 
 
 def test_a_record_of_another_version_is_left_to_that_version() -> None:
     record = json.loads(encode_record(run()))
     record["version"] = RECORD_VERSION + 1
-    told = r"record of version 2, this program knows 1; run the version that wrote it"
+    told = r"record of version 3, this program knows 2; run the version that wrote it"
     with pytest.raises(RecordUnreadable, match=told):
         decode_record(json.dumps(record))
 

@@ -98,8 +98,9 @@ def test_a_quarantined_burst_shows_why():
     asking.turn()
     draft_state = asking.sim.burst
     record = asking.sim.lead.disk.records[f"burst/{draft_state.id}"]
-    event = ',{"timestamp":1.0,"name":"reaped","context":{}}]}'
-    asking.sim.lead.disk.records[f"burst/{draft_state.id}"] = record[:-2] + event
+    event = ',{"timestamp":1.0,"name":"reaped","context":{}}],"sums"'
+    spoilt = record.replace('],"sums"', event)
+    asking.sim.lead.disk.records[f"burst/{draft_state.id}"] = spoilt
     asking.sim.boot()
     asking.turn()
 

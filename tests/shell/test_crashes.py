@@ -21,8 +21,9 @@ from burst.errors import (
     StoreError,
     Transient,
 )
-from burst.model.burst import State, decode_record
+from burst.model.burst import State
 from burst.model.lead import JobState
+from burst.model.record import decode_record
 from tests.build import whole
 from tests.conftest import COUNTS
 from tests.fakes import Crash
@@ -239,9 +240,9 @@ class WhatNeverHappens(RuleBasedStateMachine):
     def all_that_exists_is_on_record(self):
         records = self.sim.lead.disk.records
         for _, _, burst in self.sim.cloud.bursts:
-            lease, events = decode_record(records[f"burst/{burst}"])
-            assert lease.id == burst
-            assert "reaped" not in [event.name for event in events]
+            record = decode_record(records[f"burst/{burst}"])
+            assert record.lease.id == burst
+            assert "reaped" not in [event.name for event in record.events]
 
     @invariant()
     def nothing_is_quarantined(self):

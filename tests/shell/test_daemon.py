@@ -20,7 +20,7 @@ from burst.errors import (
     ServiceTaken,
     Unreadable,
 )
-from burst.model.burst import encode_record
+from burst.model.record import encode_record
 from tests.build import whole
 from tests.core.test_lifecycle import WHOLE_WAY, run
 from tests.fakes import FakeLead

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from burst.errors import StoreError
-from burst.shell.filestore import LARGEST_VALUE, FileStore
+from burst.lead import LARGEST_VALUE
+from burst.shell.filestore import FileStore
 
 
 @pytest.fixture

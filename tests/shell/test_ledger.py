@@ -22,12 +22,13 @@ BOOKS = Books(
 def test_what_was_written_is_read_again():
     store = MemoryStore()
 
-    assert Ledger(store).write(Books(), BOOKS) == 3
+    assert Ledger(store).write(Books(), BOOKS) == 4
 
     assert Ledger(store).load(T0 + 100) == BOOKS
     assert set(store.records) == {
         "meta/schema",
         "burst/burst-0-aaaaaa",
+        "job/burst-0-aaaaaa/1",
         "hold/7",
         "provider/local",
     }
@@ -75,11 +76,11 @@ def test_a_record_of_another_version_is_not_guessed_at():
     store = MemoryStore()
     Ledger(store).write(Books(), BOOKS)
     key = "burst/burst-0-aaaaaa"
-    store.records[key] = store.records[key].replace('"version":1', '"version":2')
+    store.records[key] = store.records[key].replace('"version":2', '"version":3')
 
     books = Ledger(store).load(T0)
 
-    assert "record of version 2, this program knows 1" in books.unreadable[key]
+    assert "record of version 3, this program knows 2" in books.unreadable[key]
     assert books.kept_slots == {"burst-0"}
 
 

@@ -20,12 +20,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burst.errors import BurstError, StoreError
+from burst.lead import LARGEST_VALUE
 from burst.shell.flux.rpc import Client, RequestFailed
 
 DIRECTORY = "burst"
-LARGEST = 2**20
-"""Bytes of one value."""
-
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
 _NAMESPACE = "primary"
 # Of flux_kvs_lookup(3) and flux_kvs_commit(3).
@@ -127,8 +125,8 @@ class FluxStore:
 def _check(key: str, value: str | None) -> None:
     if not _KEY.match(key):
         raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
-    if value is not None and len(value.encode()) > LARGEST:
-        raise StoreError(f"{key}: the value is larger than {LARGEST} bytes")
+    if value is not None and len(value.encode()) > LARGEST_VALUE:
+        raise StoreError(f"{key}: the value is larger than {LARGEST_VALUE} bytes")
 
 
 def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:

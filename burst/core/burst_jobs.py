@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What the events of jobs change in a burst: the times of each job, and their sums.
+
+Each function returns the fields of the burst that change. Of jobs that do not count on
+the burst nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from burst.model.burst import KEPT_JOBS, Burst, JobSums, JobTimes
+from burst.model.event import Event
+from burst.model.jobid import parse_jobid
+
+
+def assign(burst: Burst, event: Event) -> dict[str, Any]:
+    """Jobs count on the burst from now on."""
+    found = {
+        parse_jobid(job): float(submitted)
+        for job, submitted in event.context.get("jobs", {}).items()
+    }
+    changes: dict[str, Any] = {"idle_since": None} if event.name == "assign" else {}
+    if not found:
+        return changes
+    new = {job: JobTimes(submitted=at) for job, at in found.items()}
+    times = {**new, **burst.times}
+    first = min(found.values())
+    return {
+        **changes,
+        "times": times,
+        "jobs": frozenset(times),
+        "sums": _earlier(burst.sums, "submitted", first),
+    }
+
+
+def job_hold(burst: Burst, event: Event) -> dict[str, Any]:
+    """A job was held."""
+    return _first_time(burst, event, "held")
+
+
+def job_release(burst: Burst, event: Event) -> dict[str, Any]:
+    """A job that was held got its urgency back."""
+    return _first_time(burst, event, "released")
+
+
+def job_start(burst: Burst, event: Event) -> dict[str, Any]:
+    """A job was seen running."""
+    changes = _first_time(burst, event, "started")
+    if changes:
+        changes["started"] = burst.started | {parse_jobid(event.context["id"])}
+    return changes
+
+
+def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
+    """A job has ended: it is counted, and forgotten as soon as enough others ended."""
+    job = parse_jobid(event.context["id"])
+    times = burst.times.get(job)
+    if times is None:
+        return {}
+    sums, at = burst.sums, event.timestamp
+    result = str(event.context.get("result", "unknown"))
+    ended = msgspec.structs.replace(times, finished=at, result=result)
+    results = {**sums.results, result: sums.results.get(result, 0) + 1}
+    return {
+        "times": {other: of for other, of in burst.times.items() if other != job},
+        "jobs": burst.jobs - {job},
+        "started": burst.started - {job},
+        "sums": msgspec.structs.replace(
+            sums,
+            finished=max(at, sums.finished or at),
+            results=results,
+            recent=(*sums.recent, (job, ended))[-KEPT_JOBS:],
+        ),
+    }
+
+
+def _first_time(burst: Burst, event: Event, what: str) -> dict[str, Any]:
+    """Record the first event of a kind of a job; others change nothing."""
+    job, when = parse_jobid(event.context["id"]), event.timestamp
+    times = burst.times.get(job)
+    if times is None or getattr(times, what) is not None:
+        return {}
+    times = msgspec.structs.replace(times, **{what: when})
+    return {
+        "times": {**burst.times, job: times},
+        "sums": _earlier(burst.sums, what, when),
+    }
+
+
+def _earlier(sums: JobSums, what: str, when: float) -> JobSums:
+    """Return the sums with that time, if it is earlier than the one that they have."""
+    known = getattr(sums, what)
+    if known is not None and known <= when:
+        return sums
+    return msgspec.structs.replace(sums, **{what: when})

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Which events of a burst are kept in its record, so that its size is bounded.
+
+Replaying the events that are kept derives the same burst as replaying all of them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.model.event import LONGEST_NOTE, Event, cut
+from burst.model.ranks import format_idset, parse_idset
+
+# Events of which only the latest is kept, and which others each of them makes void.
+# What is derived from the rest is the same as from all of them.
+_IDLENESS = frozenset({"busy", "idle"})
+_LOSS = frozenset({"lost", "back"})
+_QUARANTINE = frozenset({"quarantine", "acquit"})
+_VOIDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_IDLENESS, _IDLENESS),
+    **dict.fromkeys(_LOSS, _LOSS),
+    **dict.fromkeys(_QUARANTINE, _QUARANTINE),
+    # A job that counts on a burst ends its idleness.
+    "assign": _IDLENESS,
+    "overdue": frozenset({"overdue"}),
+    "retry": frozenset({"retry"}),
+}
+
+# Events about single ranks: all but the first of a name are kept as one, of all ranks.
+_JOINT = {"joined", "rank-drain", "undrain"}
+
+# Not kept as events: Burst.times and Burst.sums say what they did.
+_OF_JOBS = {"assign", "job-hold", "job-release", "job-start", "job-finish"}
+
+
+def cut_note(event: Event) -> Event:
+    """Return the event with its free text cut to a length."""
+    note = event.context.get("note")
+    if not isinstance(note, str) or len(note) <= LONGEST_NOTE:
+        return event
+    return msgspec.structs.replace(event, context={**event.context, "note": cut(note)})
+
+
+def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
+    """Return the events that are kept, after one more.
+
+    At most two of each name, so that no record grows while its burst lives.
+    """
+    name = event.name
+    void = _VOIDS.get(name, frozenset())
+    if any(old.name in void for old in events):
+        events = tuple(old for old in events if old.name not in void)
+    if name in _OF_JOBS:
+        return events
+    if name == "submit":
+        event = msgspec.structs.replace(event, context={})
+    if name in _JOINT:
+        return tuple(_join(events, event))
+    return (*events, event)
+
+
+def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
+    """Return the events with all but the first of this event's name made one."""
+    same = [old for old in events if old.name == event.name]
+    if len(same) < 2:
+        return [*events, event]
+    ranks = parse_idset(same[1].context["ranks"]) | parse_idset(event.context["ranks"])
+    joint = Event(event.timestamp, event.name, {"ranks": format_idset(ranks)})
+    return [*(old for old in events if old is not same[1]), joint]

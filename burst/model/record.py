@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""The records of a burst as text: one of the burst, one of each job that counts on it.
+
+The size of the burst's record does not depend on how many jobs it had, has or will
+have. What changes with each job is in the job's own record, of 200 bytes at the most.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.errors import RecordUnreadable
+from burst.model.burst import Burst, JobSums, JobTimes, Lease
+from burst.model.event import Event
+
+RECORD_VERSION = 2
+FIRST_VERSION = 1
+"""Of records that have the events of all jobs in the record of the burst."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is kept of a burst: nothing that replaying the events gives."""
+
+    version: int
+    lease: Lease
+    events: tuple[Event, ...]
+    sums: JobSums = JobSums()
+
+
+def encode_record(burst: Burst) -> str:
+    """Return the JSON text that is kept of a burst beside the records of its jobs."""
+    record = Record(RECORD_VERSION, burst.lease, burst.events, burst.sums)
+    return msgspec.json.encode(record).decode()
+
+
+def decode_record(text: str) -> Record:
+    """Return the record of a burst. Raises RecordUnreadable."""
+    try:
+        record = msgspec.json.decode(text, type=Record)
+    except msgspec.MsgspecError as error:
+        raise RecordUnreadable(f"not a burst record: {error}") from error
+    if record.version not in (FIRST_VERSION, RECORD_VERSION):
+        raise RecordUnreadable(
+            f"record of version {record.version}, this program knows {RECORD_VERSION}",
+            "run the version that wrote it",
+        )
+    return record
+
+
+def encode_job(times: JobTimes) -> str:
+    """Return the JSON text that is kept of one job of a burst."""
+    return msgspec.json.encode(times).decode()
+
+
+def decode_job(text: str) -> JobTimes:
+    """Return what is known of one job of a burst. Raises RecordUnreadable."""
+    try:
+        return msgspec.json.decode(text, type=JobTimes)
+    except msgspec.MsgspecError as error:
+        raise RecordUnreadable(f"not a record of a burst's job: {error}") from error

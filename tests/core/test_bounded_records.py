@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""The records of a burst stay small whatever it lives through, and say all there is."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
+from burst.core.timeline import story, timeline, was_for
+from burst.core.world import Books
+from burst.model.burst import KEPT_JOBS, Burst, State
+from burst.model.event import LONGEST_NOTE, Event
+from burst.model.jobid import JobId, format_f58
+from burst.model.ranks import format_idset
+from burst.model.record import decode_job, decode_record, encode_job, encode_record
+from burst.shell.ledger import Ledger
+from tests.build import T0
+from tests.core.test_lifecycle import LEASE, run
+from tests.fakes import MemoryStore
+
+MOST_BYTES = 64 * 1024
+# As large as those that Flux gives.
+FIRST_JOB = 0x7AB3C0000000000
+AT_A_TIME = 8
+
+
+class MeasuredStore(MemoryStore):
+    """Knows how many bytes the last write had, and the most that one value had."""
+
+    last = 0
+    largest = 0
+
+    def write(self, changes):
+        super().write(changes)
+        sizes = [len(key) + len(text or "") for key, text in changes.items()]
+        self.last, self.largest = sum(sizes), max([self.largest, *sizes])
+
+
+def read_again(burst: Burst) -> Burst:
+    """The burst as its records say it is."""
+    jobs = {job: decode_job(encode_job(times)) for job, times in burst.times.items()}
+    return restore(decode_record(encode_record(burst)), jobs)
+
+
+def through(burst: Burst, jobs: list[JobId], at: float):
+    """What happens to a burst while these jobs run on it together, event by event."""
+    names = [format_f58(job) for job in jobs]
+    yield Event(at, "assign", {"jobs": dict.fromkeys(names, at)})
+    for name in ("job-hold", "job-release", "job-start", "job-finish"):
+        for job in names:
+            yield Event(at + 1, name, {"id": job, "result": "completed"})
+    yield Event(at + 2, "idle", {})
+
+
+def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_end():
+    store = MeasuredStore()
+    ledger = Ledger(store)
+    burst = run("provision-start", "provision-finish", "joined", "online")
+    books = Books(bursts={burst.id: burst})
+    ledger.write(Books(), books)
+    written: list[int] = []
+    numbers = count(FIRST_JOB)
+    for turn in range(100_000 // AT_A_TIME):
+        jobs = [JobId(next(numbers)) for _ in range(AT_A_TIME)]
+        for event in through(burst, jobs, T0 + 10 * turn):
+            burst = apply(burst, event)
+            assert len(burst.events) < 10
+            # A write for each event of the first and last turns, which are compared.
+            if turn < 10 or turn >= 100_000 // AT_A_TIME - 10:
+                after = Books(bursts={burst.id: burst})
+                ledger.write(books, after)
+                books = after
+                written.append(store.last)
+    assert store.largest < MOST_BYTES
+    assert not burst.quarantined
+    half = len(written) // 2
+    # A time stamp or a count may have a few more digits.
+    assert sum(written[half:]) < 1.1 * sum(written[:half])
+    assert sum(burst.sums.results.values()) == 100_000
+    assert len(burst.sums.recent) == KEPT_JOBS
+    assert burst.jobs == {1}  # for which it was made, and which never came
+    # What was written is what there is; no record of a job is left.
+    assert Ledger(store).load(T0 + 1e6).bursts == {burst.id: burst}
+    kept = {f"burst/{burst.id}", f"job/{burst.id}/1", "meta/schema"}
+    assert set(store.records) == kept
+
+
+_STEPS = sorted({name for _, name in EDGES} | set(NOTES))
+_JOBS = st.integers(1, 5).map(lambda number: format_f58(JobId(number)))
+_RANKS = st.frozensets(st.integers(2, 9), min_size=1).map(format_idset)
+
+
+@st.composite
+def events(draw):
+    """An event that may happen, or not, with all that any event may say."""
+    context = {
+        "id": draw(_JOBS),
+        "jobs": dict.fromkeys(draw(st.sets(_JOBS, max_size=3)), T0),
+        "ranks": draw(_RANKS),
+        "result": draw(st.sampled_from(["completed", "failed"])),
+        "type": draw(st.sampled_from(["timeout", "capacity", "canceled"])),
+        "note": draw(st.sampled_from(["a", "b"])),
+        "status": 3,
+    }
+    name = draw(st.sampled_from(_STEPS))
+    return Event(T0 + draw(st.integers(0, 1000)), name, context)
+
+
+# The way to ONLINE, so that what may happen there does.
+_WAY = [Event(T0, "provision-start"), Event(T0, "provision-finish")]
+_WAY.append(Event(T0, "online", {"ranks": "2-3"}))
+
+
+def jobs_of(history: list[Event]) -> tuple[set[str], set[str]]:
+    """Jobs that count on a burst, and those that started, by all of its events."""
+    jobs, started = {format_f58(JobId(1))}, set()
+    for event in history:
+        if event.name == "assign":
+            jobs |= event.context["jobs"].keys()
+        elif event.name == "job-start":
+            started |= {event.context["id"]} & jobs
+        elif event.name == "job-finish":
+            jobs -= {event.context["id"]}
+            started -= {event.context["id"]}
+    return jobs, started
+
+
+@given(st.lists(events(), max_size=30))
+def test_what_is_kept_derives_the_same_burst_as_all_that_happened(found):
+    burst = begin(LEASE, {JobId(1): T0}, T0)
+    applied = []
+    for event in [*_WAY, *found]:
+        # A wrong event is applied as a quarantine, and changes nothing else.
+        burst, done = step(burst, event)
+        applied.append(done)
+
+    # `burst` was derived from each event in turn, the rest from those that are kept.
+    assert read_again(burst) == burst
+    jobs, started = jobs_of(applied)
+    assert {format_f58(job) for job in burst.jobs} == jobs
+    assert {format_f58(job) for job in burst.started} == started
+    assert burst.times.keys() == burst.jobs
+
+
+def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
+    burst = run("provision-start")
+    for rank in range(2, 2000):
+        burst = apply(burst, Event(T0 + rank, "joined", {"ranks": str(rank)}))
+    burst = apply(burst, Event(T0 + 3000, "provision-finish"))
+    burst = apply(burst, Event(T0 + 3000, "online", {"ranks": "2-1999"}))
+    for turn in range(500):
+        burst = apply(burst, Event(T0 + 3000 + turn, "lost", {"ranks": "7"}))
+        burst = apply(burst, Event(T0 + 3000 + turn, "back", {"ranks": "2-1999"}))
+        note = {"note": f"for the time number {turn}"}
+        burst = apply(burst, Event(T0 + 3000 + turn, "quarantine", note))
+        burst = apply(burst, Event(T0 + 3000 + turn, "acquit", note))
+
+    assert burst.came == frozenset(range(2, 2000))
+    assert len(burst.events) < 10
+    assert len(encode_record(burst)) < 4096
+    assert read_again(burst) == burst
+    assert timeline(burst)["joined"] == T0 + 2
+
+
+def test_many_jobs_at_a_time_do_not_make_the_burst_s_record_grow():
+    burst = run("provision-start", "provision-finish", "online")
+    alone = len(encode_record(burst))
+    jobs = {format_f58(JobId(FIRST_JOB + n)): T0 for n in range(5000)}
+    burst = apply(burst, Event(T0, "assign", {"jobs": jobs}))
+
+    assert len(burst.jobs) == 5001
+    assert len(encode_record(burst)) < alone + 100
+    assert read_again(burst) == burst
+
+
+@pytest.mark.parametrize("name", ["exception", "quarantine"])
+def test_a_free_text_is_cut_before_it_is_kept(name):
+    note = "x" * 2_000_000
+    event = Event(T0 + 9, name, {"type": "failed", "note": note})
+    burst = apply(run("provision-start"), event)
+
+    assert burst.events[-1].context["note"] == "x" * (LONGEST_NOTE - 1) + "…"
+    assert len(burst.quarantined) <= LONGEST_NOTE
+    assert len(encode_record(burst)) < 4096
+    assert read_again(burst) == burst
+
+
+def test_the_story_has_the_last_jobs_one_by_one_and_the_sums_have_all():
+    burst = run("provision-start", "provision-finish", "online")
+    for number in range(2, 40):
+        for event in through(burst, [JobId(number)], T0 + 10 * number):
+            burst = apply(burst, event)
+
+    assert timeline(burst)["hold"] == T0 + 21
+    assert timeline(burst)["finished"] == T0 + 391
+    assert was_for(burst, JobId(39))
+    assert was_for(burst, JobId(1))  # not known to have ended
+    assert not was_for(burst, JobId(2))
+    names = [event.name for event in story(burst, JobId(39))]
+    assert names[-5:-1] == ["job-hold", "job-release", "job-start", "job-finish"]
+    assert story(burst, JobId(2)) == list(burst.events)
+
+
+def version_1(burst: Burst, history: list[Event]) -> str:
+    """The record that versions before had: the events of all jobs among the others."""
+    record = {"version": 1, "lease": burst.lease, "events": history}
+    return msgspec.json.encode(record).decode()
+
+
+def test_a_record_of_the_first_version_is_read_and_written_anew():
+    jobs = {"1": T0, "2": T0 + 1}
+    history = [
+        Event(T0 + 2, "submit", {"jobs": jobs}),
+        Event(T0 + 2, "provision-start"),
+        Event(T0 + 3, "job-hold", {"id": "1"}),
+        Event(T0 + 4, "provision-finish"),
+        Event(T0 + 5, "online", {"ranks": "2-3"}),
+        Event(T0 + 6, "job-release", {"id": "1"}),
+        Event(T0 + 7, "job-start", {"id": "1"}),
+        Event(T0 + 7, "job-start", {"id": "2"}),
+        Event(T0 + 8, "job-finish", {"id": "2", "result": "failed"}),
+    ]
+    burst = begin(LEASE, {JobId(1): T0, JobId(2): T0 + 1}, T0 + 2)
+    for event in history[1:]:
+        burst = apply(burst, event)
+    store = MemoryStore({f"burst/{LEASE.id}": version_1(burst, history)})
+    ledger = Ledger(store)
+
+    before = ledger.load(T0 + 10)
+    assert before.bursts == {LEASE.id: burst}
+    # Job 1 goes on; nothing of it may be lost by what is written of it alone.
+    later = apply(burst, Event(T0 + 11, "job-release", {"id": "1"}))
+    ledger.write(before, msgspec.structs.replace(before, bursts={LEASE.id: later}))
+
+    assert json.loads(store.records[f"burst/{LEASE.id}"])["version"] == 2
+    assert Ledger(store).load(T0 + 12).bursts == {LEASE.id: later}
+    assert later.state is State.ONLINE
+    assert later.jobs == later.started == {1}
+    assert later.sums.results == {"failed": 1}
