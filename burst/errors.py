@@ -108,5 +108,12 @@ class Refused(ProviderError):
     """Credentials, quota or settings: disable the provider, say how to enable it."""
 
 
+class SpecRefused(Refused):
+    """This one burst cannot be made as it is asked for: end it, say why.
+
+    Other bursts of the provider go on. Of `provision` only.
+    """
+
+
 class NotFound(ProviderError):
     """Nothing of that burst is left: its reaping is done."""

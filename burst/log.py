@@ -84,6 +84,9 @@ def say(text: str, *args: object, level: int = logging.INFO) -> None:
     _LOGGER.log(level, text, *args)
 
 
-def failure(text: str, *args: object) -> None:
-    """Log what was caught where nothing was expected, with its traceback."""
-    _LOGGER.warning(text, *args, exc_info=True)
+def failure(text: str, *args: object, error: BaseException | None = None) -> None:
+    """Log what was caught where nothing was expected, with its traceback.
+
+    `error` where it is not being handled now.
+    """
+    _LOGGER.warning(text, *args, exc_info=error or True)

@@ -21,9 +21,10 @@ What the daemon assumes of a provider:
 * It is **called from one thread** at a time.
 
 What it raises is a decision (`burst.errors`): InsufficientCapacity ends this burst and
-sets the offer aside; Transient backs off; Refused disables the provider until a person
-acts; NotFound from `reap` says that nothing is left. Anything else counts as Transient,
-with its traceback in the log; three in a row open the breaker.
+sets the offer aside; Transient backs off; SpecRefused, from `provision`, ends this
+burst and no other; Refused disables the provider, which is tried again now and then;
+NotFound from `reap` says that nothing is left. Anything else counts as Transient, with
+its traceback in the log; three in a row open the breaker.
 
 All that an author needs of this project is imported from here, from `burst.kits` and
 from `burst.testing`: what `__all__` lists is kept from one release to the next, or its
@@ -211,7 +212,8 @@ class Provider(Protocol):
         """Begin to make the burst, or go on. Returns promptly.
 
         Called again with an equal spec after a crash or a Transient: make what is
-        missing, nothing twice. Raises InsufficientCapacity, Transient, Refused.
+        missing, nothing twice. Raises InsufficientCapacity, Transient, SpecRefused and
+        Refused.
         """
         ...
 

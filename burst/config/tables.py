@@ -131,6 +131,10 @@ class LimitSettings(Table, frozen=True):
     """Unexpected failures in a row after which a provider is left alone for a while."""
     breaker_pause: Seconds = Seconds(300)
     """For how long; afterwards one attempt decides."""
+    refused_retry: Seconds = Seconds(1800)
+    """How long a provider that refuses its credentials, quota or settings, or a burst
+    that it refuses for what it is, is not tried again; `burst enable` tries at once.
+    Half an hour, as such things change by somebody's work."""
 
 
 class DeadlineSettings(Table, frozen=True):

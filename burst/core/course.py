@@ -6,19 +6,16 @@ from __future__ import annotations
 import math
 
 from burst.config import Settings
-from burst.core import isolated, limits
+from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
+from burst.core.health import Outcome, Verb
 from burst.core.slots import DRAIN_TAG
-from burst.core.world import Outcome, Verb, World
+from burst.core.world import World, repeat_at
 from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
-# While a provider deletes it is asked again, at first after twice this, then after
-# twice as long each time, up to _REAP_SLOWEST; in seconds.
-_REAP_AGAIN = 0.1
-_REAP_SLOWEST = 5.0
 # What followers that do not join, and whose provider has no more to say, may have.
 _SILENT = (
     "nobody says why. A wrong address or port, or a wall between, shows as silence:"
@@ -253,9 +250,9 @@ def _give_up(draft: Draft, burst: Burst, note: str, settings: Settings) -> None:
     """End a burst that did not come up in time; its offer has to wait."""
     provider, offer = burst.lease.provider, burst.lease.offer
     draft.fail(burst.id, "timeout", note)
-    health = draft.health_of(provider)
-    health = limits.set_aside(health, offer, settings.limits, draft.now)
-    draft.set_health(provider, health)
+    known = draft.health_of(provider)
+    held = health.set_aside(known, offer, settings.limits, draft.now)
+    draft.set_health(provider, held)
 
 
 def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:
@@ -265,12 +262,9 @@ def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:
         return False
     if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
         return True
-    if call.outcome is Outcome.PENDING or draft.now < call.retry_at:
+    if verb is Verb.PROVISION and call.outcome is Outcome.OK:
         return False
-    if verb is Verb.PROVISION:
-        return call.outcome is not Outcome.OK
-    wait = min(_REAP_SLOWEST, _REAP_AGAIN * 2.0 ** min(call.attempts, 10))
-    return draft.now - call.done_at >= wait
+    return draft.now >= repeat_at(call)
 
 
 def _report_overdue(draft: Draft, burst: Burst, limit: float, note: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from burst.core import lifecycle
-from burst.core.limits import Health
+from burst.core.health import Health
 from burst.core.world import Books
 from burst.model.burst import Burst, BurstId, Lease, State
 from burst.model.event import Event

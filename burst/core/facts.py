@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 
-from burst.core.world import ABSENT_READS, Call, Outcome, Verb, World
+from burst.core.health import Outcome, Verb
+from burst.core.world import ABSENT_READS, Call, World
 from burst.model.burst import Burst, State
 from burst.provider import Phase
 

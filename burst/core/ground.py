@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from burst.core.constraint import Constraints
 from burst.core.demand import nodes_needed
@@ -58,14 +59,15 @@ class Ground:
         """Return the kinds of free slots that a provider may use."""
         return [kind for kind in self._free if not kind[1] or provider in kind[1]]
 
-    def one(self, kind: Kind, nodes: int, constraint: str) -> RankSlot | None:
-        """Return the smallest free slot of a kind that holds that many nodes."""
+    def fitting(self, kind: Kind, nodes: int, constraint: str) -> Iterator[RankSlot]:
+        """Return the free slots of a kind that hold that many nodes, smallest first."""
         slots = self._fit(kind, constraint)
         first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
+        fit = itertools.islice(slots, first, None)
         if not constraint:
-            return slots[first] if first < len(slots) else None
+            return fit
         prefix = self._prefix(constraint)
-        return next((s for s in slots[first:] if prefix[s.name] >= nodes), None)
+        return (slot for slot in fit if prefix[slot.name] >= nodes)
 
     def several(
         self, kind: Kind, nodes: int, constraint: str, cap: int

@@ -1,105 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What is never exceeded, and whom not to ask for a while."""
+"""What is never exceeded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import msgspec
+from collections.abc import Iterable
 
 from burst.config import LimitSettings
 from burst.model.burst import Burst
 from burst.model.reason import Reason, Refusal
-
-# A provider call that failed is repeated after this many seconds, doubled each time.
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-# An offer whose bursts keep failing is set aside for at most this many times as long.
-_MOST_DOUBLINGS = 4
-
-
-class OfferHealth(msgspec.Struct, frozen=True):
-    """An offer that had no capacity, or whose bursts did not come up."""
-
-    failures: int = 0
-    until: float = 0.0
-    """Not tried before then; seconds since the epoch."""
-
-
-class Health(msgspec.Struct, frozen=True):
-    """What is held against a provider; kept in the store, so that a restart knows."""
-
-    disabled: str = ""
-    """Why it was disabled (Refused); empty while it is not. Ends by `burst enable`."""
-    failures: int = 0
-    """Unexpected failures in a row."""
-    until: float = 0.0
-    """The breaker is open until then."""
-    offers: Mapping[str, OfferHealth] = {}
-
-    @property
-    def spotless(self) -> bool:
-        """Whether there is nothing to keep."""
-        return self == Health()
-
-
-def pause(attempts: int) -> float:
-    """Return how many seconds to wait after that many attempts that failed."""
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 10)))
-
-
-def after_failure(health: Health, limits: LimitSettings, now: float) -> Health:
-    """Count an unexpected failure; enough of them in a row open the breaker."""
-    failures = health.failures + 1
-    until = health.until
-    if failures >= limits.breaker:
-        until = now + limits.breaker_pause
-    return msgspec.structs.replace(health, failures=failures, until=until)
-
-
-def after_success(health: Health) -> Health:
-    """A call that worked closes the breaker."""
-    return msgspec.structs.replace(health, failures=0, until=0.0)
-
-
-def after_refusal(health: Health, why: str) -> Health:
-    """Disable the provider until a person acts."""
-    return msgspec.structs.replace(health, disabled=why)
-
-
-def set_aside(health: Health, offer: str, limits: LimitSettings, now: float) -> Health:
-    """Keep from an offer for a while; twice as long each time it fails again.
-
-    Making and deleting the same cluster for ever costs money and helps nobody.
-    """
-    failures = health.offers.get(offer, OfferHealth()).failures + 1
-    longer = 2 ** min(failures - 1, _MOST_DOUBLINGS)
-    entry = OfferHealth(failures, now + limits.set_aside * longer)
-    return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
-
-
-def restore(health: Health, offer: str) -> Health:
-    """Forget what was held against an offer, as a burst of it came up."""
-    offers = {name: entry for name, entry in health.offers.items() if name != offer}
-    return msgspec.structs.replace(health, offers=offers)
-
-
-def unavailable(
-    provider: str, offer: str, health: Health, now: float
-) -> tuple[Reason, dict[str, object]] | None:
-    """Return why an offer cannot be taken now, None if it can."""
-    if health.disabled:
-        return Reason.DISABLED, {"provider": provider, "why": health.disabled}
-    if health.until > now:
-        return Reason.BREAKER, {
-            "provider": provider,
-            "failures": health.failures,
-            "until": health.until,
-        }
-    aside = health.offers.get(offer, OfferHealth())
-    if aside.until > now:
-        return Reason.SET_ASIDE, {"until": aside.until}
-    return None
 
 
 class Usage:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from burst.core.limits import Health, unavailable
+from burst.core.health import Health, spec_key, unavailable
+from burst.model.burst import Burst, State
 from burst.model.reason import Reason, Refusal
 from burst.provider import Offer
 
@@ -32,6 +33,16 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     known: tuple[Priced, ...] = ()
     """All offers, those that cannot be taken now too."""
+    on_trial: frozenset[str] = frozenset()
+    """Providers that may have one burst, which shows whether they work again."""
+    refused_specs: Mapping[tuple[str, str], Mapping[str, object]] = {}
+    """Bursts that a provider refused, by its name and `spec_key`; what to tell."""
+
+    def refused(self, priced: Priced, slot: str, nodes: int) -> Refusal | None:
+        """Return why the provider is not asked for such a burst, None if it may be."""
+        key = priced.provider, spec_key(priced.offer.name, slot, nodes)
+        facts = self.refused_specs.get(key)
+        return Refusal(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
 
     @property
     def providers(self) -> frozenset[str]:
@@ -39,12 +50,21 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(priced.provider for priced in self.known)
 
 
+def being_asked(live: Iterable[Burst]) -> set[str]:
+    """Return the providers of which a burst is being made, by their names."""
+    asked = (State.NEW, State.PROVISION)
+    return {burst.lease.provider for burst in live if burst.state in asked}
+
+
 def open_market(
     offers: Mapping[str, Sequence[Offer] | None],
     health: Mapping[str, Health],
     now: float,
+    asked: Container[str] = (),
 ) -> Market:
     """Sort the offers of each provider, None where one could not be read yet.
+
+    `asked` are providers of which a burst is being made.
 
     Cheapest first; among equal prices the quickest to join, then the order in which
     the providers stand in the settings.
@@ -61,12 +81,25 @@ def open_market(
             known.append(priced)
             held = health.get(provider, Health())
             why = unavailable(provider, offer.name, held, now)
+            if not why and provider in asked and held.on_trial(now):
+                why = Reason.ON_TRIAL, {"provider": provider}
             if why:
                 refusals.append(Refusal(priced.key, *why))
             else:
                 usable.append(priced)
     return Market(
-        offers=tuple(_preferred(usable)), refusals=tuple(refusals), known=tuple(known)
+        offers=tuple(_preferred(usable)),
+        refusals=tuple(refusals),
+        known=tuple(known),
+        on_trial=frozenset(
+            n for n in offers if n in health and health[n].on_trial(now)
+        ),
+        refused_specs={
+            (name, key): {"why": spec.why, "provider": name, "until": spec.until}
+            for name, held in health.items()
+            for key, spec in held.specs.items()
+            if spec.until > now
+        },
     )
 
 

@@ -50,6 +50,7 @@ class Planner:
         self._verdicts: dict[JobId | None, Verdict] = {}
         self._assignments: dict[JobId, BurstId] = {}
         self._caps: dict[str, int] = {}
+        self._tried: set[str] = set()
         for priced in market.known:
             cap = max(self._caps.get(priced.provider, 0), priced.offer.max_nodes)
             self._caps[priced.provider] = cap
@@ -138,7 +139,8 @@ class Planner:
             nodes = nodes_needed(demand.request, opened.slot.shape)
             size = opened.nodes + nodes
             room = self._ground.usable(opened.slot, demand.request.constraint)
-            if not nodes or size > min(opened.most, room):
+            refused = self._market.refused(priced, opened.slot.name, size)
+            if not nodes or size > min(opened.most, room) or refused:
                 return False
             if self._usage.refuse(key, (size,), nodes) or self._usage.refuse_user(
                 key, bears + nodes, demand.userid
@@ -158,6 +160,7 @@ class Planner:
         for priced in self._market.offers:
             refusal = self._try(priced, demand, key)
             if refusal is None:
+                self._tried.add(priced.provider)
                 return None
             refusals.append(refusal)
         modes = {mode_of(demand.wish, known.offer) for known in self._market.known}
@@ -195,6 +198,9 @@ class Planner:
         refused = _unwished(demand.wish, priced)
         if refused:
             return refused
+        if priced.provider in self._tried & self._market.on_trial:
+            facts = {"provider": priced.provider}
+            return Refusal(priced.key, Reason.ON_TRIAL, facts)
         if mode_of(demand.wish, priced.offer) == "isolated":
             return self._apart.take(priced, demand)
         refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
@@ -227,19 +233,31 @@ class Planner:
             return Refusal(priced.key, Reason.NODE_SMALL, facts)
         need -= demand.coming
         if need <= offer.max_nodes:
-            slot = self._ground.one(kind, need, request.constraint)
-            if slot:
-                return [(slot, need)]
+            found = self._one(priced, kind, need, request.constraint)
+            if found:
+                return found
         if self._may_spread(demand):
             most = offer.max_nodes
             pieces = self._ground.several(kind, need, request.constraint, most)
             if pieces:
-                return pieces
+                refusals = (self._market.refused(priced, s.name, n) for s, n in pieces)
+                return next(filter(None, refusals), pieces)
         elif need > offer.max_nodes:
             facts = {"most": offer.max_nodes, "need": need}
             return Refusal(priced.key, Reason.FEW_NODES, facts)
         facts = {"most": self._ground.most(kind, request.constraint), "need": need}
         return Refusal(priced.key, Reason.SLOTS_SMALL, facts)
+
+    def _one(
+        self, priced: Priced, kind: Kind, nodes: int, constraint: str
+    ) -> list[Piece] | Refusal | None:
+        """Return the smallest slot that would do, or why those that would do not."""
+        refused = None
+        for slot in self._ground.fitting(kind, nodes, constraint):
+            refused = self._market.refused(priced, slot.name, nodes)
+            if refused is None:
+                return [(slot, nodes)]
+        return refused
 
     def _take(
         self, priced: Priced, demand: Demand, kind: Kind, pieces: list[Piece]

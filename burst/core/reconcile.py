@@ -16,7 +16,7 @@ from burst.core.ground import Ground
 from burst.core.holds import settle
 from burst.core.intake import Intake
 from burst.core.limits import Usage
-from burst.core.market import Market, lease_end, open_market
+from burst.core.market import Market, being_asked, lease_end, open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
 from burst.core.room import find_room
@@ -128,7 +128,7 @@ def make_plan(
     assert world.lead is not None
     books = draft.books()
     offers = {name: view.offers for name, view in world.providers.items()}
-    market = open_market(offers, books.health, draft.now)
+    market = open_market(offers, books.health, draft.now, being_asked(books.live))
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     free = free_slots(slots, books.live, world.lead, books.kept_slots)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from burst.core.limits import Health
+from burst.core.health import Health
 from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
 from burst.core.timeline import begun, story, timeline, was_for
@@ -246,7 +246,7 @@ def _provider_row(name: str, view: ProviderView, health: Health) -> Row:
             }
             for offer in view.offers or ()
         ],
-        "trouble": view.trouble,
+        "trouble": "; ".join(filter(None, (view.trouble, view.no_offers))),
         "disabled": health.disabled,
         "breaker_until": health.until or None,
     }

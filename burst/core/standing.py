@@ -17,8 +17,9 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.draft import Draft
+from burst.core.health import Health, changes
 from burst.core.intake import is_far, parked
-from burst.core.limits import Health
+from burst.core.market import being_asked
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
@@ -50,6 +51,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
+    on_trial: frozenset[str] = frozenset()
+    """Providers of which one burst is to show whether they work, and is being made."""
     until: float
     """Then a time runs out on which some of it rests."""
 
@@ -75,6 +78,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.no_larger(before)
             and self.health == before.health
+            and self.on_trial >= before.on_trial
             and self.free_slots <= before.free_slots
             # One that is gone gives back its slot and its share of the limits.
             and self.bursts.keys() >= before.bursts.keys()
@@ -138,6 +142,11 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
         free={rank: lead.free[rank] for rank in usable if rank in lead.free},
+        on_trial=frozenset(
+            name
+            for name in being_asked(live)
+            if name in books.health and books.health[name].on_trial(draft.now)
+        ),
         until=_next_change(books.health, draft.now),
     )
 
@@ -238,7 +247,5 @@ def _is_plain(job: JobView) -> bool:
 
 
 def _next_change(health: Mapping[str, Health], now: float) -> float:
-    times = [provider.until for provider in health.values()]
-    for provider in health.values():
-        times += [offer.until for offer in provider.offers.values()]
+    times = (time for held in health.values() for time in changes(held))
     return min((time for time in times if time > now), default=math.inf)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from burst.config import LimitSettings
-from burst.core import isolated, limits
+from burst.core import health, isolated
 from burst.core.draft import Draft
 from burst.core.facts import Meaning, meaning, provider_word, rank_count
+from burst.core.health import Outcome, Verb
 from burst.core.lifecycle import LIVE
-from burst.core.world import Call, Outcome, Verb, World
+from burst.core.world import Call, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
@@ -19,7 +20,6 @@ from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
 from burst.provider import Failure
 
-_UNREPEATED = (Outcome.OK, Outcome.NOT_FOUND)
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 _WENT_WRONG = {
     Meaning.BROKE: "the provider reports a failure",
@@ -36,9 +36,14 @@ def sync(
     `same` are jobs that are as they were, and their holds: there is nothing to write
     of them.
     """
-    for name in world.answered:
-        if name in draft.bursts:
-            _conclude(draft, draft.bursts[name], world.calls[name], settings)
+    for said in world.answered:
+        held = health.after_answer(
+            draft.health_of(said.provider), said, settings, draft.now
+        )
+        draft.set_health(said.provider, held)
+        if said.burst is not None and said.burst in draft.bursts:
+            burst = draft.bursts[said.burst]
+            _conclude(draft, burst, world.calls[burst.id], settings)
     for burst in list(draft.bursts.values()):
         if burst.live and not burst.quarantined:
             _follow(draft, burst, world, settings)
@@ -65,22 +70,17 @@ def _follow_holds(
 
 
 def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -> None:
-    """Draw the conclusion from a provider's answer; its class is the decision."""
-    provider, offer = burst.lease.provider, burst.lease.offer
-    health = draft.health_of(provider)
-    if call.outcome in _UNREPEATED:
-        health = limits.after_success(health)
-    elif call.outcome is Outcome.UNEXPECTED:
-        health = limits.after_failure(health, settings, draft.now)
-    elif call.outcome is Outcome.REFUSED:
-        health = limits.after_refusal(health, cut(call.note))
-    elif call.outcome is Outcome.CAPACITY:
-        health = limits.set_aside(health, offer, settings, draft.now)
-    draft.set_health(provider, health)
-    if call.outcome in _UNREPEATED or burst.quarantined:
+    """Draw the conclusion for a burst from its provider's answer."""
+    provides = call.verb is Verb.PROVISION
+    if provides and call.outcome is Outcome.CAPACITY:
+        _hold_against(draft, burst, settings)
+    elif provides and call.outcome is Outcome.SPEC:
+        known = draft.health_of(burst.lease.provider)
+        held = health.refuse_spec(known, burst.lease, call.note, settings, draft.now)
+        draft.set_health(burst.lease.provider, held)
+    if call.outcome in health.WORKS or burst.quarantined:
         return
-    ends = call.outcome in {Outcome.CAPACITY, Outcome.REFUSED}
-    if call.verb is Verb.PROVISION and ends and burst.state in LIVE:
+    if provides and call.outcome in health.ENDS_BURST and burst.state in LIVE:
         draft.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _said(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
@@ -135,10 +135,9 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
         return not after.quarantined
     if what is Meaning.JOINED:
         draft.note(burst.id, "online", {"ranks": ranks})
-        health = limits.restore(
-            draft.health_of(burst.lease.provider), burst.lease.offer
-        )
-        draft.set_health(burst.lease.provider, health)
+        known = draft.health_of(burst.lease.provider)
+        held = health.restore(known, burst.lease)
+        draft.set_health(burst.lease.provider, held)
         return True
     if what is Meaning.LOST and burst.lost_since is None:
         assert world.lead is not None
@@ -158,9 +157,9 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
 def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
     """A burst that failed before it was online counts against its offer."""
     provider = burst.lease.provider
-    health = draft.health_of(provider)
-    health = limits.set_aside(health, burst.lease.offer, settings, draft.now)
-    draft.set_health(provider, health)
+    known = draft.health_of(provider)
+    held = health.set_aside(known, burst.lease.offer, settings, draft.now)
+    draft.set_health(provider, held)
 
 
 def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import enum
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.core.limits import Health
+from burst.core.health import Answered, Health, Outcome, Verb
 from burst.core.slots import RankSlot
 from burst.model.burst import Burst, BurstId
 from burst.model.hold import Hold
@@ -19,25 +19,10 @@ from burst.provider import BurstStatus, Offer
 # In so many observations in a row a burst must be missing before it counts as gone.
 # Clouds are eventually consistent, and one early answer has cost others whole fleets.
 ABSENT_READS = 3
-
-
-class Outcome(enum.Enum):
-    """What a provider's answer means, by the class it raised."""
-
-    PENDING = "pending"
-    OK = "ok"
-    CAPACITY = "capacity"
-    TRANSIENT = "transient"
-    REFUSED = "refused"
-    NOT_FOUND = "not-found"
-    UNEXPECTED = "unexpected"
-
-
-class Verb(enum.Enum):
-    """What a provider was asked to do with a burst."""
-
-    PROVISION = "provision"
-    REAP = "reap"
+# While a provider deletes it is asked again, at first after twice this, then after
+# twice as long each time, up to _REAP_SLOWEST; in seconds.
+_REAP_AGAIN = 0.1
+_REAP_SLOWEST = 5.0
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +38,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Not to be repeated before."""
 
 
+def repeat_at(call: Call) -> float:
+    """Return when the same may be asked again; math.inf while it is being asked."""
+    if call.outcome is Outcome.PENDING:
+        return math.inf
+    if call.verb is not Verb.REAP:
+        return call.retry_at
+    wait = min(_REAP_SLOWEST, _REAP_AGAIN * 2.0 ** min(call.attempts, 10))
+    return max(call.retry_at, call.done_at + wait)
+
+
 class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider said last, and when."""
 
@@ -65,6 +60,8 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """When the last good observation began; 0 as long as there was none."""
     trouble: str = ""
     """Why the last observation failed; empty if it did not."""
+    no_offers: str = ""
+    """Why the last question for offers failed; empty if it did not."""
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +75,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, ProviderView] = {}
     """In the order of the settings; only those that are enabled."""
     calls: Mapping[BurstId, Call] = {}
-    answered: Sequence[BurstId] = ()
-    """Bursts whose call was answered since the last tick."""
+    answered: Sequence[Answered] = ()
+    """What was answered since the last tick."""
 
 
 class Books(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,5 +118,9 @@ def observe(
         burst: view.absent.get(burst, 0) + 1 for burst in asked if burst not in found
     }
     return ProviderView(
-        offers=view.offers, statuses=found, absent=absent, read_at=began_at
+        offers=view.offers,
+        no_offers=view.no_offers,
+        statuses=found,
+        absent=absent,
+        read_at=began_at,
     )

@@ -234,6 +234,14 @@ class Reason(enum.Enum):
     SET_ASIDE = _offer(
         "had no capacity or did not come up; set aside until {until!t}", passing=True
     )
+    SPEC_REFUSED = _offer(
+        "refused such a burst: {why}; not tried again before {until!t}"
+        " (burst enable {provider} forgets it)",
+        passing=False,
+    )
+    ON_TRIAL = _offer(
+        "one burst tries whether provider {provider} works again", passing=True
+    )
     DISABLED = _offer(
         "provider {provider} is disabled: {why}; burst enable {provider}",
         passing=False,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from burst import log
 from burst.core import draft
-from burst.core.world import Books, Verb
+from burst.core.health import Verb
+from burst.core.world import Books
 from burst.errors import JobspecError, LeadError, Unreadable
 from burst.lead import Failures, Lead
 from burst.model.burst import Burst, Isolated

@@ -18,6 +18,7 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
+from burst.core.health import Answered, Verb
 from burst.core.isolated import next_begin
 from burst.core.leases import leases
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
@@ -35,7 +36,6 @@ from burst.errors import (
     Unreadable,
 )
 from burst.lead import Lead
-from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.reason import Verdict
@@ -44,6 +44,7 @@ from burst.shell.act import Actor
 from burst.shell.executor import Executor, Task
 from burst.shell.ledger import Ledger
 from burst.shell.memos import Memos
+from burst.shell.question import tell_health
 from burst.shell.watch import Watch
 
 # So much after a deadline a turn is taken, in seconds.
@@ -201,9 +202,10 @@ class Engine:
                 future.set_result(answer)
 
     def _adopt(
-        self, decisions: Decisions, now: float, answered: tuple[BurstId, ...] = ()
+        self, decisions: Decisions, now: float, answered: tuple[Answered, ...] = ()
     ) -> Decisions:
         """Store, remember, log, act: in this order. Return what was adopted."""
+        before = self._books
         try:
             self._ledger.write(self._books, decisions.books)
         except RecordTooLarge as error:
@@ -211,6 +213,7 @@ class Engine:
             decisions = without(decisions, self._books, error.records, now)
             self._ledger.write(self._books, decisions.books)
         self._books = decisions.books
+        tell_health(before.health, self._books.health)
         self._watch.conclude(answered, self._books)
         for burst, event in decisions.events:
             log.event(event, burst)
@@ -282,7 +285,7 @@ class Engine:
         self._executor.submit(
             Task(
                 provider=orphan.provider,
-                what="reap",
+                verb=Verb.REAP,
                 burst=orphan.burst,
                 run=lambda: provider.reap(orphan.burst),
             )

@@ -6,6 +6,7 @@ A provider may block or hang; then its own bursts wait, and nobody else's.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable
@@ -13,10 +14,19 @@ from typing import Any, Protocol
 
 import msgspec
 
-from burst import log
-from burst.core.world import Outcome
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.core.health import Outcome, Verb
+from burst.core.provider_answers import LONGEST_WHY, check_offers, check_statuses
+from burst.errors import (
+    CertificateError,
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.model.burst import BurstId
+from burst.provider import Provider
 
 Clock = Callable[[], float]
 
@@ -25,9 +35,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a provider's method."""
 
     provider: str
-    what: str
-    """offers, observe, provision or reap."""
+    verb: Verb
     burst: BurstId | None = None
+    orphan: bool = False
+    """Whether no record explains that burst."""
+    number: int = 0
+    """Of the provider's settings: another after a reload that changed them."""
     run: Callable[[], Any]
 
 
@@ -41,6 +54,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     retry_after: float | None = None
     value: Any = None
+    error: BaseException | None = None
+    """What was raised and nobody expected."""
 
 
 class Executor(Protocol):
@@ -109,11 +124,25 @@ class Workers:
             self._wake()
 
 
+def ask_offers(provider: Provider) -> Any:
+    """Return what a provider offers. Raises BadAnswer, and what it raises."""
+    return check_offers(provider.offers())
+
+
+def ask_statuses(provider: Provider) -> Any:
+    """Return what a provider sees of its bursts. Raises as `ask_offers`."""
+    return check_statuses(provider.observe())
+
+
 def run(task: Task, clock: Clock) -> Answer:
-    """Run a task now. Never raises: the class of what it raised is the outcome."""
+    """Run a task now. Never raises: the class of what it raised is the outcome.
+
+    A wrong setting, as our kits raise it, is a lasting refusal of its provider.
+    """
     began_at = clock()
     value: Any = None
     note, retry_after = "", None
+    bug: BaseException | None = None
     try:
         value = task.run()
         outcome = Outcome.OK
@@ -121,20 +150,34 @@ def run(task: Task, clock: Clock) -> Answer:
         outcome, note = Outcome.NOT_FOUND, str(error)
     except InsufficientCapacity as error:
         outcome, note = Outcome.CAPACITY, str(error)
-    except Refused as error:
+    except SpecRefused as error:
+        outcome, note = Outcome.SPEC, str(error)
+    except (Refused, ConfigError, CertificateError) as error:
         outcome, note = Outcome.REFUSED, str(error)
     except Transient as error:
         outcome, note = Outcome.TRANSIENT, str(error)
-        retry_after = error.retry_after
-    except Exception as error:  # noqa: BLE001  a plug-in's bug must not stop the rest
+        retry_after = _patience(error)
+    # A plug-in's bug must not stop the rest, nor an exit that it asks for.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         outcome, note = Outcome.UNEXPECTED, f"{type(error).__name__}: {error}"
-        log.failure("provider %s: %s raised", task.provider, task.what)
+        bug = error
     return Answer(
         task=task,
         began_at=began_at,
         done_at=clock(),
         outcome=outcome,
-        note=note,
+        note=note[:LONGEST_WHY],
         retry_after=retry_after,
         value=value,
+        error=bug,
     )
+
+
+def _patience(error: Transient) -> float | None:
+    """Return after how many seconds it may be asked again, None if that is no number.
+
+    A plug-in may have set anything.
+    """
+    asked: object = error.retry_after
+    is_number = isinstance(asked, int | float) and math.isfinite(asked)
+    return float(asked) if is_number and isinstance(asked, int | float) else None

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from burst.config import Settings
 from burst.core.commands import held_jobs, let_go
+from burst.core.health import Outcome, Verb
 from burst.core.orphans import find_orphans
 from burst.core.slots import find_slots
-from burst.core.world import Outcome, ProviderView, World, observe
+from burst.core.world import ProviderView, World, observe
 from burst.errors import BurstError, LeadError
 from burst.lead import Failures, Lead, ServiceRequest
 from burst.model.jobid import JobId
@@ -19,7 +20,7 @@ from burst.shell.api import holder
 from burst.shell.clock import Clock
 from burst.shell.connect import as_followers_see_it
 from burst.shell.engine import Snapshot
-from burst.shell.executor import Task, run
+from burst.shell.executor import Task, ask_offers, ask_statuses, run
 from burst.shell.ledger import Ledger
 
 
@@ -91,11 +92,16 @@ def _refuse(_: ServiceRequest) -> dict[str, object]:
 
 
 def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
-    offers = run(Task(provider=name, what="offers", run=provider.offers), clock)
-    seen = run(Task(provider=name, what="observe", run=provider.observe), clock)
+    asked = (
+        Task(provider=name, verb=Verb.OFFERS, run=lambda: ask_offers(provider)),
+        Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider)),
+    )
+    offers, seen = (run(task, clock) for task in asked)
     for answer in (offers, seen):
         if answer.outcome is not Outcome.OK:
-            raise BurstError(f"provider {name}: {answer.task.what}: {answer.note}")
+            raise BurstError(
+                f"provider {name}: {answer.task.verb.value}: {answer.note}"
+            )
     return observe(
         ProviderView(offers=tuple(offers.value)), seen.value, [], seen.began_at
     )

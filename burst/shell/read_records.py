@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from burst.core.health import Health
 from burst.core.lifecycle import quarantine, restore
-from burst.core.limits import Health
 from burst.core.world import Books
 from burst.errors import RecordUnreadable
 from burst.model.burst import Burst, BurstId, JobTimes

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.model.burst import BurstId
 from burst.provider import (
     BurstSpec,
@@ -32,6 +32,8 @@ class FakeProvider:
 
     next_offers_error: Exception | None = None
     next_provision_error: Exception | None = None
+    every_provision_error: Exception | None = None
+    """Raised by each provision until it is None."""
     next_observe_error: Exception | None = None
     next_reap_error: Exception | None = None
     next_answer_lost = False
@@ -159,6 +161,8 @@ class FakeProvider:
         knob = f"next_{call.method}_error"
         error: Exception | None = getattr(self, knob)
         setattr(self, knob, None)
+        if call.method == "provision":
+            error = error or self.every_provision_error
         if error:
             raise error
 
@@ -180,11 +184,11 @@ class FakeProvider:
         if known and known.ends_in is not None:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         if known and known.spec.hosts != spec.hosts:
-            raise Refused(f"{spec.burst_id} has other hosts", "reap it first")
+            raise SpecRefused(f"{spec.burst_id} has other hosts", "reap it first")
         if spec.program and "isolated" not in self.settings.modes:
-            raise Refused("makes no isolated bursts")
+            raise SpecRefused("makes no isolated bursts")
         if spec.offer != "nodes" or not self.settings.shape.holds(spec.shape):
-            raise Refused(f"no offer {spec.offer} of {spec.shape}")
+            raise SpecRefused(f"no offer {spec.offer} of {spec.shape}")
         used = sum(len(burst.spec.hosts) for burst in self.cloud.bursts.values())
         free = self.settings.capacity - (0 if known else used)
         if self.cloud.full and not known:

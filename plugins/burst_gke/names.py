@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.errors import Refused
+from burst.errors import SpecRefused
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 
@@ -77,7 +77,7 @@ class Mark(msgspec.Struct, frozen=True):
     def labels_of(self, spec: BurstSpec, spec_hash: str) -> dict[str, str]:
         """Return the labels of one burst. Raises Refused if its id cannot be one."""
         if not _BOTH.match(spec.burst_id):
-            raise Refused(
+            raise SpecRefused(
                 f"{spec.burst_id!r} cannot be a label in Google Cloud",
                 "name the rank slot with up to 56 small letters, digits and dashes",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
 from burst_gke.cloud import Cloud, Exists
@@ -91,13 +91,13 @@ class Places:
         found = (site.pool or site.cluster).labels
         if self._mark.burst_of(found) != spec.burst_id:
             what = "cluster" if site.own_cluster else "node pool"
-            raise Refused(
+            raise SpecRefused(
                 f"there is a {what} {name} in {self._cloud.parent} that lacks our"
                 " labels, so it is not ours",
                 "delete or rename it, or the rank slot",
             )
         if found.get(SPEC) != labels[SPEC]:
-            raise Refused(
+            raise SpecRefused(
                 f"{name} is there with other hosts or of another machine", "reap it"
             )
         if site.ground.phase in (Phase.PENDING, Phase.ENDING):

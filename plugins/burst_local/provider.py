@@ -20,6 +20,7 @@ from burst.errors import (
     InsufficientCapacity,
     NotFound,
     Refused,
+    SpecRefused,
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
@@ -180,10 +181,10 @@ class LocalProvider:
         """Return the burst's place, if it is one that we sell and have room for."""
         (offer,) = self.offers()
         if not is_name(spec.burst_id):
-            raise Refused(f"{spec.burst_id!r} is no burst id")
+            raise SpecRefused(f"{spec.burst_id!r} is no burst id")
         place = self._home.burst(spec.burst_id)
         if spec.offer != offer.name or not offer.shape.holds(spec.shape):
-            raise Refused(
+            raise SpecRefused(
                 f"no offer {spec.offer!r} with {spec.shape} a node; {offer.name!r} has"
                 f" {offer.shape}",
                 "set cores and gpus of the provider, or fewer in the lead's R",
@@ -192,7 +193,9 @@ class LocalProvider:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         known = place.spec()
         if known and (known.hosts, known.ranks) != (spec.hosts, spec.ranks):
-            raise Refused(f"{spec.burst_id} is there with other hosts", "reap it first")
+            raise SpecRefused(
+                f"{spec.burst_id} is there with other hosts", "reap it first"
+            )
         others = (p.spec() for p in self._home.bursts() if p.id != spec.burst_id)
         free = self._settings.max_nodes - sum(len(s.hosts) for s in others if s)
         if len(spec.hosts) > free:

@@ -3,7 +3,7 @@ import pytest
 
 from burst.core import commands
 from burst.core.draft import Drain, Provision, ReleaseJobs
-from burst.core.limits import Health
+from burst.core.health import Health, RefusedCall
 from burst.core.memo import memo
 from burst.core.orphans import find_orphans, is_harmless
 from burst.core.world import Books, ProviderView
@@ -152,7 +152,7 @@ def test_letting_nothing_go_asks_nothing_of_the_lead():
 
 
 def test_a_provider_is_enabled_by_forgetting():
-    books = Books(health={"local": Health(disabled="quota")})
+    books = Books(health={"local": Health(refused={"reap": RefusedCall("quota", T0)})})
 
     assert commands.enable(books, "local", NOW).books.health == {}
     with pytest.raises(BurstError, match="nothing is held against provider x"):

@@ -5,7 +5,8 @@ import msgspec
 import pytest
 
 from burst.core.facts import Meaning, Ranks, Word, meaning, provider_word, rank_count
-from burst.core.world import ABSENT_READS, Call, Outcome, ProviderView, Verb, observe
+from burst.core.health import Outcome, Verb
+from burst.core.world import ABSENT_READS, Call, ProviderView, observe
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.build import T0, view, world

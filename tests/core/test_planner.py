@@ -6,7 +6,8 @@ from burst.core.apart import Apart
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool
 from burst.core.ground import Ground
-from burst.core.limits import Health, OfferHealth, Usage
+from burst.core.health import Health, OfferHealth
+from burst.core.limits import Usage
 from burst.core.market import open_market
 from burst.core.place import Demand, Room
 from burst.core.planner import Planner

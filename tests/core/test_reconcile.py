@@ -3,8 +3,9 @@ import msgspec
 import pytest
 
 from burst.core.draft import Drain, Provision, Undrain
+from burst.core.health import Answered, Outcome, Verb
 from burst.core.reconcile import KEPT_ENDED, reconcile
-from burst.core.world import Books, Call, Outcome, Verb
+from burst.core.world import Books, Call
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
@@ -18,6 +19,12 @@ from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
 SETTINGS = settings()
 ID = LEASE.id
 ONE = JobId(1)
+
+
+def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
+    return Answered(
+        provider="local", verb=verb, outcome=outcome, burst=burst, note=note
+    )
 
 
 def turn(seen, books=None, now=T0 + 100, **tables):
@@ -109,7 +116,10 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     answered = msgspec.structs.replace(
         world(view(job(1, whole(4)))),
         calls={ID: Call(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
-        answered=(ID, BurstId("burst-7-gone")),
+        answered=(
+            said(Outcome.CAPACITY, BurstId("burst-7-gone")),
+            said(Outcome.CAPACITY, ID),
+        ),
     )
 
     made = turn(answered, on_books(odd))
@@ -304,7 +314,9 @@ def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     joining = run("provision-start", "provision-finish")
     late = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
     seen = world(view(job(1, whole(2)), busy=(0, 1)))
-    seen = msgspec.structs.replace(seen, calls={ID: late}, answered=(ID,))
+    seen = msgspec.structs.replace(
+        seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),)
+    )
 
     made = turn(seen, on_books(joining), now=T0 + 5)
 
@@ -319,7 +331,9 @@ def test_what_a_provider_waits_for_is_an_event_once():
         nonlocal books
         call = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
         seen = world(view(job(1, whole(2))))
-        seen = msgspec.structs.replace(seen, calls={ID: call}, answered=(ID,))
+        seen = msgspec.structs.replace(
+            seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),)
+        )
         made = turn(seen, books, now=T0 + 5 + after)
         books = made.books
         return [event for _, event in made.events if event.name == "retry"]

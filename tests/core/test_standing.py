@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from burst.core.draft import Draft
-from burst.core.limits import Health, OfferHealth
+from burst.core.health import Health, OfferHealth, RefusedCall
 from burst.core.reconcile import reconcile
 from burst.core.slots import find_slots
 from burst.core.standing import (
@@ -99,7 +99,9 @@ def test_a_refusal_stands_where_nothing_got_better(now: Grounds) -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        pytest.param(but(health={"local": Health(failures=1)}), id="health"),
+        pytest.param(
+            but(health={"local": Health(failed={"provision": 1})}), id="health"
+        ),
         pytest.param(but(settings=settings()), id="settings were read again"),
         pytest.param(but(identity=identity()), id="another lead"),
         pytest.param(but(slots=find_slots(LEAD)), id="other slots"),
@@ -284,8 +286,11 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     ("health", "until"),
     [
         ({}, math.inf),
-        ({"local": Health(disabled="quota")}, math.inf),
-        ({"local": Health(failures=3, until=T0 + 5)}, T0 + 5),
+        (
+            {"local": Health(refused={"provision": RefusedCall("quota", T0 + 9)})},
+            T0 + 9,
+        ),
+        ({"local": Health(failed={"provision": 3}, until=T0 + 5)}, T0 + 5),
         ({"local": Health(offers={"a": OfferHealth(1, T0 + 7)})}, T0 + 7),
         ({"local": Health(offers={"a": OfferHealth(1, T0 - 7)})}, math.inf),
         (

@@ -3,7 +3,7 @@ import msgspec
 import pytest
 
 from burst.core.commands import bring_down, burst_ahead, request_nodes
-from burst.errors import LeadGone, Refused, StoreError, Transient
+from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.provider import Failure
@@ -204,7 +204,7 @@ def test_a_refusal_disables_the_provider_until_it_is_enabled():
     s.provider.next_provision_error = Refused("no quota", "ask for more")
     job = s.lead.submit(whole(4))
     s.until(s.in_state(State.INACTIVE))
-    s.tick(50, seconds=60)
+    s.tick(20, seconds=60)
 
     assert len(s.bursts) == 1
     assert (
@@ -214,6 +214,61 @@ def test_a_refusal_disables_the_provider_until_it_is_enabled():
     s.boot()
     s.tick(5)
     assert len(s.bursts) == 1
+
+
+def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
+    hosts = ",".join(f"burst-{slot}-[0-3]" for slot in range(3))
+    lead = FakeLead(known=identity(f"lead-[0-1],{hosts}"))
+    s = sim(lead=lead, limits={"refused_retry": "30m"})
+    s.tick(2)
+    s.provider.every_provision_error = Refused("no quota", "ask for more")
+    for _ in range(3):
+        s.lead.submit(whole(4))
+    s.until(lambda: bool(s.bursts))
+    first = len(s.bursts)
+    s.tick(28, seconds=60)
+    assert len(s.bursts) == first
+
+    for more in (1, 2):
+        s.tick(31, seconds=60)
+        assert len(s.bursts) == first + more
+
+    s.provider.every_provision_error = None
+    s.until(lambda: len(s.lead.running()) == 3, turns=200, seconds=10)
+    assert not s.engine.snapshot.books.health
+
+
+def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = SpecRefused("the name is too long", "shorten it")
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+
+    health = s.engine.snapshot.books.health["local"]
+    assert not health.disabled
+    assert not health.offers
+    refused, other = s.bursts
+    assert (refused.result, refused.exception) == (Result.FAILED, "spec")
+    (why,) = [e.context["note"] for e in refused.events if e.name == "exception"]
+    assert why == "the name is too long; shorten it"
+    assert (refused.lease.slot, other.lease.slot) == ("burst-0", "burst-1")
+
+
+def test_a_spec_that_is_refused_wherever_it_is_is_not_asked_for_again_and_again():
+    s = sim(limits={"refused_retry": "30m"})
+    s.tick(2)
+    s.provider.every_provision_error = SpecRefused("too many pods", "ask for fewer")
+    job = s.lead.submit(whole(4))
+    s.tick(25, seconds=60)
+
+    assert len(s.bursts) == 2
+    assert len({burst.lease.slot for burst in s.bursts}) == 2
+    assert "refused such a burst: too many pods" in s.lead.memos[job]["why"]
+    s.lead.finish(job, "canceled")
+    s.provider.every_provision_error = None
+    other = s.lead.submit(whole(3))
+    s.until(lambda: s.lead.running() == [other])
 
 
 def test_a_passing_fault_is_tried_again():

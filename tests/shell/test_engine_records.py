@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from burst.core.draft import Drain, Provision
+from burst.core.health import Health, RefusedCall
 from burst.core.lifecycle import apply, begin
-from burst.core.limits import Health
 from burst.core.reconcile import Decisions
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import LONGEST_NOTE, Event
@@ -114,7 +114,7 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     def command(books, _, __, ___):
         event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
         spoilt = apply(books.bursts[known.id], event)
-        health = {"local": Health(disabled=HUGE)}
+        health = {"local": Health(refused={"reap": RefusedCall(HUGE)})}
         made = decided(books, spoilt)
         after = msgspec.structs.replace(
             made.books, health=health, outputs={known.id: HUGE}

@@ -3,13 +3,21 @@ import threading
 
 import pytest
 
-from burst.core.world import Outcome
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.core.health import Outcome, Verb
+from burst.errors import (
+    CertificateError,
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.shell.executor import Task, Workers, run
 
 
 def task(do, provider="p"):
-    return Task(provider=provider, what="provision", run=do)
+    return Task(provider=provider, verb=Verb.PROVISION, run=do)
 
 
 def raising(error):
@@ -26,6 +34,11 @@ def raising(error):
         (InsufficientCapacity("none", "wait"), Outcome.CAPACITY, "none; wait"),
         (Refused("quota", "ask"), Outcome.REFUSED, "quota; ask"),
         (Transient("busy", retry_after=7), Outcome.TRANSIENT, "busy"),
+        (SpecRefused("too large"), Outcome.SPEC, "too large"),
+        (ConfigError("no port"), Outcome.REFUSED, "no port"),
+        (CertificateError("no key"), Outcome.REFUSED, "no key"),
+        (SystemExit(3), Outcome.UNEXPECTED, "SystemExit: 3"),
+        (KeyError("x" * 9000), Outcome.UNEXPECTED, f"KeyError: '{'x' * 3989}"),
         (KeyError("x"), Outcome.UNEXPECTED, "KeyError: 'x'"),
     ],
 )
@@ -34,7 +47,15 @@ def test_the_class_of_an_error_is_the_outcome(error, outcome, note):
 
     assert (answer.outcome, answer.note) == (outcome, note)
     assert answer.retry_after == (7 if outcome is Outcome.TRANSIENT else None)
+    assert (answer.error is error) == (outcome is Outcome.UNEXPECTED)
     assert answer.began_at == answer.done_at == 5.0
+
+
+@pytest.mark.parametrize("patience", ["soon", float("nan"), float("inf")])
+def test_patience_that_is_no_number_is_none(patience):
+    error = Transient("busy", retry_after=patience)
+
+    assert run(task(raising(error)), lambda: 5.0).retry_after is None
 
 
 def test_what_a_call_returns_comes_back():

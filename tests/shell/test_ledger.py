@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.limits import Health, OfferHealth
+from burst.core.health import Health, OfferHealth
 from burst.core.world import Books
 from burst.errors import StoreError
 from burst.model.hold import HoldState
@@ -55,7 +55,7 @@ def test_only_what_changed_is_written():
         ("burst/burst-0-other", None, "its key is burst-0-other"),
         ("hold/7", "[]", "not a hold record"),
         ("hold/x", '{"urgency":1,"state":"held","since":0}', "invalid literal"),
-        ("provider/p", '{"failures":"many"}', "Expected `int`"),
+        ("provider/p", '{"failed":"many"}', "Expected `object`"),
         ("novel/x", "{}", "not a kind of record"),
     ],
 )

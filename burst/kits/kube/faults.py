@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.kits.kube.connect import Access, Answer
 from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
 
 _LONGEST_WORDS = 400
+# Bad request, request entity too large, unprocessable entity: about this one object.
+_CONTENT = (400, 413, 422)
+# What etcd says to the API server of an object beyond its own limit, which is lower.
+_TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -70,6 +80,13 @@ def explain(answer: Answer, attempt: Attempt) -> ProviderError:
         return _forbidden(said, attempt)
     if answer.status == 404:
         return _missing(said, attempt)
+    too_large = any(words in said.message for words in _TOO_LARGE)
+    if answer.status in _CONTENT or (too_large and answer.status >= 500):
+        return SpecRefused(
+            f"the API server does not take it: {attempt}:"
+            f" {_words(said, answer, attempt)}",
+            "it is too large, or the cluster does not accept what is in it",
+        )
     if answer.status in (409, 410, 429) or answer.status >= 500:
         return Transient(
             f"cannot {attempt} now: {_words(said, answer, attempt)}",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from burst.errors import Refused, Transient
+from burst.errors import Refused, SpecRefused, Transient
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Manifest, name_of
 
@@ -25,7 +25,11 @@ def install(cluster: Cluster, path: Path) -> None:
     there = [_find(cluster, manifest) for manifest in manifests]
     missing = [m for m, found in zip(manifests, there, strict=True) if found is None]
     for manifest in missing:
-        cluster.apply(manifest)
+        try:
+            cluster.apply(manifest)
+        except SpecRefused as error:
+            # The file is a setting, so it is refused for all bursts.
+            raise Refused(f"{path}: {error.what}", error.advice) from error
     late = [
         f"{manifest['kind']} {name_of(manifest)}"
         for manifest, found in zip(manifests, there, strict=True)

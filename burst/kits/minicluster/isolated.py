@@ -19,7 +19,7 @@ from typing import Any
 
 import tomli_w
 
-from burst.errors import Refused
+from burst.errors import SpecRefused
 from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
@@ -38,6 +38,8 @@ _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
 # Where the kubelet looks for a container's last message; it makes the file.
 _RESULT = "/dev/termination-log"
+# MaxSecretSize of the Kubernetes API, in bytes.
+_SECRET_MOST = 1024 * 1024
 
 
 def render_isolated(
@@ -48,7 +50,7 @@ def render_isolated(
     `seconds` are those until the lease ends, 0 for no end.
     """
     if settings.form == "operator":
-        raise Refused(
+        raise SpecRefused(
             "isolated bursts are Jobs of our own, and this provider makes MiniClusters",
             'set form = "job"',
         )
@@ -142,7 +144,7 @@ def _program_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
         jobspec = f"{MOUNT_PATH}/{_JOBSPEC}"
         command = [flux, "python", runner, flux, jobspec, _RESULT]
     if not command:
-        raise Refused("there is no service to run", "set service of this provider")
+        raise SpecRefused("there is no service to run", "set service of this provider")
     return f"set -eu\n: > {_ONLINE}\nexec {shlex.join(command)}\n"
 
 
@@ -154,6 +156,13 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
         CERTIFICATE: certificate.format_certificate(made),
         _JOBSPEC: spec.program.jobspec,
     }
+    size = sum(len(text.encode()) for text in content.values())
+    if size > _SECRET_MOST:
+        raise SpecRefused(
+            f"the jobspec and a certificate are {size} bytes, and a Secret of"
+            f" Kubernetes holds {_SECRET_MOST}",
+            "a jobspec holds the job's environment and files: submit it with less",
+        )
     return {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from burst.errors import ProviderError, Refused, Transient
+from burst.errors import ProviderError, SpecRefused, Transient
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import (
     JOB,
@@ -165,7 +165,7 @@ class MiniClusters:
             return False
         what = f"{kind.name} {name} in namespace {self._namespace}"
         if not self._tags.own(there):
-            raise Refused(
+            raise SpecRefused(
                 f"{what} is there and not ours",
                 "another daemon may have made it: give each a namespace of its own",
             )
@@ -175,7 +175,7 @@ class MiniClusters:
         if labels_of(there).get(ID) != spec.burst_id:
             raise Transient(f"{what} is there of {labels_of(there).get(ID)}", "wait")
         if noted.get(SPEC) != spec_hash(spec):
-            raise Refused(f"{what} is there with other hosts", "reap it first")
+            raise SpecRefused(f"{what} is there with other hosts", "reap it first")
         return True
 
     def _warnings(self, found: Sequence[Found]) -> Warnings:

@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from burst.errors import Refused
+from burst.errors import Refused, SpecRefused
 from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.provider import BurstSpec
@@ -56,13 +56,13 @@ def check_names(spec: BurstSpec, tags: Tags) -> None:
     # Pod I has the host name NAME-I, which is one DNS label.
     room = _LONGEST - len(f"-{len(spec.hosts) - 1}")
     if len(name) > room:
-        raise Refused(
+        raise SpecRefused(
             f"{name}: {len(name)} characters, and with {len(spec.hosts)} pods"
             f" Kubernetes has room for {room}",
             "give the rank slot's hosts a shorter name in the lead's file",
         )
     if not is_name(name):
-        raise Refused(
+        raise SpecRefused(
             f"{name!r} is no name for Kubernetes",
             "name the rank slot's hosts with lower-case letters, digits and -, a letter"
             " first",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import PurePosixPath
 
-from burst.errors import Refused
+from burst.errors import Refused, SpecRefused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.minicluster.names import OWNER
 from burst.kits.minicluster.settings import MiniClusterSettings, OfferTable
@@ -22,18 +22,18 @@ def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
     """Return the offer's table, if the spec is one that it sells. Raises Refused."""
     table = settings.offers.get(spec.offer)
     if table is None:
-        raise Refused(
+        raise SpecRefused(
             f"there is no offer {spec.offer!r}",
             "there are " + ", ".join(sorted(settings.offers)),
         )
     count = len(spec.hosts)
     if count > table.max_nodes:
-        raise Refused(
+        raise SpecRefused(
             f"{count} nodes of {spec.offer}: it sells {table.max_nodes} at the most",
             "set max_nodes of the offer if the cluster can carry more",
         )
     if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:
-        raise Refused(
+        raise SpecRefused(
             f"{spec.offer} has fewer cores or GPUs than the lead's R says of these"
             f" ranks, {spec.shape}",
             "jobs would be given cores that are not there: set cores and gpus of the"

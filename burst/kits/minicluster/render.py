@@ -7,7 +7,7 @@ import base64
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from burst.errors import CertificateError, ConfigError, Refused
+from burst.errors import CertificateError, ConfigError, Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts, find_gateways
 from burst.kits.kube.kinds import Manifest
@@ -75,7 +75,7 @@ def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
     if not gateways:
         return []
     if len(gateways) > 1:
-        raise Refused(
+        raise SpecRefused(
             f"{', '.join(gateways)} are gateways of one burst, and one can be served",
             "let all hosts of a rank slot join through its first",
         )

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from burst.config import load
-from burst.core.world import Outcome
+from burst.core.health import Outcome, Verb
 from burst.errors import BurstError, LeadError
 from burst.model.fsd import format_fsd
 from burst.provider import BurstStatus, Provider
 from burst.shell import registry
 from burst.shell.batch.flux import ask_flux
 from burst.shell.batch.place import BatchPlace
-from burst.shell.executor import Task, run
+from burst.shell.executor import Task, ask_statuses, run
 
 SUBMIT_DEADLINE_S = 600.0
 """From a place's making until Flux knows its job; that takes a second."""
@@ -95,7 +95,8 @@ def sweep(
 
 def _reap_all(name: str, provider: Provider) -> Iterator[tuple[str, str]]:
     """Ask for the end of all that is seen; yield what is not gone yet, and why."""
-    seen = run(Task(provider=name, what="observe", run=provider.observe), _CLOCK)
+    look = Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider))
+    seen = run(look, _CLOCK)
     if seen.outcome is not Outcome.OK:
         yield f"provider {name}", seen.note
         return
@@ -108,7 +109,7 @@ def _reap(
 ) -> Iterator[tuple[str, str]]:
     burst = status.burst_id
     task = Task(
-        provider=name, what="reap", burst=burst, run=lambda: provider.reap(burst)
+        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
     )
     asked = run(task, _CLOCK)
     if asked.outcome is not Outcome.NOT_FOUND:

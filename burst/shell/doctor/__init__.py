@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import msgspec
 
 from burst.config import Settings
-from burst.core.limits import Health
+from burst.core.health import Health
 from burst.core.slots import RankSlot, find_slots
 from burst.core.world import Books
 from burst.errors import ConfigError

@@ -34,6 +34,7 @@ from burst.shell.doctor.facts import (
     Trouble,
 )
 from burst.shell.doctor.reach import reach
+from burst.shell.executor import ask_offers, ask_statuses
 from burst.shell.flux.find import find_program, import_core
 from burst.shell.flux.handle import library_version
 from burst.shell.ledger import Ledger
@@ -148,8 +149,8 @@ def _ask(
         return msgspec.structs.replace(facts, trouble=made)
     return msgspec.structs.replace(
         facts,
-        offers=attempt(made.offers),
-        statuses=attempt(made.observe) if lead else (),
+        offers=attempt(lambda: ask_offers(made)),
+        statuses=attempt(lambda: ask_statuses(made)) if lead else (),
         findings=attempt(lambda: _examine(made, lead)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from burst.core.limits import Health
+from burst.core.health import Health
 from burst.core.slots import RankSlot
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Offer

@@ -76,7 +76,7 @@ def test_a_provider_is_asked_for_all_it_can_say() -> None:
     assert (facts.name, facts.type, facts.enabled) == ("one", "fake", True)
     assert not isinstance(facts.offers, Trouble)
     assert facts.offers
-    assert facts.statuses == []
+    assert facts.statuses == ()
     assert facts.findings == [ok(f"lead {LEAD.owner} of {LEAD.owner}")]
 
 

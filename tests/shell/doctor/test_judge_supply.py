@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.limits import Health
+from burst.core.health import Health, RefusedCall
 from burst.core.slots import find_slots
 from burst.model.finding import Level, note
 from burst.model.shape import Shape
@@ -53,7 +53,7 @@ def test_what_a_provider_offers_is_told() -> None:
         ({"trouble": Trouble("x.type: no")}, {}, [WRONG], "x.type: no -> see its sett"),
         (
             {},
-            {"disabled": "403"},
+            {"refused": {"observe": RefusedCall("403")}},
             [WRONG, OK],
             "disabled: 403 -> once that is mended: burst enable here",
         ),

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""What a provider's answers mean: THE table, for each call of each of its methods.
+
+`after_answer` says what is held against a provider from then on, `pause_after` when
+the same may be asked again. Both are asked for offers, observe, provision and reap
+alike, and for the reaping of orphans. What becomes of a burst, `core.sync` decides.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.config import LimitSettings
+from burst.model.burst import BurstId, Lease
+from burst.model.event import cut
+from burst.model.reason import Reason
+
+# A provider call that failed is repeated after this many seconds, doubled each time.
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+# A provider may ask for more patience than that, but not for more than this.
+_MOST_PATIENCE = 3600.0
+# What keeps failing is set aside for at most this many times as long, as 2 ** n.
+_MOST_DOUBLINGS = 4
+# So many refused specs of a provider are remembered; what it says of each is cut.
+_MOST_SPECS = 100
+_LONGEST_WHY = 200
+
+
+class Verb(enum.Enum):
+    """Which method of a provider was called."""
+
+    OFFERS = "offers"
+    OBSERVE = "observe"
+    PROVISION = "provision"
+    REAP = "reap"
+
+
+class Outcome(enum.Enum):
+    """What a provider's answer means, by the class it raised."""
+
+    PENDING = "pending"
+    OK = "ok"
+    CAPACITY = "capacity"
+    TRANSIENT = "transient"
+    SPEC = "spec"
+    """It refuses this one burst."""
+    REFUSED = "refused"
+    """It refuses to work with these credentials, this quota, these settings."""
+    NOT_FOUND = "not-found"
+    UNEXPECTED = "unexpected"
+
+
+WORKS = (Outcome.OK, Outcome.NOT_FOUND)
+"""Answers of a provider that does what it is asked."""
+ENDS_BURST = (Outcome.CAPACITY, Outcome.SPEC, Outcome.REFUSED)
+"""Answers to `provision` after which it is not asked again for that burst."""
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call of a provider's method ended."""
+
+    provider: str
+    verb: Verb
+    outcome: Outcome
+    note: str = ""
+    burst: BurstId | None = None
+    """For which burst, if it is one on record: its call is in `World.calls`."""
+
+
+class OfferHealth(msgspec.Struct, frozen=True):
+    """An offer that had no capacity, or whose bursts did not come up."""
+
+    failures: int = 0
+    until: float = 0.0
+    """Not tried before then; seconds since the epoch."""
+
+
+class RefusedSpec(msgspec.Struct, frozen=True):
+    """A burst that the provider refused for what it was."""
+
+    failures: int
+    until: float
+    """No such burst is made before then; seconds since the epoch."""
+    why: str
+
+
+class RefusedCall(msgspec.Struct, frozen=True):
+    """A method that the provider refused for what it is itself set to."""
+
+    why: str
+    until: float = 0.0
+    """No burst is made before then; afterwards one tries. Seconds since the epoch."""
+
+
+class Health(msgspec.Struct, frozen=True):
+    """What is held against a provider; kept in the store, so that a restart knows."""
+
+    refused: Mapping[str, RefusedCall] = {}
+    """By the method that was refused, until that method works again."""
+    failed: Mapping[str, int] = {}
+    """Unexpected failures in a row, by method."""
+    until: float = 0.0
+    """The breaker is open until then."""
+    offers: Mapping[str, OfferHealth] = {}
+    specs: Mapping[str, RefusedSpec] = {}
+    """By `spec_key`."""
+
+    @property
+    def spotless(self) -> bool:
+        """Whether there is nothing to keep."""
+        return self == Health()
+
+    @property
+    def disabled(self) -> str:
+        """Why it is disabled; empty while it is not."""
+        return next((call.why for call in self.refused.values()), "")
+
+    @property
+    def tried_at(self) -> float:
+        """When one burst tries whether a disabled provider works again.
+
+        math.inf where that shows without one: it is asked for offers and observations
+        all the time.
+        """
+        if {Verb.OFFERS.value, Verb.OBSERVE.value} & self.refused.keys():
+            return math.inf
+        return max((call.until for call in self.refused.values()), default=0.0)
+
+    def on_trial(self, now: float) -> bool:
+        """Tell whether it may have one burst, which shows whether it works again."""
+        tried_at = max(self.until, self.tried_at)
+        return bool(self.refused or self.until) and tried_at <= now
+
+
+def after_answer(
+    health: Health, said: Answered, limits: LimitSettings, now: float
+) -> Health:
+    """Return what is held against a provider after an answer of one of its methods."""
+    verb, outcome = said.verb, said.outcome
+    if verb is Verb.REAP and outcome is Outcome.SPEC:
+        # It says nothing of the provider, and there is no burst that it could end.
+        outcome = Outcome.TRANSIENT
+    elif outcome is Outcome.SPEC and verb is not Verb.PROVISION:
+        outcome = Outcome.REFUSED
+    replace = msgspec.structs.replace
+    name = verb.value
+    if outcome in (*WORKS, Outcome.CAPACITY, Outcome.SPEC):
+        failed = {key: count for key, count in health.failed.items() if key != name}
+        open_ = any(count >= limits.breaker for count in failed.values())
+        until = health.until if open_ else 0.0
+        health = replace(health, failed=failed, until=until)
+    if outcome in WORKS:
+        refused = {key: call for key, call in health.refused.items() if key != name}
+        return replace(health, refused=refused)
+    if outcome is Outcome.REFUSED:
+        call = RefusedCall(cut(said.note), now + limits.refused_retry)
+        return replace(health, refused={**health.refused, name: call})
+    if outcome is Outcome.UNEXPECTED:
+        count = health.failed.get(name, 0) + 1
+        until = now + limits.breaker_pause if count >= limits.breaker else health.until
+        return replace(health, failed={**health.failed, name: count}, until=until)
+    return health
+
+
+def pause_after(outcome: Outcome, attempts: int, patience: float | None) -> float:
+    """Return after how many seconds a method may be called again for the same.
+
+    `attempts` are those in a row that failed, this one too; `patience` is what the
+    provider asks for, None if it does not.
+    """
+    if outcome is Outcome.OK:
+        return 0.0
+    if patience is not None and patience >= 0:
+        return min(patience, _MOST_PATIENCE)
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
+
+
+def set_aside(health: Health, offer: str, limits: LimitSettings, now: float) -> Health:
+    """Keep from an offer for a while; twice as long each time it fails again.
+
+    Making and deleting the same cluster for ever costs money and helps nobody.
+    """
+    failures = health.offers.get(offer, OfferHealth()).failures + 1
+    entry = OfferHealth(failures, now + limits.set_aside * _longer(failures))
+    return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
+
+
+def restore(health: Health, lease: Lease) -> Health:
+    """Forget what was held against an offer and such bursts, as one came up."""
+    key = spec_key(lease.offer, lease.slot, lease.nodes)
+    offers = {name: e for name, e in health.offers.items() if name != lease.offer}
+    specs = {name: spec for name, spec in health.specs.items() if name != key}
+    return msgspec.structs.replace(health, offers=offers, specs=specs)
+
+
+def spec_key(offer: str, slot: str, nodes: int) -> str:
+    """Return what makes two bursts of a provider equal, but for their ids."""
+    return f"{offer}/{slot}/{nodes}"
+
+
+def refuse_spec(
+    health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
+) -> Health:
+    """Make no such burst for a while; twice as long each time it is refused again.
+
+    What an isolated burst runs is its job's, which has failed with it.
+    """
+    if lease.isolated:
+        return health
+    key = spec_key(lease.offer, lease.slot, lease.nodes)
+    known = health.specs.get(key)
+    failures = known.failures + 1 if known else 1
+    until = now + limits.refused_retry * _longer(failures)
+    entry = RefusedSpec(failures, until, why[:_LONGEST_WHY])
+    others = [(name, spec) for name, spec in health.specs.items() if name != key]
+    specs = dict([*others, (key, entry)][-_MOST_SPECS:])
+    return msgspec.structs.replace(health, specs=specs)
+
+
+def unavailable(
+    provider: str, offer: str, health: Health, now: float
+) -> tuple[Reason, dict[str, object]] | None:
+    """Return why an offer cannot be taken now, None if it can."""
+    if health.refused and health.tried_at > now:
+        return Reason.DISABLED, {"provider": provider, "why": health.disabled}
+    if health.until > now:
+        return Reason.BREAKER, {
+            "provider": provider,
+            "failures": max(health.failed.values(), default=0),
+            "until": health.until,
+        }
+    aside = health.offers.get(offer, OfferHealth())
+    if aside.until > now:
+        return Reason.SET_ASIDE, {"until": aside.until}
+    return None
+
+
+def changes(health: Health) -> list[float]:
+    """Return the times at which something held against a provider ends."""
+    times = [health.until, health.tried_at]
+    times += [offer.until for offer in health.offers.values()]
+    return times + [spec.until for spec in health.specs.values()]
+
+
+def _longer(failures: int) -> int:
+    return int(2 ** min(failures - 1, _MOST_DOUBLINGS))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Checks what a provider returns, where it was called: on its worker's thread.
+
+A plug-in may return anything. What is not as `burst.provider` declares it is a failure
+of that provider, and never reaches the tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from burst.provider import OUTPUT_MOST, BurstStatus, Offer
+
+_T = TypeVar("_T", Offer, BurstStatus)
+
+# More than these no provider has in earnest: they bound the time of a tick.
+_MOST_OFFERS = 1_000
+_MOST_STATUSES = 10_000
+_MOST_FOLLOWERS = 100_000
+_LONGEST_NAME = 255
+# A sentence, or the end of a log; what is longer is cut, in characters.
+LONGEST_WHY = 4_000
+_LONGEST_ACCESS = 1_000
+
+
+class BadAnswer(Exception):
+    """What a provider returned is not what `burst.provider` declares."""
+
+
+def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return what `offers` returned as a tuple. Raises BadAnswer."""
+    offers = _read(found, Offer, _MOST_OFFERS)
+    for offer in offers:
+        _check_name(offer.name, "an offer's name")
+        shape = offer.shape
+        numbers = (offer.max_nodes, shape.cores, shape.gpus)
+        if min(numbers) < 0 or not (shape.cores or shape.gpus):
+            raise BadAnswer(f"offer {offer.name} has {numbers} nodes, cores, GPUs")
+        for key in ("price", "join_time"):
+            value = getattr(offer, key)
+            if not (math.isfinite(value) and value >= 0):
+                raise BadAnswer(f"{key} of offer {offer.name} is {value}")
+        if not offer.modes:
+            raise BadAnswer(f"offer {offer.name} has no modes")
+    _check_unique([offer.name for offer in offers], "offers")
+    return offers
+
+
+def check_statuses(found: Iterable[BurstStatus]) -> tuple[BurstStatus, ...]:
+    """Return what `observe` returned as a tuple, long texts cut. Raises BadAnswer."""
+    statuses = _read(found, BurstStatus, _MOST_STATUSES)
+    if sum(len(status.followers) for status in statuses) > _MOST_FOLLOWERS:
+        raise BadAnswer(f"it shows more than {_MOST_FOLLOWERS} followers")
+    for status in statuses:
+        _check_name(status.burst_id, "a burst's id")
+        for follower in status.followers:
+            _check_name(follower.host, f"a host of {status.burst_id}")
+    _check_unique([status.burst_id for status in statuses], "bursts")
+    return tuple(_cut(status) for status in statuses)
+
+
+def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise BadAnswer(f"it returned {_shown(found)}, not a sequence of {kind}")
+    read: list[_T] = []
+    for item in found:
+        if len(read) == most:
+            raise BadAnswer(f"it returned more than {most} of {kind.__name__}")
+        if not isinstance(item, kind):
+            raise BadAnswer(f"it returned {_shown(item)}, not {kind.__name__}")
+        try:
+            # Structs do not check their fields when they are made.
+            read.append(msgspec.convert(msgspec.to_builtins(item), kind))
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            raise BadAnswer(f"a {kind.__name__} that cannot be: {error}") from error
+    return tuple(read)
+
+
+def _check_name(name: str, what: str) -> None:
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise BadAnswer(f"{what} is {_shown(name)}")
+
+
+def _check_unique(names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadAnswer(f"several {what} are called {_shown(name)}")
+        seen.add(name)
+
+
+def _cut(status: BurstStatus) -> BurstStatus:
+    """Return the status with texts that are no longer than they may be."""
+    replace = msgspec.structs.replace
+    instance = status.instance
+    if instance is not None:
+        end = instance.output.encode(errors="replace")[-OUTPUT_MOST:]
+        instance = replace(
+            instance,
+            access=instance.access[:_LONGEST_ACCESS],
+            output=end.decode(errors="ignore"),
+        )
+    followers = tuple(
+        replace(follower, why=_shorten(follower.why))
+        if len(follower.why) > LONGEST_WHY
+        else follower
+        for follower in status.followers
+    )
+    why = _shorten(status.why)
+    return replace(status, why=why, followers=followers, instance=instance)
+
+
+def _shorten(why: str) -> str:
+    """Return a text without its middle if it is too long: a log's end tells most."""
+    if len(why) <= LONGEST_WHY:
+        return why
+    kept = LONGEST_WHY - 3
+    return f"{why[: kept // 4]}...{why[-(kept - kept // 4) :]}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What a plug-in returns is what the interface says, or its own failure."""
+
+import math
+
+import msgspec
+import pytest
+
+from burst.core.provider_answers import (
+    LONGEST_WHY,
+    BadAnswer,
+    check_offers,
+    check_statuses,
+)
+from burst.model.burst import BurstId
+from burst.model.shape import Shape
+from burst.provider import (
+    OUTPUT_MOST,
+    BurstStatus,
+    FollowerStatus,
+    InstanceStatus,
+    Offer,
+    Phase,
+)
+
+OFFER = Offer(name="small", shape=Shape(4), max_nodes=8, price=1.5)
+STATUS = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.PENDING)
+
+
+def but(item, **changes):
+    return msgspec.structs.replace(item, **changes)
+
+
+def test_what_is_as_declared_is_returned_as_a_tuple():
+    assert check_offers([OFFER]) == (OFFER,)
+    assert check_offers(iter([OFFER])) == (OFFER,)
+    assert check_statuses([STATUS]) == (STATUS,)
+    assert check_statuses(()) == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        5,
+        "small",
+        [None],
+        [{"name": "small"}],
+        [STATUS],
+        [OFFER, OFFER],
+        [but(OFFER, name="")],
+        [but(OFFER, name="a\nb")],
+        [but(OFFER, name="x" * 256)],
+        [but(OFFER, name=7)],
+        [but(OFFER, shape=None)],
+        [but(OFFER, shape=Shape(0))],
+        [but(OFFER, shape=Shape(-1))],
+        [but(OFFER, max_nodes="8")],
+        [but(OFFER, max_nodes=-1)],
+        [but(OFFER, price=math.nan)],
+        [but(OFFER, price=math.inf)],
+        [but(OFFER, price=-1.0)],
+        [but(OFFER, join_time="soon")],
+        [but(OFFER, join_time=math.nan)],
+        [but(OFFER, modes=())],
+        [but(OFFER, modes=("odd",))],
+        (but(OFFER, name=str(number)) for number in range(1001)),
+    ],
+)
+def test_offers_that_cannot_be_are_no_answer(answer):
+    with pytest.raises(BadAnswer):
+        check_offers(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [OFFER],
+        [STATUS, STATUS],
+        [but(STATUS, phase=7)],
+        [but(STATUS, burst_id=None)],
+        [but(STATUS, followers=["burst-0-0"])],
+        [but(STATUS, followers=(FollowerStatus("", Phase.RUNNING),))],
+        [but(STATUS, followers=(FollowerStatus("h", Phase.RUNNING),) * 100_001)],
+        [but(STATUS, why=["a", "b"])],
+        [but(STATUS, instance=but(InstanceStatus(), exit_status="0"))],
+    ],
+)
+def test_statuses_that_cannot_be_are_no_answer(answer):
+    with pytest.raises(BadAnswer):
+        check_statuses(answer)
+
+
+def test_the_word_for_a_phase_is_taken_for_that_phase():
+    (found,) = check_statuses([but(STATUS, phase="running")])
+
+    assert found.phase is Phase.RUNNING
+
+
+def test_long_texts_are_cut_and_keep_their_ends():
+    why = "begin" + "x" * 2_000_000 + "end"
+    instance = InstanceStatus(output="\N{SNOWMAN}" * OUTPUT_MOST, access="a" * 5000)
+    followers = (FollowerStatus("h", Phase.FAILED, why),)
+    long = but(STATUS, why=why, followers=followers, instance=instance)
+
+    (found,) = check_statuses([long])
+
+    assert len(found.why) == len(found.followers[0].why) == LONGEST_WHY
+    assert found.why.startswith("begin")
+    assert found.why.endswith("end")
+    assert found.instance is not None
+    assert len(found.instance.output.encode()) <= OUTPUT_MOST
+    assert set(found.instance.output) == {"\N{SNOWMAN}"}
+    assert len(found.instance.access) == 1000
