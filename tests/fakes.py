@@ -64,6 +64,7 @@ class FakeLead:
     drained: dict[int, str] = field(default_factory=dict)
     memos: dict[JobId, dict[str, str | None]] = field(default_factory=dict)
     now: float = T0
+    granting: dict[int, Shape] = field(default_factory=dict)
     unreadable: bool = False
     gone: bool = False
     closed: bool = False
@@ -92,6 +93,7 @@ class FakeLead:
             online=frozenset(self.online),
             drained=dict(self.drained),
             allocated=frozenset(used),
+            granting=dict(self.granting),
             free={
                 rank: Shape(0) if rank in used else shape
                 for rank, shape in enumerate(self.known.shapes)

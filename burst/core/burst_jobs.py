@@ -54,6 +54,16 @@ def job_start(burst: Burst, event: Event) -> dict[str, Any]:
     return changes
 
 
+def job_leave(burst: Burst, event: Event) -> dict[str, Any]:
+    """A job does not count on the burst any more, and goes on without it."""
+    job = parse_jobid(event.context["id"])
+    return {
+        "times": {other: of for other, of in burst.times.items() if other != job},
+        "jobs": burst.jobs - {job},
+        "started": burst.started - {job},
+    }
+
+
 def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
     """A job has ended: it is counted, and forgotten as soon as enough others ended."""
     job = parse_jobid(event.context["id"])

@@ -22,6 +22,7 @@ _SILENT = (
     " burst doctor checks them"
 )
 
+_NEEDLESS = "no job needs it any more"
 # What an isolated burst may have that does not come up; nothing of ours is in its way.
 _MUTE = "its provider does not say why"
 
@@ -90,7 +91,7 @@ def take_down(draft: Draft, burst: Burst, note: str) -> None:
 
 def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     if not burst.jobs and burst.lease.userids:
-        draft.fail(burst.id, "canceled", "no job needs it any more")
+        draft.fail(burst.id, "canceled", _NEEDLESS)
         return
     limit = settings.provision_limit(burst.lease.provider)
     if draft.now - burst.since > limit and world.lead is not None:
@@ -112,7 +113,7 @@ def _why(burst: Burst, world: World) -> str:
 def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     assert world.lead is not None
     if not burst.jobs and burst.lease.userids:
-        draft.fail(burst.id, "canceled", "no job needs it any more")
+        draft.fail(burst.id, "canceled", _NEEDLESS)
         return
     limit = settings.deadlines.join
     if draft.now - burst.since <= limit:
@@ -141,6 +142,10 @@ def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
     if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
         draft.fail(burst.id, "lost", note)
+    elif _is_needless(burst):
+        # Its jobs started elsewhere, ended or were canceled. Who would come for it may
+        # not come at all, and nobody has shown a wish for it.
+        _begin_drain(draft, burst, Result.CANCELED, _NEEDLESS)
     elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
         note = f"idle for {format_fsd(deadlines.idle)}"
         _begin_drain(draft, burst, Result.COMPLETED, note)
@@ -148,6 +153,12 @@ def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
         ahead = burst.lease.end - _drained_from(burst, settings)
         note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
         _begin_drain(draft, burst, Result.COMPLETED, note)
+
+
+def _is_needless(burst: Burst) -> bool:
+    """Tell whether an online burst was made for jobs, and never had to serve any."""
+    idle = burst.idle_since is not None
+    return idle and not burst.served and bool(burst.lease.userids)
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:

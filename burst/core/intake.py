@@ -24,6 +24,8 @@ from burst.model.shape import Shape
 
 # Tuples, not sets: a member is found by identity, and an enum's hash takes long.
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
+# So long at least what is being given to some job is taken for a pending one's.
+_GRANTED_S = 1.0
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -58,9 +60,12 @@ class Intake:
         }
         self._world = world
         self._blocked: set[Request] = set()
+        self._granted: dict[Request, bool] = {}
         self._feasible: dict[Request, bool] = {}
         self.here: set[JobId] = set()
         """Those that fit on own nodes that are free, each beside those before it."""
+        self.starting: set[JobId] = set()
+        """Those of which the next picture of the lead tells whether they started."""
         self.verdicts: dict[JobId, Verdict] = {}
         self.demands: list[Demand] = []
 
@@ -137,11 +142,57 @@ class Intake:
         if alone:
             return alone
         assert job.request is not None
+        found = self._need(job, job.request, bursts)
+        if isinstance(found, Demand) and self._may_be_starting(job, job.request):
+            self.starting.add(job.id)
+            return Verdict(Reason.STARTING)
+        return found
+
+    def _need(
+        self, job: JobView, request: Request, bursts: list[Burst]
+    ) -> Verdict | Demand:
+        """Return what the job lacks, as far as this picture shows."""
         if bursts:
-            return self._helped(job, job.request, bursts)
-        if self._starts_here(job, job.request, self._holds.get(job.id)):
+            return self._helped(job, request, bursts)
+        if self._starts_here(job, request, self._holds.get(job.id)):
             return Verdict(Reason.LOCAL)
-        return self._wanted(job, job.request, 0)
+        return self._wanted(job, request, 0)
+
+    def _may_be_starting(self, job: JobView, request: Request) -> bool:
+        """Tell whether the nodes that the job lacks may be taken by the job itself.
+
+        A picture is not of one moment: a job that waits in it may have got, by the time
+        its nodes were looked at, what is not free there. It has not if it did not
+        change meanwhile and all that the scheduler gave away is known to be others';
+        nor if it is held. What is being given away is taken for the job's where it
+        would do for it, for as long as the job is left to the scheduler anyway.
+        """
+        if job.urgency == 0 or parked(job, self._settings):
+            return False
+        if job.id in self._lead.changed:
+            return True
+        return (
+            self._waited(job) < max(self._patience(job), _GRANTED_S)
+            and bool(self._lead.granting)
+            and self._fits_with_granted(request)
+        )
+
+    def _fits_with_granted(self, request: Request) -> bool:
+        """Tell whether the job would fit if what is being given away were free."""
+        fits = self._granted.get(request)
+        if fits is None:
+            lead, shapes = self._lead, self._world.identity.shapes
+            free = dict(lead.free)
+            for rank, more in lead.granting.items():
+                less = free.get(rank, Shape(0))
+                free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
+            usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
+            pool = Pool(
+                {rank: free.get(rank, Shape(0)) for rank in usable},
+                {rank: shapes[rank] for rank in usable},
+            )
+            fits = self._granted[request] = pool.take(request, self._admitted(request))
+        return fits
 
     def _leave_alone(self, job: JobView) -> Verdict | None:
         """Return why nothing is done for the job, None if something may be."""
@@ -190,8 +241,6 @@ class Intake:
 
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
-        released = hold is not None and hold.state is HoldState.RELEASED
-        since = hold.since if hold and released else job.t_submit
         held = hold is not None and hold.state in _OURS
         if request in self._blocked or parked(job, self._settings) or is_far(job):
             return False
@@ -199,8 +248,17 @@ class Intake:
             self._blocked.add(request)
             return False
         self.here.add(job.id)
-        wait = self._settings.patience if job.wish.wait is None else job.wish.wait
-        return held or self._now - since < wait
+        return held or self._waited(job) < self._patience(job)
+
+    def _patience(self, job: JobView) -> float:
+        """Return how long the job is left to the scheduler, in seconds."""
+        return self._settings.patience if job.wish.wait is None else job.wish.wait
+
+    def _waited(self, job: JobView) -> float:
+        """Return how long the scheduler has had the job, in seconds."""
+        hold = self._holds.get(job.id)
+        released = hold is not None and hold.state is HoldState.RELEASED
+        return self._now - (hold.since if hold and released else job.t_submit)
 
     def _may_move(self, request: Request) -> bool:
         """Tell whether Flux lets the job change its queue.

@@ -30,7 +30,9 @@ _VOIDS: dict[str, frozenset[str]] = {
 _JOINT = {"joined", "rank-drain", "undrain"}
 
 # Not kept as events: Burst.times and Burst.sums say what they did.
-_OF_JOBS = {"assign", "job-hold", "job-release", "job-start", "job-finish"}
+_OF_JOBS = {
+    *("assign", "job-hold", "job-release", "job-start", "job-leave", "job-finish"),
+}
 
 
 def cut_note(event: Event) -> Event:

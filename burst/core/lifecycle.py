@@ -50,6 +50,7 @@ EDGES: dict[tuple[State, str], State] = {
 # Events that change no state, and the states in which they may happen.
 NOTES: dict[str, tuple[State, ...]] = {
     "assign": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
+    "job-leave": tuple(State),
     "job-hold": tuple(State),
     "job-release": tuple(State),
     "job-start": tuple(State),
@@ -195,6 +196,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "job-release": burst_jobs.job_release,
     "job-start": burst_jobs.job_start,
     "job-finish": burst_jobs.job_finish,
+    "job-leave": burst_jobs.job_leave,
     "joined": _joined,
     "online": _online,
     "drain": _drain,

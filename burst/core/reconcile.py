@@ -50,6 +50,8 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     """On every pending burstable job; empty where the lead could not be read."""
     standing: Standing | None = None
     """For the next tick."""
+    unsettled: bool = False
+    """Whether some job may be starting, so that the lead is to be read again soon."""
 
 
 def reconcile(
@@ -85,6 +87,7 @@ def reconcile(
         actions=tuple(draft.actions),
         verdicts=verdicts,
         standing=standing,
+        unsettled=judged is not None and judged.unsettled,
     )
 
 
@@ -114,6 +117,7 @@ def _judge(
         helped=bursts_of.keys(),
         stands=stands,
         fresh=fresh,
+        unsettled=bool(intake.starting),
     )
 
 

@@ -107,6 +107,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     stands: Mapping[JobId, Verdict]
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Verdict]
+    unsettled: bool = False
+    """Whether some job may be starting at this moment."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,12 +167,23 @@ def _follow_jobs(draft: Draft, burst: Burst, lead: LeadView) -> None:
         view = lead.jobs.get(job)
         context = {"id": format_f58(job)}
         ended = view is None or view.state is JobState.INACTIVE
+        if view and _runs_elsewhere(view, burst):
+            note = f"it runs on ranks {format_idset(view.ranks)}, which are others"
+            draft.note(burst.id, "job-leave", {**context, "note": note})
+            continue
         if view and view.t_start and job not in burst.started:
             draft.note(burst.id, "job-start", context, view.t_start)
         if ended:
             result = view.result if view else "unknown"
             at = view.t_finish if view else 0.0
             draft.note(burst.id, "job-finish", {**context, "result": result}, at)
+
+
+def _runs_elsewhere(job: JobView, burst: Burst) -> bool:
+    """Tell whether the job has nodes, and none of them are the burst's."""
+    return bool(job.ranks) and not (
+        burst.lease.isolated or job.ranks.intersection(burst.lease.ranks)
+    )
 
 
 def _follow_use(draft: Draft, burst: Burst, lead: LeadView) -> None:

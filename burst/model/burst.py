@@ -173,6 +173,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         return self.state is not State.INACTIVE
 
     @property
+    def served(self) -> bool:
+        """Whether a job that counted on it was ever seen running."""
+        return self.sums.started is not None
+
+    @property
     def spent(self) -> bool:
         """Whether its job has run in it, or may have: it must not run again.
 

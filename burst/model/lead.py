@@ -126,3 +126,10 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     not allocated here will get no job any more."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
+    granting: Mapping[int, Shape] = {}
+    """Cores and GPUs by rank, none of them in `free`, that the scheduler has given to
+    jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
+    perhaps. Only ranks that have some."""
+    changed: frozenset[JobId] = frozenset()
+    """Jobs that changed after `jobs` was read and before the ranks were: what is not
+    in `free` may be what they have got."""

@@ -103,6 +103,9 @@ class Reason(enum.Enum):
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = _helped("it can start on nodes that are up", memo=None)
+    STARTING = _left_alone(
+        "Flux's scheduler may be starting it at this moment", memo=None
+    )
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)

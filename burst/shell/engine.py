@@ -49,6 +49,9 @@ from burst.shell.watch import Watch
 
 # So much after a deadline a turn is taken, in seconds.
 _LATE = 0.01
+# So much later the lead is read again where a job may have been starting, in seconds:
+# several times what a scheduler takes to write an allocation down.
+_AGAIN = 0.01
 
 Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
@@ -168,6 +171,8 @@ class Engine:
         deadlines = [next_deadline(b, self._settings) for b in self._books.live]
         # Just after a deadline, not just before it.
         deadlines.append(next_begin(self._books, now))
+        if decisions.unsettled:
+            due = min(due, now + _AGAIN)
         return min([due, *(max(now, ends) + _LATE for ends in deadlines)])
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ CONTEXT: dict[str, dict[str, Any]] = {
     "assign": {"jobs": {"2": T0}},
     "job-start": {"id": "1"},
     "job-finish": {"id": "1"},
+    "job-leave": {"id": "1", "note": "it runs on rank 0"},
     "joined": {"ranks": "2"},
     "online": {"ranks": "2-3"},
     "drain": {"ranks": "2-3", "result": "completed"},

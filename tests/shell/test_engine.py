@@ -6,6 +6,7 @@ from burst.core.commands import bring_down, burst_ahead, request_nodes
 from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
+from burst.model.shape import Shape
 from burst.provider import Failure
 from tests.build import T0, identity, whole
 from tests.fakes import FakeLead
@@ -628,3 +629,91 @@ def test_who_is_answered_sees_at_once_what_was_done():
     asked.add_done_callback(lambda _: seen.extend(s.bursts))
     s.tick()
     assert [burst.id for burst in seen] == [s.burst.id]
+
+
+def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
+    """Its user gave it its urgency back while the burst was on the way."""
+    s = sim(deadlines={"idle": "1h"}, intake={"patience": "5s"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    s.joins = False
+    job = s.lead.submit(whole(2))
+    s.until(s.in_state(State.JOIN))
+    s.lead.finish(own)
+    s.lead.change(job, urgency=16)
+    s.tick(2)
+
+    assert s.lead.jobs[job].ranks == {0, 1}
+    assert (s.burst.jobs, s.burst.served) == (set(), False)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.CANCELED
+    assert s.lead.jobs[job].state is JobState.RUN
+
+
+def test_a_job_that_starts_before_its_hold_takes_leaves_its_burst():
+    s = sim(deadlines={"idle": "1h"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    job = s.lead.submit(whole(2))
+    held = s.lead.hold
+
+    def late(jobs):
+        s.lead.finish(own)
+        s.lead.schedule()
+        return held(jobs)
+
+    s.lead.hold = late
+    s.tick()
+
+    assert s.lead.jobs[job].ranks == {0, 1}
+    s.until(s.in_state(State.INACTIVE), turns=5)
+
+
+@pytest.mark.parametrize("leave", ["cancel", "elsewhere"])
+def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave):
+    s = sim(deadlines={"idle": "1h"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    s.lead.schedule, schedule = lambda: None, s.lead.schedule
+    job = s.lead.submit(whole(2))
+    s.until(s.in_state(State.ONLINE))
+    if leave == "cancel":
+        s.lead.finish(job, "canceled")
+    else:
+        s.lead.finish(own)
+        s.lead.change(job, state=JobState.RUN, ranks=frozenset({0, 1}), t_start=s.now)
+    s.lead.schedule = schedule
+    s.tick()
+
+    assert s.state() is State.DRAIN
+    assert s.burst.result is Result.CANCELED
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_a_burst_that_has_served_stays_until_idle():
+    s = sim(deadlines={"idle": "1m"})
+    s.lead.submit(whole(2))
+    s.tick()
+    job = s.lead.submit(whole(4))
+    s.until(lambda: job in s.lead.running())
+    s.lead.finish(job)
+    s.tick(30)
+    assert s.state() is State.ONLINE
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_the_lead_is_read_again_at_once_where_a_job_may_be_starting():
+    s = sim()
+    s.lead.submit(whole(2))
+    s.tick()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(1))
+    s.lead.granting = {0: Shape(2)}
+
+    due = s.engine.tick(s.now)
+
+    assert due - s.now < 0.02
+    assert s.bursts == []
+    s.lead.granting = {}
+    s.engine.tick(s.now)
+    assert s.burst.jobs == {job}

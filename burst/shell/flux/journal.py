@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 import msgspec
 
@@ -37,6 +38,7 @@ ENDED_KEPT_S = 60.0
 SOON_S = 0.1
 """After this long a change of a job that is not ready yet is told."""
 
+_T = TypeVar("_T")
 _NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
 _TOPIC = "job-manager.events-journal"
 _PING = "job-manager.ping"
@@ -115,22 +117,42 @@ class Journal:
             self._ask, self._picture_deadline_s, "asking the job manager"
         )
 
+    def changed(self) -> frozenset[JobId]:
+        """Return the jobs that are not any more as `picture` last showed them.
+
+        Everything that the job manager had done when this was called is considered.
+        Raises Unreadable while the journal is being read anew, LeadGone.
+        """
+        return self._loop.wait_for(
+            self._ask_changed, self._picture_deadline_s, "asking the job manager"
+        )
+
     def _ask(self, picture: Future[dict[JobId, JobView]]) -> None:
+        self._ping(picture, self._show)
+
+    def _ask_changed(self, changed: Future[frozenset[JobId]]) -> None:
+        self._ping(changed, lambda: frozenset(self._changed))
+
+    def _show(self) -> dict[JobId, JobView]:
+        self._forget()
+        for job in self._changed:
+            self._views[job] = self._jobs[job].view()
+        self._changed.clear()
+        return dict(self._views)
+
+    def _ping(self, result: Future[_T], read_jobs: Callable[[], _T]) -> None:
+        """Read the jobs once all that the job manager has sent so far is taken in."""
         tag = self._loop.handle.send(_PING, {})
 
         def answer(response: Response) -> None:
             del self._loop.on_response[tag]
             said = read(_PING, response)
             if isinstance(said, BurstError):
-                picture.set_exception(said)
+                result.set_exception(said)
             elif not self._synced:
-                picture.set_exception(Unreadable("the journal of jobs is read anew"))
+                result.set_exception(Unreadable("the journal of jobs is read anew"))
             else:
-                self._forget()
-                for job in self._changed:
-                    self._views[job] = self._jobs[job].view()
-                self._changed.clear()
-                picture.set_result(dict(self._views))
+                result.set_result(read_jobs())
 
         self._loop.on_response[tag] = answer
 

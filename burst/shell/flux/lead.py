@@ -107,7 +107,8 @@ class FluxLead:
         """See `burst.lead.Lead`.
 
         Jobs are read before ranks: what a job that just started has is then in
-        `allocated`, even where its view does not show it yet.
+        `allocated`, even where its view does not show it yet. Which jobs that may be
+        is asked after the ranks.
         """
         if self._journal is None:
             raise Unreadable("jobs are not listened to", "call listen first")
@@ -115,6 +116,7 @@ class FluxLead:
             loop.check()
         jobs = self._journal.picture()
         ranks = read_ranks(self._client)
+        changed = self._journal.changed()
         return LeadView(
             read_at=time.time(),
             jobs=jobs,
@@ -124,6 +126,8 @@ class FluxLead:
             excluded=ranks.excluded,
             allocated=ranks.allocated,
             free=ranks.free,
+            granting=ranks.granting,
+            changed=changed,
         )
 
     def hold(self, jobs: Sequence[JobId]) -> Failures:

@@ -65,6 +65,7 @@ class RankSide(msgspec.Struct, frozen=True):
     excluded: frozenset[int]
     allocated: frozenset[int]
     free: Mapping[int, Shape]
+    granting: Mapping[int, Shape]
 
 
 def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> RankSide:
@@ -98,13 +99,20 @@ def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> Ra
             )
     total = parse_nodes(status["R"])
     taken = parse_nodes(scheduler["allocated"], manager["allocated"])
+    # A scheduler allocates, commits R to the KVS, and answers the job manager then.
+    given, shown = (
+        parse_nodes(scheduler["allocated"]),
+        parse_nodes(manager["allocated"]),
+    )
+    granting = {rank: _less(given, shown, rank) for rank in sorted(given.ranks)}
     return RankSide(
         online=parse_idset(status["online"]),
         torpid=parse_idset(status.get("torpid", "")),
         drained=drained,
         excluded=parse_idset(status["exclude"]),
         allocated=taken.ranks,
-        free={rank: _free(total, taken, rank) for rank in sorted(total.ranks)},
+        free={rank: _less(total, taken, rank) for rank in sorted(total.ranks)},
+        granting={rank: shape for rank, shape in granting.items() if shape.cores},
     )
 
 
@@ -153,7 +161,7 @@ def _drained(status: Mapping[str, Any]) -> dict[int, str]:
     }
 
 
-def _free(total: NodeSet, taken: NodeSet, rank: int) -> Shape:
+def _less(total: NodeSet, taken: NodeSet, rank: int) -> Shape:
     none: frozenset[int] = frozenset()
     return Shape(
         len(total.cores.get(rank, none) - taken.cores.get(rank, none)),

@@ -136,6 +136,21 @@ def test_live_events_change_the_picture_and_wake(
     assert view.state is JobState.PRIORITY
 
 
+def test_what_changed_since_the_picture_is_told_until_the_next(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    fake.push(TOPIC, submitted(6))
+    woken.wait()
+    synced.picture()
+    assert synced.changed() == set()
+    fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
+    assert synced.changed() == {5}
+    assert synced.changed() == {5}
+    synced.picture()
+    assert synced.changed() == set()
+
+
 def test_what_a_scheduler_annotates_is_passed_over_unless_it_drops_memos(
     fake: FakeHandle, synced: Journal, woken: Woken
 ) -> None:

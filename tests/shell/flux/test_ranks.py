@@ -111,6 +111,20 @@ def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
     assert ranks.free == {0: Shape(2), 1: Shape(2), 2: Shape(3), 3: Shape(4, 1)}
 
 
+def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting():
+    given = resources(("1", "0-2", "0"), ("2", "0-3", ""))
+    ranks = read_ranks(
+        client(
+            sched_resource__status=sched(allocated=given),
+            job__manager_resource__status={
+                "allocated": resources(("1", "0", ""), ("2", "0-3", ""))
+            },
+        )
+    )
+    assert ranks.granting == {1: Shape(2, 1)}
+    assert ranks.free[1] == Shape(1)
+
+
 def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
     heard = [NOTHING, NOTHING, resources(("2", "0-3", "0"))]
     ranks = read_ranks(

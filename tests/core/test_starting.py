@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""A job that may be starting while the lead is read is no demand."""
+
+import msgspec
+import pytest
+
+from burst.core.draft import HoldJobs, Provision
+from burst.core.reconcile import reconcile
+from burst.core.world import Books
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.shape import Shape
+from tests.build import T0, job, settings, view, whole, world
+
+ONE, TWO = JobId(1), JobId(2)
+NOW = T0 + 5
+
+
+def turn(seen, books=None, now=NOW, **intake):
+    return reconcile(books or Books(), world(seen), settings(intake=intake), now)
+
+
+def kinds(made):
+    return [type(action) for action in made.actions]
+
+
+def granting(seen, *ranks):
+    """The view when these ranks, which are taken in it, are known to be nobody's."""
+    given = dict.fromkeys(ranks, Shape(2))
+    return msgspec.structs.replace(seen, granting=given)
+
+
+def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():
+    seen = view(job(1, whole(2)), busy=(0, 1), changed=frozenset({ONE}))
+
+    made = turn(seen)
+
+    assert made.verdicts[ONE].reason is Reason.STARTING
+    assert made.actions == ()
+    assert made.unsettled
+
+
+def test_a_job_for_which_there_is_no_node_and_that_did_not_change_is_a_demand():
+    made = turn(view(job(1, whole(2)), busy=(0, 1), changed=frozenset({TWO})))
+
+    assert made.verdicts[ONE].reason is Reason.PROPOSED
+    assert kinds(made) == [Provision, HoldJobs]
+    assert not made.unsettled
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"), [(1, Reason.STARTING), (2, Reason.PROPOSED)]
+)
+def test_what_is_being_given_away_may_be_the_jobs_where_it_would_do(need, reason):
+    """Of two jobs that ask for the same, either may have it."""
+    seen = view(job(1, whole(need)), job(2, whole(need)), busy=(0, 1))
+
+    made = turn(granting(seen, 1))
+
+    assert {made.verdicts[each].reason for each in (ONE, TWO)} == {reason}
+    assert made.unsettled is (reason is Reason.STARTING)
+
+
+def test_a_job_that_is_held_cannot_be_starting():
+    held = Books(holds={ONE: Hold(urgency=16, state=HoldState.HELD, since=T0)})
+    seen = view(job(1, whole(1), urgency=0), busy=(0, 1))
+
+    made = turn(granting(seen, 1), held)
+
+    assert made.verdicts[ONE].reason is Reason.PROPOSED
+
+
+def test_a_job_in_the_stopped_queue_cannot_be_starting():
+    parked = job(1, whole(1), queue="burst")
+
+    made = turn(granting(view(parked, busy=(0, 1)), 1), mode="queue")
+
+    assert made.verdicts[ONE].reason is Reason.PROPOSED
+
+
+@pytest.mark.parametrize(
+    ("patience", "waited", "reason"),
+    [
+        ("10s", 9, Reason.STARTING),
+        ("10s", 10, Reason.PROPOSED),
+        ("0s", 0.9, Reason.STARTING),
+        ("0s", 1, Reason.PROPOSED),
+    ],
+)
+def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(patience, waited, reason):
+    """Where nodes are given away at each look, it has its patience, or a second."""
+    seen = granting(view(job(0, whole(1)), busy=(0, 1)), 1)
+
+    made = turn(seen, now=T0 + waited, patience=patience)
+
+    assert made.verdicts[JobId(0)].reason is reason
+
+
+def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
+    """What is being given away is the job's own; then the job manager shows it."""
+    released = Hold(urgency=16, state=HoldState.RELEASED, since=NOW - 0.01)
+    books = Books(holds={ONE: released})
+    seen = granting(view(job(1, whole(1), wish="local"), busy=(0, 1)), 1)
+
+    made = turn(seen, books)
+
+    assert made.verdicts[ONE].reason is Reason.STARTING
+    assert made.actions == ()

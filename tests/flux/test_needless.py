@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""No burst is made for a job that starts at once on nodes that are up.
+
+Each case submits short jobs one after the other, each as the only one that wants the
+node that is free, and counts the bursts that were begun.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.cli.desk import Desk, open_desk
+from tests.flux_instance import (
+    FLUX,
+    MISSING,
+    FluxInstance,
+    flux_bindings,
+    flux_instance,
+)
+from tests.intake.desk import Typist, plugin_path, wait_until
+from tests.intake.test_modes import TABLES
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.month,
+    pytest.mark.timeout(240),
+]
+
+JOBS = 50
+LONGEST_PAUSE_S = 0.05
+"""From the end of one job to the next: some come while the daemon is busy."""
+HOW = pytest.mark.parametrize("how", ["--burst=any", "--setattr=burstable"])
+MODES = pytest.mark.parametrize("mode", ["hold", "scheduler"])
+
+
+@contextmanager
+def site(mode: str) -> Iterator[tuple[FluxInstance, Desk, Typist]]:
+    """Yield an instance of one own node, with a daemon in that mode."""
+    with flux_instance(TABLES[mode]) as instance, open_desk(instance) as desk:
+        typist = Typist(instance, str(plugin_path()))
+        desk.write(intake={"mode": mode})
+        if mode == "scheduler":
+            typist.use_scheduler()
+        if mode == "queue":
+            typist.do("queue", "start", "-qbatch")
+        with desk.daemon():
+            yield instance, desk, typist
+
+
+def run_jobs(instance: FluxInstance, typist: Typist, *words: str) -> None:
+    """Submit jobs as `flux submit WORDS` does, each once the one before has ended."""
+    text = typist.do("submit", "--dry-run", "-N1", *words, "sleep", "0.05")
+    wish = json.loads(text)["attributes"]["system"].get("burst", {})
+    urgency = 0 if wish.get("urgency") else 16
+    job = flux_bindings().job
+    handle = flux_bindings().Flux(instance.uri)
+    draw = random.Random(1)
+    for _ in range(JOBS):
+        number = job.submit(handle, text, urgency=urgency)
+        job.event_wait(handle, number, "clean")
+        time.sleep(draw.uniform(0.0, LONGEST_PAUSE_S))
+
+
+def begun(desk: Desk) -> list[Any]:
+    """Return the bursts that were ever begun, and the jobs of each."""
+    return [(row["id"], row["jobs"]) for row in desk.status()["bursts"]]
+
+
+@HOW
+@MODES
+def test_none_where_an_own_node_is_idle(mode: str, how: str) -> None:
+    with site(mode) as (instance, desk, typist):
+        run_jobs(instance, typist, how)
+        assert begun(desk) == []
+
+
+@HOW
+@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
+def test_none_where_a_burst_of_the_right_size_is_idle(mode: str, how: str) -> None:
+    with site(mode) as (instance, desk, typist):
+        queue = ("-qburst",) if mode == "queue" and how == "--setattr=burstable" else ()
+        typist.submit("-N1", "sleep", "inf")
+        desk.run("request", "-N1")
+        wait_until(
+            lambda: [row["state"] for row in desk.status()["bursts"]] == ["online"],
+            "the burst to be online",
+        )
+        run_jobs(instance, typist, how, *queue)
+        assert len(begun(desk)) == 1
