@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from burst.config import IntakeSettings
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 
@@ -129,6 +130,14 @@ class Lead(Protocol):
         """Return the whole jobspec (RFC 14) of a job, its environment included.
 
         Raises LeadError if the job is gone, JobspecError if it cannot be read.
+        """
+        ...
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """Return all that happened to a job (RFC 21), also of one that has ended.
+
+        The last of them may be missing for a moment. For its owner, too, where he is a
+        guest. Raises LeadError if there is no such job, or it is another's.
         """
         ...
 

@@ -11,6 +11,7 @@ from burst.config import IntakeSettings
 from burst.core.constraint import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadIdentity, LeadView, Leases
 from burst.model.shape import Shape
@@ -140,6 +141,17 @@ class FakeLead:
         task = {"command": ["run", str(job)]}
         system = {"environment": {"COLOR": "red", "HOME": "/home/u"}}
         return {"version": 1, "tasks": [task], "attributes": {"system": system}}
+
+    def events(self, job):
+        if job not in self.jobs:
+            raise LeadError("no such job")
+        view = self.jobs[job]
+        told = [Event(view.t_submit, "submit")]
+        if view.state is JobState.INACTIVE:
+            status = 0 if view.result == "completed" else 256
+            told += [Event(self.now, "finish", {"status": status})]
+            told += [Event(self.now, "clean")]
+        return told
 
     def drain(self, ranks, reason):
         for rank in ranks:

@@ -6,7 +6,18 @@ from __future__ import annotations
 import click
 
 from burst import __version__
-from burst.cli import act, ask, batch, demo, doctor, lead, request, serve, setup
+from burst.cli import (
+    act,
+    ask,
+    batch,
+    demo,
+    doctor,
+    explain,
+    lead,
+    request,
+    serve,
+    setup,
+)
 from burst.cli.common import run_command
 from burst.embedded.commands import group as embedded
 
@@ -23,11 +34,11 @@ for command in (
     act.release,
     ask.down,
     ask.enable,
-    ask.explain,
     ask.reload,
     ask.status,
     demo.demo,
     doctor.doctor,
+    explain.explain,
     lead.keygen,
     lead.lead,
     request.output,

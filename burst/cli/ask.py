@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import click
 
 from burst.cli.common import (
@@ -20,11 +17,9 @@ from burst.cli.common import (
     print_rows,
 )
 from burst.cli.progress import watch_burst
-from burst.errors import BurstError, Denied, NoDaemon
-from burst.lead import Lead
+from burst.cli.records import read_records
+from burst.errors import NoDaemon
 from burst.shell import api
-from burst.shell.engine import Snapshot
-from burst.shell.oneshot import look_at_records
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -60,7 +55,7 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
         try:
             found = lead.call("status", {})
         except NoDaemon as error:
-            found = api.status(_records(lead, place, error), None)
+            found = api.status(read_records(lead, place, error), None)
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:
@@ -75,24 +70,6 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
     click.echo()
     print_rows(found["slots"], _SLOTS, listing)
     for line in _notices(found):
-        click.echo(line)
-
-
-@click.command()
-@click.argument("job")
-@place_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def explain(job: str, as_json: bool, place: Place) -> None:
-    """Tell the story of one JOB and the reason why it waits."""
-    with place.lead() as lead:
-        try:
-            found = lead.call("explain", {"id": job})
-        except NoDaemon as error:
-            found = _explain_records(_records(lead, place, error), job, error)
-    if as_json:
-        print_json(found)
-        return
-    for line in _story(found):
         click.echo(line)
 
 
@@ -128,24 +105,6 @@ def reload(place: Place) -> None:
     with place.lead() as lead:
         lead.call("reload", {})
     click.echo("asked for; the daemon's log says whether the new settings hold")
-
-
-def _records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:
-    """Read what a daemon left; raises the error where only the owner may."""
-    try:
-        return look_at_records(lead, place.settings())
-    except Denied:
-        raise error from None
-
-
-def _explain_records(snapshot: Snapshot, name: str, error: NoDaemon) -> dict[str, Any]:
-    """Return a story from the records; raises the error where there is none."""
-    try:
-        found = api.explain(snapshot, name)
-    except BurstError:
-        raise error from None
-    click.echo(f"{error}; this is what is on record", err=True)
-    return found
 
 
 def _known(online: int | None) -> str:
@@ -196,28 +155,3 @@ def _no_daemon(found: Row) -> str:
         "no daemon serves this lead; this is what is on record, and"
         f" {lost}: start one (burst daemon)"
     )
-
-
-def _story(found: Row) -> list[str]:
-    lines = [f"{found['id']}: {found['state']}, {found['needs'] or 'needs unknown'}"]
-    if found["why"]:
-        lines.append(f"  {found['why']}")
-    if found["held"] in {"holding", "held"}:
-        before = found["urgency_before"]
-        lines.append(f"  held by burst; its urgency was {before} (burst release)")
-    for refusal in found["refusals"]:
-        lines.append(f"  {refusal['offer']}: {refusal['why']}")
-    for burst in found["bursts"]:
-        result = f", {burst['result']}" if burst["result"] else ""
-        lines.append(
-            f"  {burst['id']} of {burst['provider']}: {burst['state']}{result}"
-        )
-        lines += [f"    {_event(event)}" for event in burst["events"]]
-    return lines
-
-
-def _event(event: dict[str, Any]) -> str:
-    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
-    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
-    details = " ".join(f"{key}={value}" for key, value in shown.items())
-    return f"{when} {event['name']} {details}".rstrip()

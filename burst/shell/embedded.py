@@ -13,6 +13,7 @@ from burst.embedded import calls
 from burst.embedded.client import TIMEOUT_S, Client
 from burst.errors import ConfigError, LeadError, Unreadable
 from burst.lead import Failures, Handler, Store
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.shell.embeddedlines import Service, Watched, as_json
@@ -96,6 +97,11 @@ class EmbeddedLead:
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
         """Return a job's jobspec."""
         return self._ask(calls.Lookup(job), dict[str, Any])
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """Return all that happened to a job."""
+        (found,) = self._ask(calls.ListJobs((job,)), list[calls.JobInfo])
+        return found.events
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Have no new job start on these ranks."""

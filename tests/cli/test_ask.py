@@ -259,3 +259,22 @@ def test_settings_are_read_again_when_asked(shared: Shared) -> None:
         desk.write()
         desk.run("reload")
         daemon.says(f"reloaded {desk.config}", times=2)
+
+
+def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
+    shared: Shared,
+) -> None:
+    instance, desk, _ = shared
+    with closing(instance.lead()) as lead:
+        job = instance.submit(nodes=9, urgency=0)
+        lead.fail(job, "no offer has 9 nodes")
+        well = instance.submit(slots=1)
+        instance.output(well)
+    told = "  it was failed by burst: no offer has 9 nodes"
+    assert told in desk.run("explain", format_f58(job)).lines
+    assert "  it completed" in desk.run("explain", format_f58(well)).lines
+    found = desk.run("explain", format_f58(well), "--json").json
+    assert (found["state"], found["result"]) == ("inactive", "completed")
+    for name in (job, well):
+        lines = desk.run("explain", format_f58(name)).lines
+        assert "released" not in "".join(lines)

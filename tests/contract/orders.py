@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 
 import pytest
 
+from burst.core.job_end import JobEnd, end_of
 from burst.errors import LeadError
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, LeadView
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
 from tests.contract.watching import Watch
@@ -65,6 +67,25 @@ class OrdersContract(WithInstance):
         assert tuple(task["command"]) == command
         with pytest.raises(LeadError):
             watch.lead.jobspec(UNKNOWN)
+
+    def test_what_happened_to_a_job_is_told_after_its_end(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        well = instance.submit(slots=1)
+        failed = instance.submit(slots=1, urgency=0)
+        watch.state(failed, JobState.SCHED)
+        watch.lead.fail(failed, "no offer has them")
+        for job in (well, failed):
+            watch.until(partial(_has_ended, watch.lead, job), "the end of a job")
+        names = [event.name for event in watch.lead.events(well)]
+        assert names[0] == "submit"
+        assert names[-1] == "clean"
+        assert end_of(watch.lead.events(well)) == JobEnd("completed")
+        assert end_of(watch.lead.events(failed)) == JobEnd(
+            "failed", "burst", "no offer has them"
+        )
+        with pytest.raises(LeadError):
+            watch.lead.events(UNKNOWN)
 
     def test_a_held_job_does_not_start_until_released(
         self, instance: Instance, watch: Watch
@@ -155,3 +176,7 @@ class OrdersContract(WithInstance):
             assert not second.hold([job])
             assert not second.tell({job: {"state": "held"}})
         assert instance.memo(job) == {"state": "held"}
+
+
+def _has_ended(lead: Lead, job: JobId, _: LeadView) -> bool:
+    return end_of(lead.events(job)) is not None

@@ -13,6 +13,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.lead import Failures, Handler
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, Leases
 from burst.model.ranks import format_idset
@@ -183,6 +184,12 @@ class FluxLead:
         except MALFORMED as error:
             raise unreadable("jobspec", error) from error
         return spec
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """See `burst.lead.Lead`."""
+        request = {"id": job, "keys": ["eventlog"], "flags": 0}
+        lines = self._client.ask("job-info.lookup", request)["eventlog"].splitlines()
+        return [msgspec.json.decode(line, type=Event) for line in lines]
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""`burst explain`: why a job waits, how it ended, and what its bursts went through."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from burst.cli.common import Place, Row, place_options, print_json
+from burst.cli.records import read_records
+from burst.core.job_end import BY_BURST, JobEnd, end_of
+from burst.errors import BurstError, Denied, LeadError, NoDaemon
+from burst.lead import Lead
+from burst.model.jobid import parse_jobid
+from burst.shell import api
+
+_OVER = {"inactive", "gone"}
+
+
+@click.command()
+@click.argument("job")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(job: str, as_json: bool, place: Place) -> None:
+    """Tell the story of one JOB: why it waits, or how it ended.
+
+    Without a daemon the owner is told what is on record.
+    """
+    with place.lead() as lead:
+        found = _told(lead, place, job)
+    if as_json:
+        print_json(found)
+        return
+    for line in _story(found):
+        click.echo(line)
+
+
+def _told(lead: Lead, place: Place, name: str) -> dict[str, Any]:
+    """Return the story of a job; its end by what the lead keeps of it.
+
+    The daemon forgets a job a minute after its end, and the lead does not.
+    """
+    try:
+        found = lead.call("explain", {"id": name})
+    except NoDaemon as error:
+        found = _by_records(lead, place, name, error)
+    except Denied:
+        raise
+    except BurstError:
+        end = _end_of(lead, name)
+        if end is None or end.exception != BY_BURST:
+            raise
+        return _ended({**_UNKNOWN, "id": name}, end)
+    end = _end_of(lead, name) if found["state"] in _OVER else None
+    return _ended(found, end) if end else found
+
+
+_UNKNOWN: dict[str, Any] = {
+    "needs": "",
+    "held": None,
+    "refusals": [],
+    "bursts": [],
+}
+
+
+def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
+    return {**found, "state": "inactive", "result": end.result, "why": end.text()}
+
+
+def _end_of(lead: Lead, name: str) -> JobEnd | None:
+    """Return how a job ended, None where the lead does not say."""
+    try:
+        return end_of(lead.events(parse_jobid(name)))
+    except (LeadError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _by_records(lead: Lead, place: Place, name: str, error: NoDaemon) -> dict[str, Any]:
+    """Return a story from the records; raises the error where there is none."""
+    snapshot = read_records(lead, place, error)
+    try:
+        found = api.explain(snapshot, name)
+    except BurstError:
+        raise error from None
+    click.echo(f"{error}; this is what is on record", err=True)
+    return found
+
+
+def _story(found: Row) -> list[str]:
+    lines = [f"{found['id']}: {found['state']}, {found['needs'] or 'needs unknown'}"]
+    if found["why"]:
+        lines.append(f"  {found['why']}")
+    if found["held"] in {"holding", "held"}:
+        before = found["urgency_before"]
+        lines.append(f"  held by burst; its urgency was {before} (burst release)")
+    for refusal in found["refusals"]:
+        lines.append(f"  {refusal['offer']}: {refusal['why']}")
+    for burst in found["bursts"]:
+        result = f", {burst['result']}" if burst["result"] else ""
+        lines.append(
+            f"  {burst['id']} of {burst['provider']}: {burst['state']}{result}"
+        )
+        lines += [f"    {_event(event)}" for event in burst["events"]]
+    return lines
+
+
+def _event(event: dict[str, Any]) -> str:
+    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
+    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
+    details = " ".join(f"{key}={value}" for key, value in shown.items())
+    return f"{when} {event['name']} {details}".rstrip()

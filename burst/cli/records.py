@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""Reads what a daemon left on record, where none serves the lead."""
+
+from __future__ import annotations
+
+from burst.cli.common import Place
+from burst.errors import Denied, NoDaemon
+from burst.lead import Lead
+from burst.shell.engine import Snapshot
+from burst.shell.oneshot import look_at_records
+
+
+def read_records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:
+    """Return the records and the lead as it is; raises the error to a guest."""
+    try:
+        return look_at_records(lead, place.settings())
+    except Denied:
+        raise error from None
