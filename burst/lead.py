@@ -60,7 +60,7 @@ class ServiceRequest(msgspec.Struct, frozen=True):
 
 
 Handler = Callable[[ServiceRequest], dict[str, Any]]
-"""Answers a request. Called from worker threads, several at a time; may block for
+"""Answers a request. Called from threads of its own, several at a time; may block for
 seconds. A BurstError it raises reaches the caller as that text (Denied as such);
 anything else reaches him as an internal error and the log with its traceback."""
 

@@ -12,11 +12,13 @@ from burst.core.draft import Draft, ReleaseJobs
 from burst.core.place import Demand
 from burst.core.reconcile import Decisions, make_plan
 from burst.core.world import Books, World
-from burst.errors import BurstError, LeadError, Unreadable
+from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
+from burst.model.constraint import MOST_HOSTS, canonical
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
+from burst.model.ranks import parse_hostlist
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
@@ -32,7 +34,13 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
     """
     if nodes < 1:
         raise BurstError(f"{nodes} is no number of nodes", "ask for 1 or more")
-    constraint = f'{{"hostlist":["{slot}"]}}' if slot else ""
+    constraint = ""
+    if slot:
+        try:
+            parse_hostlist(slot, MOST_HOSTS)
+            constraint = canonical({"hostlist": [slot]})
+        except (ValueError, JobspecError) as error:
+            raise BurstError(f"slot: {error}", "name hosts: burst-0-[0-3]") from None
     request = Request(
         nodes=nodes,
         slots=nodes,
@@ -51,6 +59,11 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
         raise BurstError(
             f"the command has {size} bytes; {LONGEST_COMMAND} is the limit",
             "put it into a script in the image",
+        )
+    if isolated.kind == "job" or (isolated.kind == "command" and not isolated.command):
+        raise BurstError(
+            f"no isolated burst of kind {isolated.kind} can be asked for like this",
+            "burst request --isolated [--service | -- COMMAND]",
         )
     demand = request_nodes(nodes, provider)
     wish = Wish(provider, mode="isolated")

@@ -12,6 +12,8 @@ JobId = NewType("JobId", int)
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
 _LIMIT = 2**63
+# The longest form of an id has 19 characters; leading zeros are read, too.
+_LONGEST = 64
 
 
 def format_f58(job: int) -> str:
@@ -28,14 +30,15 @@ def parse_jobid(text: str) -> JobId:
 
     Raises ValueError.
     """
-    word = text.strip()
+    word = text.strip() if len(text) <= _LONGEST else ""
     for form, read in _FORMS:
         match = form.fullmatch(word)
         if match:
             job = read(match)
             if job < _LIMIT:
                 return JobId(job)
-    raise ValueError(f"not a job id: {text!r} (such as ƒ3i2dgyDq)")
+    shown = repr(text) if word else f"{text[:_LONGEST]!r}..."
+    raise ValueError(f"not a job id: {shown} (such as ƒ3i2dgyDq)")
 
 
 def _base58(match: re.Match[str]) -> int:

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as LateError
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -22,7 +22,7 @@ from burst.core.place import Demand
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import LENT
 from burst.core.world import Books, World
-from burst.errors import BurstError, Denied, LeadError
+from burst.errors import MALFORMED, BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
 from burst.model.burst import Isolated
 from burst.model.jobid import JobId, format_f58, parse_jobid
@@ -30,6 +30,8 @@ from burst.shell.engine import Command, Engine, Snapshot
 
 # How long a command may wait for the tick that carries it out, in seconds.
 _TICK_DEADLINE = 30.0
+# Names and ids in a request have at most so many characters.
+_LONGEST_NAME = 255
 Row = dict[str, Any]
 
 
@@ -74,7 +76,7 @@ class Api:
         method = self._methods.get(request.method)
         if method is None:
             raise BurstError(
-                f"the daemon knows no method {request.method}",
+                f"the daemon knows no method {request.method[:_LONGEST_NAME]}",
                 f"it is version {__version__}; the command may be newer",
             )
         return method(request, self._engine().snapshot)
@@ -121,7 +123,7 @@ class Api:
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         return explain(
             snapshot,
-            str(request.payload.get("id", "")),
+            _read(request, _Named).id,
             None if request.owner else request.userid,
         )
 
@@ -129,11 +131,10 @@ class Api:
         return plan(snapshot)
 
     def _request(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = request.payload
-        provider = str(asked.get("provider", ""))
-        if provider:
-            _check_provider(provider, snapshot)
-        demand = _demand(asked, int(asked.get("nodes", 0)), provider)
+        asked = _read(request, _Wanted)
+        if asked.provider:
+            _check_provider(asked.provider, snapshot)
+        demand = _demand(asked)
 
         def command(
             books: Books, world: World, settings: Settings, now: float
@@ -148,7 +149,7 @@ class Api:
 
     def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return what ran in an isolated burst has written."""
-        name = str(request.payload.get("id", ""))
+        name = _read(request, _Named).id
         burst = report.find_isolated(snapshot.books, name)
         theirs = burst is not None and request.userid in burst.lease.userids
         if burst is None or not (request.owner or theirs):
@@ -165,10 +166,11 @@ class Api:
         return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}
 
     def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        if request.payload.get("all"):
+        asked = _read(request, _Named)
+        if asked.all:
             jobs = commands.held_jobs(snapshot.books)
         else:
-            jobs = [_job(text) for text in request.payload.get("ids", [])]
+            jobs = [_job(text) for text in asked.ids]
         if not request.owner:
             mine = _jobs_of(request.userid, snapshot)
             jobs = [job for job in jobs if job in mine]
@@ -183,8 +185,8 @@ class Api:
         )
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
-        burst = str(request.payload.get("burst", ""))
-        note = str(request.payload.get("note") or "taken down by hand")
+        asked = _read(request, _Named)
+        burst, note = asked.burst, asked.note or "taken down by hand"
         return self._carry_out(
             lambda books, _, __, now: (
                 commands.bring_down(books, burst, note, now),
@@ -194,13 +196,14 @@ class Api:
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
-        if request.payload.get("yes"):
+        yes = _read(request, _Named).yes
+        if yes:
             for orphan in snapshot.orphans:
                 self._engine().reap_orphan(orphan)
-        return {"orphans": rows, "deleting": bool(request.payload.get("yes"))}
+        return {"orphans": rows, "deleting": yes}
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        provider = str(request.payload.get("provider", ""))
+        provider = _read(request, _Named).provider
         _check_provider(provider, snapshot)
         return self._carry_out(
             lambda books, _, __, now: (
@@ -300,19 +303,48 @@ def _check_provider(provider: str, snapshot: Snapshot) -> None:
         )
 
 
-def _demand(asked: Row, nodes: int, provider: str) -> Demand:
+_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
+_Asked = TypeVar("_Asked", bound=msgspec.Struct)
+
+
+class _Named(msgspec.Struct):
+    """What requests name; each method reads what is its own."""
+
+    id: _Name = ""
+    ids: list[_Name] = []
+    burst: _Name = ""
+    provider: _Name = ""
+    note: str = ""
+    all: bool = False
+    yes: bool = False
+
+
+class _Wanted(msgspec.Struct):
+    """What `burst request` asks for."""
+
+    nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)] = 0
+    provider: _Name = ""
+    slot: str = ""
+    isolated: Isolated | None = None
+
+
+def _read(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
+    """Return what a request says. Raises BurstError where it is not of that shape."""
+    try:
+        return msgspec.convert(request.payload, shape)
+    except MALFORMED as error:
+        raise BurstError(f"{request.method[:_LONGEST_NAME]}: {error}") from None
+
+
+def _demand(asked: _Wanted) -> Demand:
     """Return what a request asks for. Raises BurstError."""
-    if not asked.get("isolated"):
-        return commands.request_nodes(nodes, provider, str(asked.get("slot", "")))
-    try:
-        isolated = msgspec.convert(asked["isolated"], Isolated)
-    except msgspec.ValidationError as error:
-        raise BurstError(f"isolated: {error}") from None
-    return commands.request_isolated(nodes, provider, isolated)
+    if asked.isolated is None:
+        return commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+    return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
 
 
-def _job(text: Any) -> JobId:
+def _job(text: str) -> JobId:
     try:
-        return parse_jobid(str(text))
+        return parse_jobid(text)
     except ValueError as error:
         raise BurstError(str(error)) from None

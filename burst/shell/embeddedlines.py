@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -21,8 +20,7 @@ from burst.lead import Handler, ServiceRequest
 from burst.log import failure
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-
-_WORKERS = 4
+from burst.shell.answerers import Answerers, read_payload
 
 
 class Watched:
@@ -101,17 +99,26 @@ class Service:
     def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
         self._handler = handler
         self._line = Line(uri, msgspec.convert(holder, calls.Register))
-        self._pool = ThreadPoolExecutor(_WORKERS, "embedded-service")
+        self._workers = Answerers("embedded-service")
         self._line.start(self._hear, lambda: None)
 
     def close(self) -> None:
         """Serve no more. Requests that are being answered get no answer."""
         self._line.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
     def _hear(self, said: Answer | Asked) -> None:
-        if isinstance(said, Asked):
-            self._pool.submit(self._serve, said)
+        if not isinstance(said, Asked):
+            return
+        method, userid = said.method, said.userid
+        try:
+            read_payload(msgspec.json.encode(said.payload))
+            # All who reach an embedded lead are its owner.
+            self._workers.submit(
+                method, userid, owner=True, work=lambda: self._serve(said)
+            )
+        except BurstError as error:
+            self._line.reply(Reply(said.number, None, calls.fault_of(error)))
 
     def _serve(self, asked: Asked) -> None:
         self._line.reply(Reply(asked.number, *self._answer(asked)))

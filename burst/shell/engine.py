@@ -196,6 +196,10 @@ class Engine:
             command, future = self._commands.get()
             try:
                 decisions, answer = command(self._books, world, self._settings, now)
+            except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
+                future.set_exception(error)
+                continue
+            try:
                 self._adopt(decisions, now)
             except BurstError as error:
                 future.set_exception(error)

@@ -8,7 +8,7 @@ from burst.core.memo import memo
 from burst.core.orphans import find_orphans, is_harmless
 from burst.core.world import Books, ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
-from burst.model.burst import BurstId, Result, State
+from burst.model.burst import BurstId, Isolated, Result, State
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
@@ -55,9 +55,27 @@ def test_a_request_that_cannot_be_met_says_why():
     assert commands.describe(verdict, nothing) == "1 nodes: no provider offers anything"
 
 
+def test_a_request_for_a_slot_of_a_strange_name_is_answered():
+    demand = commands.request_nodes(1, slot='burst-0-0"')
+
+    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+
+    assert made.actions == ()
+    assert verdict.reason is Reason.EXCLUDED
+
+
+@pytest.mark.parametrize("kind", ["job", "command"])
+def test_an_isolated_burst_has_something_to_run(kind):
+    with pytest.raises(BurstError, match=f"no isolated burst of kind {kind}"):
+        commands.request_isolated(1, "", Isolated(kind=kind))
+
+
 def test_requests_that_make_no_sense_are_refused():
     with pytest.raises(BurstError, match="0 is no number of nodes; ask for 1"):
         commands.request_nodes(0)
+    for slot in ("n[", "burst-0-[0-99999]", "\ud800"):
+        with pytest.raises(BurstError, match="slot: "):
+            commands.request_nodes(1, slot=slot)
     with pytest.raises(Unreadable, match="the lead cannot be read"):
         commands.burst_ahead(
             Books(), world(None), SETTINGS, commands.request_nodes(1), NOW

@@ -94,6 +94,14 @@ def request_too_deep(typist: Typist) -> None:
     assert said.status != 0
 
 
+def requests_too_long(typist: Typist) -> None:
+    """Ids that take long to read, of jobs that there cannot be."""
+    for text in ("f" + "2" * 3_000_000, "7" * 3_000_000, "f" + "2" * 200_000):
+        assert typist.ask(_ASK, "burst.explain", f'{{"id":"{text}"}}').status != 0
+    assert typist.ask(_ASK, "burst.explain", '{"id":[5]}').status != 0
+    assert typist.ask(_ASK, "burst.request", '{"nodes":1,"slot":"a\\"b"}').status != 0
+
+
 def constraint_too_deep(typist: Typist) -> None:
     """A constraint that Python cannot evaluate."""
     told(typist, constraints=nested(450))
@@ -131,6 +139,7 @@ def wishes_of_another_kind(typist: Typist) -> None:
     [
         memo_too_deep,
         request_too_deep,
+        requests_too_long,
         constraint_too_deep,
         constraint_too_large,
         environment_of_another_kind,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,3 +57,17 @@ def test_f58_comes_back(job):
 def test_f58_has_the_florin_sign():
     assert format_f58(0) == "ƒ1"
     assert format_f58(58) == "ƒ21"
+
+
+@pytest.mark.parametrize("digit", ["f2", "7", "0xf"])
+def test_no_id_is_long(digit):
+    text = digit + digit[-1] * 3_000_000
+    start = time.perf_counter()
+    with pytest.raises(ValueError, match="not a job id") as raised:
+        parse_jobid(text)
+    assert time.perf_counter() - start < 0.1
+    assert len(str(raised.value)) < 200
+
+
+def test_leading_zeros_are_read():
+    assert parse_jobid("0" * 30 + "7") == 7

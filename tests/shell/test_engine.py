@@ -6,6 +6,7 @@ from burst.core.commands import bring_down, burst_ahead, request_nodes
 from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
+from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.provider import Failure
 from tests.build import T0, identity, whole
@@ -717,3 +718,22 @@ def test_the_lead_is_read_again_at_once_where_a_job_may_be_starting():
     s.lead.granting = {}
     s.engine.tick(s.now)
     assert s.burst.jobs == {job}
+
+
+def test_whatever_a_command_raises_is_its_callers_answer():
+    s = sim()
+
+    def boom(*_):
+        raise RecursionError("too deep")
+
+    failed = s.engine.post(boom)
+    asked = s.engine.post(
+        lambda books, world, settings, now: burst_ahead(
+            books, world, settings, request_nodes(2), now
+        )
+    )
+    s.tick()
+
+    assert isinstance(failed.exception(0), RecursionError)
+    assert asked.result(0).reason is Reason.PROPOSED
+    assert s.state() is State.PROVISION

@@ -52,6 +52,8 @@ class Loop:
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._ending = False
+        self._pipe = threading.Lock()
+        self._closed = False
         self._readable, self._writable = os.pipe()
         os.set_blocking(self._readable, False)
         os.set_blocking(self._writable, False)
@@ -62,7 +64,7 @@ class Loop:
     def post(self, work: Callable[[], None]) -> None:
         """Have the thread call this soon. From any thread.
 
-        Once the lead is gone it is not called.
+        Once the lead is gone, or this is closed, it is not called.
         """
         self._posted.put(work)
         self._wake()
@@ -106,14 +108,19 @@ class Loop:
             log.say("thread %s does not end", self._thread.name)
             return
         self.handle.close()
-        os.close(self._readable)
-        os.close(self._writable)
+        with self._pipe:
+            self._closed = True
+            os.close(self._readable)
+            os.close(self._writable)
 
     def _wake(self) -> None:
-        try:
-            os.write(self._writable, b"!")
-        except BlockingIOError:
-            return  # full of wake-ups, one of which does
+        with self._pipe:
+            if self._closed:
+                return  # and the descriptor may be somebody else's by now
+            try:
+                os.write(self._writable, b"!")
+            except BlockingIOError:
+                return  # full of wake-ups, one of which does
 
     def _run(self) -> None:
         try:

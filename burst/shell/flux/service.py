@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from burst.errors import (
     ServiceTaken,
 )
 from burst.lead import Handler, ServiceRequest
+from burst.shell.answerers import Answerers, read_payload
 from burst.shell.flux.handle import Request, Response
 from burst.shell.flux.loop import Loop
 from burst.shell.flux.rpc import Client, RequestFailed, ServiceMissing, read
@@ -38,7 +39,6 @@ HOLDER_DEADLINE_S = 5.0
 
 _HOLDER = "holder"
 _ADD = "service.add"
-_WORKERS = 8
 
 
 class Service:
@@ -48,7 +48,7 @@ class Service:
         self._loop = loop
         self._handler = handler
         self._holder = dict(holder)
-        self._workers = ThreadPoolExecutor(_WORKERS, "burst-service")
+        self._workers = Answerers("burst-service")
 
     def register(self, client: Client, deadline_s: float = REGISTER_DEADLINE_S) -> None:
         """Take the name. Raises ServiceTaken, Denied, Unreadable.
@@ -71,7 +71,7 @@ class Service:
 
     def close(self) -> None:
         """Take no more work. What is being answered goes on; nobody waits for it."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
     def _begin(self, done: Future[None]) -> None:
         tag = self._loop.handle.send(_ADD, {"service": NAME})
@@ -93,13 +93,15 @@ class Service:
         if method == _HOLDER:
             self._loop.handle.respond(request, self._holder)
             return
+        userid, owner = request.userid, request.owner
         try:
-            payload = msgspec.json.decode(request.payload or b"{}", type=dict[str, Any])
-        except (msgspec.MsgspecError, RecursionError) as error:
-            self._loop.handle.refuse(request, errno.EPROTO, f"not an object: {error}")
-            return
-        asked = ServiceRequest(method, payload, request.userid, request.owner)
-        self._workers.submit(self._work, request, asked)
+            payload = read_payload(request.payload)
+            asked = ServiceRequest(method, payload, userid, owner)
+            self._workers.submit(
+                method, userid, owner, lambda: self._work(request, asked)
+            )
+        except BurstError as error:
+            self._loop.handle.refuse(request, errno.EPROTO, str(error))
 
     def _work(self, request: Request, asked: ServiceRequest) -> None:
         # The handle is the loop's: what to do with it is handed there.

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Threads that answer the service's requests: how many, for whom, and how large.
+
+Anybody who may use the instance may ask. So no caller gets more than his share of the
+threads, what is read of a request has a length, and no stop waits for an answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from burst.errors import MALFORMED, BurstError
+
+LONGEST = 256 * 1024
+"""Bytes of a request's payload; `burst release` of ten thousand jobs has less."""
+MOST_OF_A_GUEST = 8
+"""Requests of one user that are not answered yet."""
+MOST_OF_THE_OWNER = 256
+PROMPT = ("intake", "ping")
+"""Methods that only read. They have a thread of their own, as `flux submit --burst`
+waits for the first."""
+
+_BUSY = "wait for the answers to those"
+_Work = Callable[[], None]
+
+
+class Answerers:
+    """A few threads for the owner, a few for all guests, one for PROMPT methods."""
+
+    def __init__(self, name: str, each: int = 4) -> None:
+        self._prompt = _Lane(f"{name}-prompt", 1)
+        self._owner = _Lane(f"{name}-owner", each)
+        self._guests = _Lane(f"{name}-guests", each)
+        self._lock = threading.Lock()
+        self._asked: Counter[int] = Counter()
+
+    def submit(self, method: str, userid: int, owner: bool, work: _Work) -> None:
+        """Have a thread do the work of a request.
+
+        Raises BurstError where its caller has too many that are not answered.
+        """
+        most = MOST_OF_THE_OWNER if owner else MOST_OF_A_GUEST
+        with self._lock:
+            if self._asked[userid] >= most:
+                raise BurstError(f"you have {most} requests that wait already", _BUSY)
+            self._asked[userid] += 1
+        lane = self._owner if owner else self._guests
+        (self._prompt if method in PROMPT else lane).put(lambda: self._do(userid, work))
+
+    def close(self) -> None:
+        """Begin no more work. What is being answered goes on; nobody waits for it."""
+        for lane in (self._prompt, self._owner, self._guests):
+            lane.close()
+
+    def _do(self, userid: int, work: _Work) -> None:
+        try:
+            work()
+        finally:
+            with self._lock:
+                self._asked[userid] -= 1
+                if not self._asked[userid]:
+                    del self._asked[userid]
+
+
+class _Lane:
+    """Work in its order, on at most so many threads, which are made when needed."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
+        self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._threads = self._busy = 0
+        self._closed = False
+
+    def put(self, work: _Work) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._busy += 1
+            new = self._busy > self._threads and self._threads < self._most
+            self._threads += new
+        self._work.put(work)
+        if new:
+            name = f"{self._name}-{next(self._numbers)}"
+            # A daemon thread: a request that takes long must not keep us from stopping.
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            threads = self._threads
+        while not self._work.empty():
+            self._work.get()
+        for _ in range(threads):
+            self._work.put(None)
+
+    def _run(self) -> None:
+        while work := self._work.get():
+            try:
+                work()
+            finally:
+                with self._lock:
+                    self._busy -= 1
+
+
+def read_payload(text: bytes) -> dict[str, Any]:
+    """Return a request's JSON object; an empty text is an empty one. Raises BurstError.
+
+    Nothing is decoded that is longer than LONGEST.
+    """
+    if len(text) > LONGEST:
+        what = f"the request has {len(text)} bytes; the daemon reads {LONGEST}"
+        raise BurstError(what, "ask for less at a time")
+    try:
+        return msgspec.json.decode(text or b"{}", type=dict[str, Any])
+    except MALFORMED as error:
+        raise BurstError(f"not an object: {error}") from error
