@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test e2e lint bench clean help
+.PHONY: demo test soak e2e lint bench clean help
 help:
 	@echo "make demo   the main job, end to end, on this machine"
 	@echo "make test   linters, tests without Kubernetes, coverage"
+	@echo "make soak   the state machine with new seeds, for SOAK=30m; prints what breaks"
 	@echo "make e2e    Kubernetes, real nodes, kind, a month on Flux; as root on Debian, with Go"
 	@echo "make lint   ruff, mypy, import-linter only"
 	@echo "make bench  every benchmark, each a ratio of one run"
@@ -32,6 +33,10 @@ lint: $(READY)
 
 test: lint
 	$(BIN)/python -m tests
+
+SOAK ?= 10m
+soak: $(READY)
+	$(BIN)/python -m tests.machine $(SOAK) $(SEED)
 
 e2e: $(READY)
 	$(BIN)/python -m tests.e2e

@@ -20,7 +20,11 @@ _MARKED: dict[str, Counter[str]] = {
     mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind", "month")
 }
 
-_LONGEST = "tests/shell/test_crashes.py"
+_LONGEST = ("tests/shell/test_crashes.py", "tests/machine/test_machine.py")
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return any(path in item.nodeid for path in _LONGEST)
 
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
@@ -29,12 +33,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
-    items.sort(key=lambda item: _LONGEST not in item.nodeid)
+    items.sort(key=lambda item: not _is_long(item))
     for item in items:
         # Of pytest-xdist: a file's tests share instances, and these one control plane.
         shared = item.get_closest_marker("kubernetes")
         group = "kubernetes" if shared else item.path.as_posix()
-        group = item.nodeid if _LONGEST in group else group
+        group = item.nodeid if _is_long(item) else group
         item.add_marker(pytest.mark.xdist_group(group))
     missing = {}
     if not {GIVEN, WANTED} & os.environ.keys():

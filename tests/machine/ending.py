@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""How an interleaving ends: all is healed, and then all must come to its end.
+
+liveness  a job that limits, slots and offers could serve is served, whatever else is
+          submitted; first, and not in each scenario, as it takes long
+gone      nothing is left: no burst, no hold, no drain, no object
+"""
+
+from __future__ import annotations
+
+from burst.core.slots import DRAIN_TAG, find_slots
+from burst.errors import BurstError
+from burst.model.burst import State
+from burst.model.lead import JobState
+from tests.build import whole
+from tests.machine.steps import CONSTRAINTS, Steps, _enabling, _taking_down
+from tests.machine.world import OWN
+
+# Turns within which all that can be served must be, and their length in seconds: each
+# job may wait for those before it, which run for _RUNS and leave idle bursts.
+_SERVED_BY = 240
+_TURN = 5.0
+_RUNS = 12.0
+# Turns within which all must be gone, and their length.
+_GONE_BY = 200
+_LONG = 20.0
+
+
+def end(steps: Steps) -> None:
+    """Heal everything, serve what waits, and end it. Raises Broken."""
+    heal(steps)
+    if steps.world.scenario.get("serve"):
+        serve(steps)
+    clear(steps)
+
+
+def heal(steps: Steps) -> None:
+    """Put an end to all that is wrong, as persons would."""
+    world, lead = steps.world, steps.world.lead
+    lead.unreadable = lead.deaf = lead.stopped = lead.disk.full = False
+    lead.silence.next.clear()
+    lead.disk.crash = ""
+    world.joins = True
+    world.executor.hung.clear()
+    world.garbage.clear()
+    if any(not site.get("enabled", True) for site in world.sites.values()):
+        for site in world.sites.values():
+            site["enabled"] = True
+        steps._reboot()
+    lead.drained = {r: why for r, why in lead.drained.items() if why != "broken fan"}
+    for name, provider in world.providers.items():
+        provider.next_offers_error = provider.next_provision_error = None
+        provider.next_observe_error = provider.next_reap_error = None
+        provider.listed_still = provider.starts_after = provider.listed_after = 0
+        provider.starts_only = provider.build_only = None
+        provider.ends_with = 0
+        world.set_capacity(name, world.sites[name].get("capacity", 1_000))
+    steps.turn(1.0)
+    steps.turn(1.0)
+    for name in world.books.health:
+        steps.world.engine.post(_enabling(name))
+    for burst in world.bursts:
+        if burst.live and (burst.quarantined or burst.lease.isolated):
+            steps.world.engine.post(_taking_down(burst.id))
+    for key in world.books.unreadable:
+        steps.world.engine.post(_taking_down(key.removeprefix("burst/")))
+    steps.turn(1.0)
+
+
+def serve(steps: Steps) -> None:
+    """Wait until each job was served that could be, while others come. Raises Broken.
+
+    Those that their users took from us, and that could not run here, would block the
+    queue by their users' will; they go.
+    """
+    world, lead = steps.world, steps.world.lead
+    for job in lead.waiting():
+        taken = job.id in steps.invariants.taken_back or world.is_obeyed(job)
+        if taken or not job.request:
+            lead.finish(job.id, "canceled")
+    due = [job.id for job in world.jobs(JobState.SCHED) if servable(steps, job)]
+    stream = world.scenario.get("stream")
+    for turn in range(_SERVED_BY):
+        for job in world.jobs(JobState.RUN):
+            if world.now - job.t_start >= _RUNS:
+                lead.finish(job.id)
+        due = [job for job in due if not lead.jobs[job].t_start]
+        due = [job for job in due if lead.jobs[job].state is JobState.SCHED]
+        if not due:
+            return
+        if stream and turn % 2 == 0 and turn < _SERVED_BY // 2:
+            lead.submit(
+                whole(1, constraint=CONSTRAINTS[1]), userid=8, queue=steps._queue()
+            )
+        steps.turn(_TURN)
+    steps.invariants.must("liveness", False, f"jobs {due} were not served")
+
+
+def servable(steps: Steps, job) -> bool:
+    """Tell whether a pending job could be served for sure, were it alone."""
+    world, lead = steps.world, steps.world.lead
+    if job.id in lead.plain:
+        return bool(job.urgency and job.request.nodes <= len(OWN))
+    request, wish = job.request, job.wish
+    ours = job.urgency or world.is_held_by_us(job)
+    if request is None or not ours or wish.mode == "isolated" or job.duration:
+        return False
+    if job.queue and request.constraint:
+        return False  # Flux does not let it change its queue
+    admitted = lead.admitted(job)
+    if not job.queue and len(admitted & set(OWN)) >= request.nodes:
+        return True
+    return any(
+        _served_by(steps, job, admitted, name, site)
+        for name, site in world.sites.items()
+        if name in world.providers
+    )
+
+
+def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:
+    """Tell whether one provider's bursts could be all that the job needs."""
+    world, limits = steps.world, steps.world.settings.limits
+    nodes, wish = job.request.nodes, job.wish
+    price = site.get("price", 0.0)
+    if wish.provider not in {"", name} or "joined" not in site.get("modes", ["joined"]):
+        return False
+    if wish.max_price is not None and price > wish.max_price:
+        return False
+    bounds = (limits.max_nodes, limits.max_nodes_per_user, site.get("capacity", 0))
+    if any(0 < bound < nodes for bound in bounds):
+        return False
+    each = site.get("max_nodes", 4)
+    if limits.max_nodes_per_burst:
+        each = min(each, limits.max_nodes_per_burst)
+    slots = find_slots(world.lead.known, world.settings.lead.slots)
+    person = set(world.lead.drained)
+    rooms = [
+        min(each, len(set(slot.ranks) & admitted))
+        for slot in slots
+        if not person & set(slot.ranks)
+    ]
+    if max(rooms, default=0) >= nodes:
+        return True
+    if wish.where == "together" or not world.settings.plan.spread:
+        return False
+    most = limits.max_bursts or len(rooms)
+    return bool(sum(sorted(rooms, reverse=True)[:most]) >= nodes)
+
+
+def clear(steps: Steps) -> None:
+    """End all jobs; then nothing may be left."""
+    world, lead = steps.world, steps.world.lead
+    for job in world.jobs(JobState.SCHED, JobState.RUN):
+        lead.finish(job.id, "canceled")
+    steps.turn(1.0)
+    steps.turn(1.0)
+    for _ in range(_GONE_BY):
+        if _at_rest(steps):
+            break
+        steps.turn(_LONG)
+    must = steps.invariants.must
+    must("gone", _at_rest(steps), "not all bursts have ended")
+    must("gone", not world.books.holds, f"holds are left: {world.books.holds}")
+    ours = [r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)]
+    must("gone", not ours, f"ranks {ours} are still drained by us")
+    unanswered = [a for a in steps.answers if not a.done()]
+    must("gone", not unanswered, f"{len(unanswered)} commands were never answered")
+    for answer in steps.answers:
+        error = answer.exception()
+        told = error is None or isinstance(error, BurstError)
+        must("gone", told, f"a command was answered by {error!r}")
+
+
+def _at_rest(steps: Steps) -> bool:
+    bursts = steps.world.bursts
+    ended = all(b.state is State.INACTIVE for b in bursts)
+    undone = any(b.drained for b in bursts)
+    left = [key for _, key, _ in steps.world.made() if key[2] not in steps.world.strays]
+    return ended and not undone and not left

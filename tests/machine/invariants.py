@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: MIT
+"""What must hold in the simulated world, after each step or after each turn.
+
+use       a live burst has a job that runs on it or will start on it, or a request, or
+          is idle for less than its deadline; each waiting state ends
+harm      nothing of ours blocks another job, and no job that is not ours is touched
+disjoint  no rank is in two live leases, and no host exists twice
+limits    are not passed by anything new
+isolation one provider, user, record or RPC never ends the daemon or quarantines others
+bounded   records, calls and turns
+recorded  all that exists is on record; nothing is reaped under a job
+once      no demand is bursted twice, no isolated job runs twice
+told      each pending job has a verdict
+standing  a refusal that was not looked at again is what it would be if it were
+
+What must hold in the end (liveness, and that nothing is left) is in `ending.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from typing import Any
+
+from burst.core.demand import nodes_needed
+from burst.core.reconcile import reconcile
+from burst.core.room import capacity
+from burst.core.slots import DRAIN_TAG
+from burst.errors import RecordUnreadable
+from burst.model.burst import State
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.record import decode_record
+from tests.machine.world import OWN, World
+
+# A record of the few jobs of one interleaving; one is at most 64 KiB in production.
+RECORD_MOST = 16 * 1024
+# So many healthy turns the daemon has for what it can do at once.
+AT_ONCE = 4
+# An online burst on which nothing runs is given up after so long whatever was hoped
+# for; the sum of all deadlines that may follow each other, in seconds.
+IN_VAIN = 400.0
+_COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+_ENDING = (State.DRAIN, State.REAP)
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+    def __init__(self, name: str, what: str, story: str = ""):
+        super().__init__(f"{name}: {what}\n{story}")
+        self.name = name
+        self.what = what
+
+
+class Since:
+    """For how long something has been so, of which only healthy turns count."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Any, list[float]] = {}
+
+    def note(self, keys, now: float) -> None:
+        """Note of what it is so now; of all else it is not."""
+        self._turns = {key: [*self._turns.get(key, [])[:2], now] for key in keys}
+        # Kept: the first two turns, and the last. The daemon may see it at the second.
+
+    def turns(self, key) -> int:
+        return len(self._turns.get(key, ()))
+
+    def lasting(self, key, seconds: float) -> bool:
+        """Tell whether it was so for longer, between the second turn and the last."""
+        seen = self._turns.get(key, ())
+        return len(seen) > 2 and seen[-1] - seen[1] > seconds
+
+    def clear(self) -> None:
+        self._turns = {}
+
+
+class Invariants:
+    """Looks at a world, and raises Broken."""
+
+    def __init__(self, world: World, ignored: Container[str] = ()):
+        self.world = world
+        self._ignored = ignored
+        self.reaped_under_a_job: list[str] = []
+        self.taken_back: set[int] = set()
+        """Jobs of which the user had his say, so that they may run twice by him."""
+        self._unneeded, self._unused = Since(), Since()
+        self._ready, self._waits, self._blocked = Since(), Since(), Since()
+        self._deadlines = Since()
+        self._before: dict[str, frozenset[int]] = {}
+        self._help: dict[int, int] = {}
+        self.healthy = 0
+
+    def watch_reaps(self):
+        """Note each burst that a provider is told to delete under a job."""
+        for provider in self.world.providers.values():
+            provider.reap = self._watched(provider, provider.reap)
+
+    def _watched(self, provider, reap):
+        def watched(burst_id):
+            used = self.world.lead.ranks_used_by()
+            burst = provider._mine().get(burst_id)
+            if burst and any(rank in used for rank in burst.spec.ranks):
+                self.reaped_under_a_job.append(burst_id)
+            reap(burst_id)
+
+        return watched
+
+    # Around a turn.
+
+    def before_turn(self):
+        world = self.world
+        self._before = {b.id: b.jobs for b in world.live}
+        self._help = self._help_on_the_way()
+
+    def after_turn(self, healthy: bool):
+        self.healthy = self.healthy + 1 if healthy else 0
+        self._new()
+        self._limits()
+        if self.world.scenario.get("standing"):
+            self._standing()
+        if not healthy:
+            for since in (self._unneeded, self._unused, self._ready, self._blocked):
+                since.clear()
+            self._deadlines.clear()
+            self._waits.clear()
+            return
+        self._use()
+        self._harm()
+        self._told()
+
+    def anytime(self):
+        self._disjoint()
+        self._recorded()
+        self._isolation()
+        self._once()
+        largest = self.world.lead.disk.largest
+        self.must(
+            "bounded", largest <= RECORD_MOST, f"a record of {largest} characters"
+        )
+
+    def must(self, name: str, holds: object, what: str):
+        if not holds and name not in self._ignored:
+            raise Broken(name, what, self.world.story())
+
+    # One by one.
+
+    def _use(self):
+        world, now = self.world, self.world.now
+        deadlines = world.settings.deadlines
+        users = world.lead.ranks_used_by()
+        live = [b for b in world.live if not b.quarantined and not b.lease.isolated]
+        online = [b for b in live if b.state is State.ONLINE]
+        used = {b.id for b in online if any(r in users for r in b.lease.ranks)}
+        pending = {job.id for job in world.lead.pending()}
+        up = {b.id for b in online if b.lost_since is None}
+        ready = set()
+        for job in pending:
+            bursts = [b for b in live if job in b.jobs]
+            if bursts and all(b.id in up for b in bursts):
+                ready.add(job)
+        self._ready.note(ready, now)
+        stuck = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
+        unneeded = [
+            b for b in live if b.id not in used and not b.jobs & (pending - stuck)
+        ]
+        coming = [
+            b.id for b in unneeded if b.state in _COUNTED_ON[:3] and b.lease.userids
+        ]
+        idle = [b.id for b in unneeded if b.state is State.ONLINE]
+        self._unneeded.note([*coming, *idle], now)
+        for burst in coming:
+            held = self._unneeded.turns(burst) >= 3 and self._unneeded.lasting(burst, 5)
+            self.must("use", not held, f"{burst} comes, and no job needs it")
+        for burst in idle:
+            held = self._unneeded.lasting(burst, deadlines.idle + 1.0)
+            self.must("use", not held, f"{burst} is idle past its deadline")
+        self._unused.note([b.id for b in online if b.id not in used], now)
+        for burst in online:
+            held = self._unused.lasting(burst.id, IN_VAIN)
+            self.must("use", not held, f"nothing has run on {burst.id} for long")
+        self._states(live, users)
+
+    def _states(self, live, users):
+        """Each waiting state ends by its deadline."""
+        limits = self.world.settings.deadlines
+        ends = {
+            State.NEW: 1.0,
+            State.PROVISION: limits.provision,
+            State.JOIN: limits.join,
+        }
+        waits = {(b.id, b.state) for b in live if b.state in ends}
+        # A provider that hangs delays no deadline.
+        self._deadlines.note(waits, self.world.now)
+        for burst, state in waits:
+            held = self._deadlines.lasting((burst, state), ends[state] + 1.0)
+            self.must("use", not held, f"{burst} stays in {state.value}")
+        quiet = {
+            b.id
+            for b in live
+            if b.state is State.DRAIN and not any(r in users for r in b.lease.ranks)
+        }
+        self._waits.note(quiet, self.world.now)
+        for burst in quiet:
+            held = self._waits.lasting(burst, 10.0)
+            self.must(
+                "use", not held, f"{burst} stays in drain, and nothing runs on it"
+            )
+
+    def _harm(self):
+        """No job that we could hold stands in Flux's queue for ranks that are down."""
+        world, lead = self.world, self.world.lead
+        up = lead.online - set(lead.drained)
+        blocked = set()
+        for job in lead.waiting():
+            ours = (
+                job.id not in lead.plain
+                and job.request
+                and job.id not in self.taken_back
+            )
+            if not ours or world.is_obeyed(job) or lead.mode == "scheduler":
+                continue
+            if (
+                lead.is_feasible(job)
+                and len(lead.admitted(job) & up) < job.request.nodes
+            ):
+                blocked.add(job.id)
+        self._blocked.note(blocked, world.now)
+        for job in blocked:
+            held = self._blocked.lasting(job, 5.0)
+            self.must("harm", not held, f"job {job} blocks the queue for absent ranks")
+        touched = set(lead.touched) & lead.plain
+        self.must("harm", not touched, f"jobs {touched} are not burstable")
+
+    def _told(self):
+        snapshot = self.world.engine.snapshot
+        view = snapshot.world.lead
+        if view is None:
+            return
+        silent = [
+            job.id
+            for job in view.jobs.values()
+            if job.state is JobState.SCHED and job.id not in snapshot.verdicts
+        ]
+        self.must("told", not silent, f"jobs {silent} have no verdict")
+
+    def _limits(self):
+        world = self.world
+        limits, live, jobs = world.settings.limits, world.live, world.lead.jobs
+        users: Counter[int] = Counter()
+        grown: set[int] = set()
+        for burst in live:
+            its = {jobs[job].userid for job in burst.jobs} | set(burst.lease.userids)
+            users.update(dict.fromkeys(its, burst.lease.nodes))
+            joined = burst.jobs - self._before.get(burst.id, frozenset())
+            grown |= {jobs[job].userid for job in joined}
+        most = limits.max_nodes_per_user
+        for user in grown:
+            fits = not most or users[user] <= most
+            self.must("limits", fits, f"user {user} has {users[user]} nodes of {most}")
+        new = [b for b in live if b.id not in self._before]
+        if not new:
+            return
+        nodes = sum(b.lease.nodes for b in live)
+        fits = not limits.max_nodes or nodes <= limits.max_nodes
+        self.must("limits", fits, f"{nodes} nodes, max_nodes {limits.max_nodes}")
+        fits = not limits.max_bursts or len(live) <= limits.max_bursts
+        self.must("limits", fits, f"{len(live)} bursts, max_bursts {limits.max_bursts}")
+        most = limits.max_nodes_per_burst
+        for burst in new:
+            fits = not most or burst.lease.nodes <= most
+            self.must("limits", fits, f"{burst.id} has {burst.lease.nodes} of {most}")
+
+    def _new(self):
+        """A new burst is for jobs that lack nodes: not helped twice, not running."""
+        world = self.world
+        for burst in world.live:
+            for job in burst.jobs - self._before.get(burst.id, frozenset()):
+                view = world.lead.jobs[job]
+                self._lease_is_long_enough(burst, view)
+                if burst.id in self._before or burst.quarantined:
+                    continue
+                assert view.request is not None
+                need = nodes_needed(view.request, burst.lease.shape)
+                ended = any(job in b.jobs and b.state in _ENDING for b in world.bursts)
+                enough = self._help.get(job, 0) >= need and not ended
+                self.must("once", not enough, f"{burst.id} is a second for job {job}")
+            vain = burst.id not in self._before and burst.jobs
+            vain = (
+                vain
+                and burst.jobs <= world.running_at_look
+                and not burst.lease.isolated
+            )
+            self.must("use", not vain, f"{burst.id} is made for jobs that run already")
+
+    def _lease_is_long_enough(self, burst, job):
+        deadlines = self.world.settings.deadlines
+        end, limit = burst.lease.end, job.duration
+        if not end or not limit or limit > deadlines.lease - deadlines.drain:
+            return
+        late = self.world.now + limit - end
+        self.must("use", late <= 0, f"job {job.id} ends {late:g} s after {burst.id}")
+
+    def _standing(self):
+        """What was not looked at again is what it would be if it were."""
+        last = self.world.engine.snapshot
+        again = (last.books, last.world, last.settings, last.now + 0.01)
+        quick, slow = reconcile(*again, last.standing), reconcile(*again)
+        same = quick.books == slow.books and quick.actions == slow.actions
+        self.must("standing", same, "decisions differ")
+        verdicts = [
+            {job: verdict.reason for job, verdict in decided.verdicts.items()}
+            for decided in (quick, slow)
+        ]
+        self.must(
+            "standing", verdicts[0] == verdicts[1], f"verdicts differ: {verdicts}"
+        )
+
+    def _disjoint(self):
+        ranks = Counter(r for b in self.world.live for r in b.lease.ranks)
+        twice = [rank for rank, count in ranks.items() if count > 1]
+        self.must("disjoint", not twice, f"ranks {twice} are in two live leases")
+        strays = self.world.strays
+        hosts = Counter(
+            host
+            for _, key, burst in self.world.made()
+            if key[2] not in strays
+            for host in burst.made
+        )
+        twice = [host for host, count in hosts.items() if count > 1]
+        self.must("disjoint", not twice, f"hosts {twice} exist twice")
+
+    def _recorded(self):
+        world = self.world
+        records = world.lead.disk.records
+        for _, key, _burst in world.made():
+            name = key[2]
+            if name in world.strays:
+                continue
+            text = records.get(f"burst/{name}")
+            self.must("recorded", text is not None, f"{name} exists without a record")
+            assert text is not None
+            try:
+                record = decode_record(text)
+            except RecordUnreadable:
+                self.must("recorded", name in world.spoiled, f"{name} is unreadable")
+                continue
+            self.must(
+                "recorded", record.lease.id == name, f"{name} has another's record"
+            )
+            reaped = "reaped" in [event.name for event in record.events]
+            self.must("recorded", not reaped, f"{name} exists, and was reaped")
+        under = self.reaped_under_a_job
+        self.must("recorded", not under, f"{under} were reaped under a job")
+
+    def _isolation(self):
+        world = self.world
+        found = [
+            b.id for b in world.bursts if b.quarantined and b.id not in world.spoiled
+        ]
+        self.must("isolation", not found, f"{found} are quarantined")
+        ours = {r: why for r, why in world.lead.drained.items() if r in OWN}
+        ours = {r: why for r, why in ours.items() if why.startswith(DRAIN_TAG)}
+        self.must("isolation", not ours, f"we drained {ours}")
+
+    def _once(self):
+        world = self.world
+        jobs = {
+            b.id: b.lease.isolated.job
+            for b in world.bursts
+            if b.lease.isolated and b.lease.isolated.job
+        }
+        begun: Counter[JobId] = Counter()
+        for cloud in world.clouds.values():
+            begun.update(jobs[burst] for burst in cloud.begun if burst in jobs)
+        twice = [job for job, times in begun.items() if times > 1]
+        self.must("once", not twice, f"jobs {twice} were begun twice elsewhere")
+        both = [
+            job
+            for job in begun
+            if job not in self.taken_back and world.lead.jobs[job].state is JobState.RUN
+        ]
+        self.must("once", not both, f"jobs {both} run here and elsewhere")
+
+    def _help_on_the_way(self):
+        """Nodes that each pending job can count on before the turn."""
+        view = self.world.engine.snapshot.world.lead
+        nodes: dict[int, int] = {}
+        if view is None:
+            return nodes
+        for burst in self.world.live:
+            if burst.state in _COUNTED_ON:
+                lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
+                most = burst.lease.nodes - lost
+                for job in burst.jobs:
+                    help_ = min(most, capacity(burst, view))
+                    nodes[job] = nodes.get(job, 0) + help_
+        return nodes

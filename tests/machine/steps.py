@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: MIT
+"""What can happen: users, persons, providers, the lead, the store, and the daemon.
+
+Each step is a method of Steps with the values that each of its arguments may have. It
+can be taken in any state of the world, where it may do nothing: so any part of an
+interleaving is one, too, and those that fail can be shortened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from burst.core import commands
+from burst.errors import (
+    BurstError,
+    InsufficientCapacity,
+    JobspecError,
+    Refused,
+    StoreError,
+    Transient,
+)
+from burst.model.burst import Isolated
+from burst.model.lead import JobState
+from burst.model.request import Wish, parse_duration, parse_request, parse_wish
+from tests.build import whole
+from tests.fakes import Crash
+from tests.machine.hostile import JOBSPECS
+from tests.machine.invariants import Broken, Invariants
+from tests.machine.world import OWN, World
+
+ERRORS: dict[str, Callable[[], Exception]] = {
+    "busy": lambda: Transient("busy"),
+    "later": lambda: Transient("quota", "wait", retry_after=5.0),
+    "none": lambda: InsufficientCapacity("none"),
+    "refused": lambda: Refused("no"),
+    "bug": lambda: OSError("bug"),
+}
+CALLS = ("offers", "provision", "observe", "reap")
+DELAYS = ("listed_after", "starts_after", "ends_after", "listed_still")
+CONSTRAINTS = ("", '{"properties":["burst"]}', '{"hostlist":["burst-1-[0-3]"]}')
+WISHES = (
+    Wish(),
+    Wish(where="together"),
+    Wish(provider="a"),
+    Wish(provider="b"),
+    Wish(max_price=1.0),
+    Wish(wait=0.0),
+)
+RPCS = (
+    *("hold", "release", "tell", "drain", "undrain", "store", "observe", "fail"),
+    *("move", "lend", "jobspec"),
+)
+CHANGES: tuple[dict[str, dict[str, Any]], ...] = (
+    {"limits": {"max_nodes": 8, "max_bursts": 3}},
+    {"limits": {"max_nodes": 4, "max_bursts": 1}},
+    {"limits": {"max_nodes_per_user": 4}},
+    {"limits": {"max_nodes_per_user": 0}},
+    {"limits": {"max_nodes_per_burst": 2}},
+    {"limits": {"max_nodes_per_burst": 0}},
+    {"intake": {"mode": "hold"}},
+    {"intake": {"mode": "queue"}},
+    {"intake": {"mode": "scheduler"}},
+    {"lead": {"slots": ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"]}},
+    {"lead": {"slots": ["burst-0-[0-3]", "burst-1-[0-3]"]}},
+    {"plan": {"share_users": True}},
+    {"plan": {"share": False, "spread": False}},
+    {"plan": {"share": True, "spread": True, "share_users": False}},
+    {"deadlines": {"lease": "300s"}},
+    {"providers": {"a": {"enabled": False}}},
+    {"providers": {"a": {"enabled": True}}},
+    {"providers": {"b": {"enabled": False}}},
+    {"providers": {"b": {"enabled": True}}},
+)
+GARBAGE: tuple[Any, ...] = (None, 7, "text", [None], [{"name": "nodes"}], [object()])
+
+
+class Step(NamedTuple):
+    """One kind of step: how often it is taken, and what its arguments can be."""
+
+    weight: int
+    values: dict[str, Sequence[Any]]
+
+
+STEPS: dict[str, Step] = {}
+
+
+def step(weight: int, **values: Sequence[Any]):
+    """Declare a method as a step."""
+
+    def declare(method):
+        STEPS[method.__name__] = Step(weight, values)
+        return method
+
+    return declare
+
+
+_ANY = range(8)
+
+
+class Steps:
+    """Takes steps in a world, and looks at the invariants after each."""
+
+    def __init__(self, scenario: dict[str, Any], ignored: Container[str] = ()):
+        self.world = World(scenario)
+        self.invariants = Invariants(self.world, ignored)
+        self.invariants.watch_reaps()
+        self.answers: list[Any] = []
+        self.turn(1.0)
+        self.turn(1.0)
+
+    def take(self, name: str, arguments: dict[str, Any]) -> None:
+        """Take one step. Raises Broken, and whatever the daemon raises."""
+        getattr(self, name)(**arguments)
+        self.invariants.anytime()
+
+    # Users.
+
+    @step(
+        9,
+        nodes=[1, 2, 2, 3, 4, 4, 5, 8, 9],
+        user=[1, 2, 3],
+        wish=range(len(WISHES)),
+        constraint=[0, 0, 1, 2],
+        duration=[0.0, 30.0, 300.0],
+        held=[False, True],
+    )
+    def submit(self, nodes, user, *, wish=0, constraint=0, duration=0.0, held=False):
+        """As `flux submit --setattr=burstable`, or `--burst`, which submits it held."""
+        asked = WISHES[wish]
+        urgency = 16
+        if held:
+            asked, urgency = msgspec.structs.replace(asked, urgency=16), 0
+        request = whole(nodes, constraint=CONSTRAINTS[constraint])
+        self._submit(request, user, wish=asked, urgency=urgency, duration=duration)
+
+    @step(3, nodes=[1, 1, 2])
+    def submit_plain(self, nodes):
+        """A job that is not burstable."""
+        lead = self.world.lead
+        lead.plain.add(lead.submit(whole(nodes), userid=9))
+
+    @step(3, nodes=[1, 3, 4], duration=[0.0, 20.0], held=[True, False])
+    def submit_isolated(self, nodes, duration, held):
+        wish = Wish(mode="isolated", urgency=16 if held else 0)
+        urgency = 0 if held else 16
+        self._submit(whole(nodes), 1, wish=wish, urgency=urgency, duration=duration)
+
+    @step(2, kind=sorted(JOBSPECS), user=[1, 2])
+    def submit_hostile(self, kind, user):
+        """A jobspec that Flux accepts, and that is made to harm."""
+        spec = JOBSPECS[kind]
+        lead = self.world.lead
+        fields: dict[str, Any] = {"request": None}
+        try:
+            fields = {
+                "request": parse_request(spec),
+                "wish": parse_wish(spec),
+                "duration": parse_duration(spec),
+            }
+        except JobspecError as error:
+            fields["unreadable"] = str(error)
+        job = lead.submit(**fields, userid=user, queue=self._queue())
+        lead.specs[job] = spec
+
+    @step(3, job=_ANY, urgency=[0, 8, 16, 16, 20])
+    def user_changes_urgency(self, job, urgency):
+        found = self._one(self.world.jobs(JobState.SCHED), job)
+        if found:
+            self.invariants.taken_back.add(found.id)
+            self.world.lead.change(found.id, urgency=urgency)
+
+    @step(4, job=_ANY, result=["completed", "canceled"])
+    def job_ends(self, job, result):
+        found = self._one(self.world.jobs(JobState.SCHED, JobState.RUN), job)
+        if found:
+            self.world.lead.finish(found.id, result)
+
+    @step(4)
+    def running_jobs_end(self):
+        for job in self.world.jobs(JobState.RUN):
+            self.world.lead.finish(job.id)
+
+    @step(1, job=_ANY, duration=[0.0, 10.0, 1000.0])
+    def user_updates_duration(self, job, duration):
+        found = self._one(self.world.jobs(JobState.SCHED), job)
+        if found:
+            self.world.lead.change(found.id, duration=duration)
+
+    @step(2)
+    def flux_schedules(self):
+        self.world.lead.schedule()
+
+    # A person with the command line.
+
+    @step(3, nodes=[1, 2, 4, 5], provider=["", "", "a", "zz"])
+    def request(self, nodes, provider):
+        self._ask(self._ahead(commands.request_nodes, nodes, provider))
+
+    @step(1, kind=["interactive", "command"])
+    def request_isolated(self, kind):
+        isolated = Isolated(kind=kind)
+        self._ask(self._ahead(commands.request_isolated, 1, "", isolated))
+
+    @step(3, burst=_ANY)
+    def down(self, burst):
+        live = [b for b in self.world.bursts if b.live]
+        found = self._one(live, burst)
+        if found:
+            self._ask(_taking_down(found.id))
+
+    @step(1)
+    def release_all(self):
+        """`burst release --all`: then the jobs are their users', wherever they run."""
+        pending = self.world.jobs(JobState.SCHED)
+        self.invariants.taken_back.update(job.id for job in pending)
+
+        def let_go(books, world, its_settings, now):
+            return commands.let_go(books, commands.held_jobs(books), now), None
+
+        self._ask(let_go)
+
+    @step(2, name=["a", "b"])
+    def enable(self, name):
+        self._ask(_enabling(name))
+
+    @step(1, stopped=[True, False, False])
+    def person_stops_queues(self, stopped):
+        self.world.lead.stopped = stopped
+
+    # Followers and providers.
+
+    @step(2, rank=_ANY)
+    def follower_joins(self, rank):
+        running = [h for p in self.world.providers.values() for h in p.running()]
+        ranks = sorted({self.world.rank(host) for host in running} - {-1})
+        found = self._one(ranks, rank)
+        if found:
+            self.world.lead.online.add(found)
+
+    @step(2, rank=_ANY)
+    def follower_dies(self, rank):
+        found = self._one(sorted(self.world.lead.online - set(OWN)), rank)
+        if found:
+            self.world.lead.lose(found)
+
+    @step(2, joins=[True, False])
+    def network(self, joins):
+        self.world.joins = joins
+
+    @step(2, burst=_ANY, fails=[True, False])
+    def cloud_loses(self, burst, fails):
+        """What exists fails or vanishes; of isolated ones, what is known to be made.
+
+        Of what is lost before we heard that it was made, nobody would know.
+        """
+        making = {b.id for b in self.world.bursts if b.state.value == "provision"}
+        made = [
+            (provider, name)
+            for provider in self.world.providers.values()
+            for name, found in provider._mine().items()
+            if not (found.spec.program and name in making)
+        ]
+        chosen = self._one(made, burst)
+        if chosen:
+            provider, name = chosen
+            provider.fail(name, "crash loop") if fails else provider.lose(name)
+
+    @step(4, name=["a", "b"], error=sorted(ERRORS), call=CALLS)
+    def provider_fails(self, name, error, call):
+        provider = self.world.providers.get(name)
+        if provider:
+            setattr(provider, f"next_{call}_error", ERRORS[error]())
+
+    @step(2, name=["a", "b"], knob=DELAYS, count=range(4))
+    def provider_is_slow(self, name, knob, count):
+        provider = self.world.providers.get(name)
+        if provider:
+            setattr(provider, knob, count)
+
+    @step(2, name=["a", "b"], lost=[True, False], only=[None, 0, 1])
+    def provider_breaks_off(self, name, lost, only):
+        provider = self.world.providers.get(name)
+        if provider:
+            provider.next_answer_lost, provider.build_only = lost, only
+
+    @step(1, name=["a", "b"], only=[None, None, 0, 1, 3])
+    def some_never_start(self, name, only):
+        provider = self.world.providers.get(name)
+        if provider:
+            provider.starts_only = only
+
+    @step(1, name=["a", "b"], hangs=[True, False])
+    def provider_hangs(self, name, hangs):
+        hung = self.world.executor.hung
+        hung.add(name) if hangs else hung.discard(name)
+
+    @step(2, name=["a", "b"], capacity=[0, 2, 4, 100, 100])
+    def capacity_changes(self, name, capacity):
+        if name in self.world.providers:
+            self.world.set_capacity(name, capacity)
+
+    @step(1, status=[0, 1, None], runs_for=range(3))
+    def programs_end(self, status, runs_for):
+        for provider in self.world.providers.values():
+            provider.ends_with, provider.runs_for = status, runs_for
+
+    # The lead, the store, time, and the daemon itself.
+
+    @step(2, unreadable=[True, False, False], deaf=[True, False, False])
+    def lead_is_troubled(self, unreadable, deaf):
+        self.world.lead.unreadable = unreadable
+        self.world.lead.deaf = deaf
+
+    @step(3, lagging=[True, False])
+    def journal_lags(self, lagging):
+        self.world.lead.lagging = lagging
+
+    @step(1, full=[True, False, False])
+    def store_is_full(self, full):
+        self.world.lead.disk.full = full
+
+    @step(1)
+    def provider_answers_one(self):
+        if self.world.executor.tasks:
+            self.world.executor.step()
+
+    @step(26, seconds=[0.1, 1.0, 1.0, 7.0, 40.0])
+    def turn(self, seconds):
+        """One turn of everything; what does not work keeps it from being healthy."""
+        world, lead = self.world, self.world.lead
+        self.invariants.before_turn()
+        silences = lead.silence.came
+        try:
+            world.tick(seconds)
+        except StoreError:
+            self.invariants.after_turn(healthy=False)
+            return
+        troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
+        unanswered = lead.silence.came > silences
+        self.invariants.after_turn(healthy=not troubled and not unanswered)
+
+    @step(3, turns=[2, 3, 5])
+    def time_passes(self, turns):
+        for _ in range(turns):
+            self.turn(1.0)
+
+    @step(1, when=["before", "after"])
+    def crash_at_a_write(self, when):
+        disk = self.world.lead.disk
+        disk.crash = when
+        try:
+            self.world.tick()
+        except StoreError:
+            pass
+        except Crash:
+            self._reboot()
+        disk.crash = ""
+
+    @step(1, done=[True, False])
+    def crash_at_a_call(self, done):
+        """The provider was asked; whether it heard, nobody knows."""
+        if done:
+            self.world.executor.pump()
+        self._reboot()
+
+    @step(3, change=range(len(CHANGES)), reload=[True, False])
+    def settings_change(self, change, reload):
+        """With a reload what is under way is waited for; with a restart it is not."""
+        if reload:
+            self.world.executor.pump()
+        for table, values in CHANGES[change].items():
+            if table == "providers":
+                for name, site in values.items():
+                    if name in self.world.sites:
+                        self.world.sites[name] |= site
+            else:
+                self.world.tables[table] |= values
+        self._reboot()
+
+    @step(3, rpc=RPCS, took_effect=[True, False])
+    def rpc_is_not_answered(self, rpc, took_effect):
+        self.world.lead.silence.next[rpc] = took_effect
+
+    @step(2, name=["a", "b"], call=["offers", "observe"], kind=range(len(GARBAGE)))
+    def provider_answers_garbage(self, name, call, kind):
+        if name in self.world.providers:
+            self.world.garbage[name, call] = GARBAGE[kind]
+
+    @step(1, name=["a", "b"], burst=["burst-0-000000", "burst-9-abcdef", "x" * 70])
+    def stray_appears(self, name, burst):
+        """Something bears our tag that no record explains."""
+        if name in self.world.providers:
+            self.world.make_stray(name, burst)
+
+    @step(1, burst=_ANY, text=["", "{", "null", '{"version":99}', "\\x00"])
+    def record_is_spoiled(self, burst, text):
+        """Somebody wrote into the store while no daemon ran."""
+        keys = [k for k in self.world.lead.disk.records if k.startswith("burst/")]
+        key = self._one(sorted(keys), burst)
+        if key:
+            self.world.spoiled.add(key.removeprefix("burst/"))
+            self.world.lead.disk.records[key] = text
+            self._reboot()
+
+    @step(1, rank=range(10), drains=[True, False])
+    def person_drains(self, rank, drains):
+        lead = self.world.lead
+        if drains:
+            lead.drained.setdefault(rank, "broken fan")
+        elif lead.drained.get(rank) == "broken fan":
+            del lead.drained[rank]
+
+    @step(2, seconds=[3.0, 10.0])
+    def coast(self, seconds):
+        """Nothing happens; the daemon takes turns when it says that they are due."""
+        world = self.world
+        end, turns = world.now + seconds, 0
+        calls = world.executor.calls.copy()
+        while world.now < end:
+            turns += 1
+            woken = bool(world.executor.tasks) and not world.executor.hung
+            pause = 0.01 if woken else world.due - world.now
+            self.turn(min(max(pause, 0.0001), end - world.now + 0.01))
+            most = 40 + 8 * seconds
+            self.invariants.must("bounded", turns < most, f"{turns} turns in a while")
+        for name, count in (world.executor.calls - calls).items():
+            text = f"{count} calls of {name} in {seconds:g} s"
+            self.invariants.must("bounded", count < 30 + 4 * seconds, text)
+
+    # Parts of the above.
+
+    def _submit(self, request, user, **fields):
+        queue = self._queue()
+        job = self.world.lead.submit(request, userid=user, queue=queue, **fields)
+        if fields.get("urgency") == 0 and not fields["wish"].urgency:
+            self.invariants.taken_back.add(job)
+
+    def _queue(self) -> str:
+        return "burst" if self.world.settings.intake.mode == "queue" else ""
+
+    def _one(self, found: Sequence[Any], index: int) -> Any:
+        return found[index % len(found)] if found else None
+
+    def _ask(self, command):
+        self.answers.append(self.world.engine.post(command))
+
+    def _ahead(self, make, *arguments):
+        def ask(books, world, its_settings, now):
+            demand = make(*arguments)
+            return commands.burst_ahead(books, world, its_settings, demand, now)
+
+        return ask
+
+    def _reboot(self):
+        self.answers = []  # whoever asked sees the connection end
+        self.world.boot()
+        self.invariants.watch_reaps()
+
+
+def _taking_down(name):
+    def ask(books, world, its_settings, now):
+        return commands.bring_down(books, name, "said so", now), None
+
+    return ask
+
+
+def _enabling(name):
+    def ask(books, world, its_settings, now):
+        return commands.enable(books, name, now), None
+
+    return ask
+
+
+__all__ = ["STEPS", "Broken", "BurstError", "Step", "Steps"]

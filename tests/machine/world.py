@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""The daemon's engine with all that is around it: a lead, clouds, a store, a clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from burst import config
+from burst.core import timeline
+from burst.core.slots import find_slots
+from burst.model.burst import BurstId
+from burst.model.hold import HoldState
+from burst.model.lead import JobState
+from burst.provider import BurstSpec
+from burst.shell.engine import Engine, Parts
+from burst.shell.executor import run
+from burst.testing import FakeCloud, FakeProvider, FakeSettings
+from burst.testing.cloud import FakeBurst
+from tests.build import NODE, T0, identity
+from tests.fakes import HandExecutor
+from tests.machine.lead import SimLead
+
+OWN = (0, 1)
+_OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+STORE_PAUSE = 5.0
+"""When the daemon takes the next turn after one that the store refused."""
+TABLES: dict[str, dict[str, Any]] = {
+    "deadlines": {
+        "idle": "20s",
+        "join": "30s",
+        "provision": "60s",
+        "rejoin": "20s",
+        "drain": "60s",
+        "release": "60s",
+    },
+    "limits": {"max_nodes": 8, "max_bursts": 3, "set_aside": "20s"},
+    "intake": {"patience": "10s"},
+    "plan": {},
+    "lead": {},
+    "daemon": {},
+}
+"""What each scenario starts from; deadlines are such that steps pass them."""
+
+
+class SimExecutor(HandExecutor):
+    """Each provider has a worker of its own, so one that hangs delays no other."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.hung: set[str] = set()
+        self.calls: Counter[str] = Counter()
+
+    def submit(self, task):
+        self.calls[task.provider] += 1
+        super().submit(task)
+
+    def pump(self):
+        """Run the tasks of all providers that answer."""
+        while ready := [task for task in self.tasks if task.provider not in self.hung]:
+            self.tasks = [task for task in self.tasks if task.provider in self.hung]
+            for task in ready:
+                self.answers.append(run(task, self._clock))
+
+
+class SimProvider(FakeProvider):
+    """Its next answers may be garbage, as the world says."""
+
+    world: World
+
+    def offers(self):
+        return self._answer("offers", super().offers())
+
+    def observe(self):
+        return self._answer("observe", super().observe())
+
+    def _answer(self, call, right):
+        return self.world.garbage.pop((self.name, call), right)
+
+
+class World:
+    """Everything that the steps change and the invariants look at."""
+
+    def __init__(self, scenario: dict[str, Any]):
+        self.now = T0
+        self.scenario = scenario
+        self.tables = {
+            name: {**table, **scenario.get(name, {})} for name, table in TABLES.items()
+        }
+        self.sites: dict[str, dict[str, Any]] = {
+            name: dict(site) for name, site in scenario["providers"].items()
+        }
+        hosts = scenario.get("hosts", "lead-[0-1],burst-0-[0-3],burst-1-[0-3]")
+        self.lead = SimLead(known=identity(hosts))
+        self.clouds: dict[str, FakeCloud] = {}
+        self.joins = True
+        self.strays: set[str] = set()
+        """Ids of what bears our tag and was never made by us."""
+        self.spoiled: set[str] = set()
+        """Bursts of which a record was spoiled."""
+        self.running_at_look: set[int] = set()
+        self.garbage: dict[tuple[str, str], Any] = {}
+        """What a provider's method returns next, if it is not what it should."""
+        self.boots = 0
+        self.boot()
+
+    def boot(self):
+        """Start the daemon (again), with nothing but the store to remember by."""
+        self.boots += 1
+        self.settings = self._settings()
+        self.lead.mode = self.settings.intake.mode
+        known = self.lead.identity()
+        self.executor = SimExecutor(lambda: self.now)
+        self.providers = {
+            name: self._provider(name, site)
+            for name, site in self.sites.items()
+            if site.get("enabled", True)
+        }
+        self.due = self.now
+        self.engine = Engine(
+            Parts(
+                lead=self.lead,
+                identity=known,
+                slots=find_slots(known, self.settings.lead.slots),
+                providers=self.providers,
+                executor=self.executor,
+                settings=self.settings,
+            ),
+            self.now,
+        )
+
+    def tick(self, seconds: float = 1.0):
+        """Let time pass, and then everything and everybody take one turn."""
+        self.now += seconds
+        self.lead.now = self.now
+        self.executor.pump()
+        self.meet()
+        self.lead.schedule()
+        self.running_at_look = {job.id for job in self.jobs(JobState.RUN)}
+        self.due = self.now + STORE_PAUSE
+        self.due = self.engine.tick(self.now)
+        self.lead.schedule()
+
+    def meet(self):
+        """Followers that run join the lead; those that are gone leave it."""
+        lead = self.lead
+        for cloud, key, burst in self.made():
+            if 0 < burst.spec.lease_end < self.now:
+                del cloud.bursts[key]
+        there = {self.rank(host) for host in self.followers()}
+        for rank in lead.online - set(OWN) - there:
+            lead.lose(rank)
+        if self.joins:
+            for provider in self.providers.values():
+                lead.online |= {self.rank(host) for host in provider.running()}
+            lead.online.discard(-1)
+
+    def rank(self, host: str) -> int:
+        """Return the rank of a host; -1 if it is of another instance."""
+        hosts = self.lead.known.hosts
+        return hosts.index(host) if host in hosts else -1
+
+    def followers(self) -> list[str]:
+        """Return the hosts that exist, in all clouds; twice what is there twice."""
+        return [
+            host
+            for cloud in self.clouds.values()
+            for burst in cloud.bursts.values()
+            for host in burst.made
+        ]
+
+    def made(self):
+        """Return what exists: cloud, key in it, and the burst."""
+        return [
+            (cloud, key, burst)
+            for _, cloud in sorted(self.clouds.items())
+            for key, burst in sorted(cloud.bursts.items())
+        ]
+
+    @property
+    def books(self):
+        return self.engine.snapshot.books
+
+    @property
+    def bursts(self):
+        return list(self.books.bursts.values())
+
+    @property
+    def live(self):
+        return [burst for burst in self.bursts if burst.live]
+
+    def jobs(self, *states: JobState):
+        return [job for job in self.lead.jobs.values() if job.state in states]
+
+    def is_held_by_us(self, job) -> bool:
+        hold = self.books.holds.get(job.id)
+        return hold is not None and hold.state in _OURS
+
+    def is_obeyed(self, job) -> bool:
+        """Tell whether its user took it back from us."""
+        hold = self.books.holds.get(job.id)
+        return hold is not None and hold.state is HoldState.OBEYED
+
+    def story(self) -> str:
+        """Return what happened to the bursts, and the jobs as they are."""
+        events = [
+            f"{burst.id} {event.timestamp - T0:g} {event.name} {event.context}"
+            for burst in self.bursts
+            for event in timeline.story(burst)
+        ]
+        jobs = []
+        for job in self.lead.jobs.values():
+            hold = self.books.holds.get(job.id)
+            kind = "plain" if job.id in self.lead.plain else ""
+            said = self.lead.memos.get(job.id, {}).get("why", "")
+            jobs.append(
+                f"job {job.id} {kind} {job.state.value} urgency {job.urgency}"
+                f" nodes {job.request and job.request.nodes} user {job.userid}"
+                f" on {sorted(job.ranks)} {hold.state.value if hold else ''} {said}"
+            )
+        return "\n".join([f"now {self.now - T0:g}", *events, *jobs])
+
+    def _settings(self):
+        providers = {
+            name: {"type": "fake", "enabled": site.get("enabled", True)}
+            for name, site in self.sites.items()
+        }
+        return config.parse({**self.tables, "providers": providers}, "machine.toml")
+
+    def _provider(self, name: str, site: dict[str, Any]):
+        wanted = FakeSettings(
+            max_nodes=site.get("max_nodes", 4),
+            shape=NODE,
+            capacity=site.get("capacity", 1_000),
+            price=site.get("price", 0.0),
+            modes=tuple(site.get("modes", ("joined",))),
+        )
+        cloud = self.clouds.setdefault(site.get("place", name), FakeCloud())
+        provider = SimProvider(name, wanted, self.lead.known.owner, cloud)
+        provider.world = self
+        return provider
+
+    def make_stray(self, name: str, burst: str):
+        """Make something that bears our tag and that no record explains."""
+        provider = self.providers[name]
+        host = f"{burst}-0"
+        spec = BurstSpec(
+            burst_id=BurstId(burst),
+            owner=provider.owner,
+            offer="nodes",
+            hosts=(host,),
+            ranks=(),
+            shape=NODE,
+            lead=self.lead.known,
+        )
+        if self.books.bursts.get(spec.burst_id) is None:
+            self.strays.add(burst)
+            key = provider.owner, name, spec.burst_id
+            provider.cloud.bursts[key] = FakeBurst(spec, made=[host])
+
+    def set_capacity(self, name: str, capacity: int):
+        provider = self.providers[name]
+        provider.settings = msgspec.structs.replace(
+            provider.settings, capacity=capacity
+        )
