@@ -8,6 +8,7 @@ import math
 from burst.config import Settings
 from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
+from burst.core.facts import provider_words
 from burst.core.health import Outcome, Verb
 from burst.core.slots import DRAIN_TAG
 from burst.core.world import World, repeat_at
@@ -95,19 +96,12 @@ def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> 
         return
     limit = settings.provision_limit(burst.lease.provider)
     if draft.now - burst.since > limit and world.lead is not None:
-        why = _why(burst, world) or _MUTE
+        why = provider_words(burst, world) or _MUTE
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
         _give_up(draft, burst, note, settings)
         return
     if _may_ask(world, burst, Verb.PROVISION, draft):
         draft.actions.append(Provision(burst.id))
-
-
-def _why(burst: Burst, world: World) -> str:
-    """Return the provider's last word on why a burst does not come up."""
-    view = world.providers.get(burst.lease.provider)
-    status = view.statuses.get(burst.id) if view else None
-    return status.why if status else ""
 
 
 def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
@@ -120,7 +114,9 @@ def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
         return
     if burst.lease.isolated:
         note = f"its own instance was not up within {format_fsd(limit)}"
-        _give_up(draft, burst, f"{note}: {_why(burst, world) or _MUTE}", settings)
+        _give_up(
+            draft, burst, f"{note}: {provider_words(burst, world) or _MUTE}", settings
+        )
         return
     online = world.lead.online.intersection(burst.lease.ranks)
     missing = [rank for rank in burst.lease.ranks if rank not in online]
@@ -132,7 +128,7 @@ def _join(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
         return
     note = (
         f"{len(online)} of {len(hosts)} nodes joined within {format_fsd(limit)};"
-        f" missing {names}: {_why(burst, world) or _SILENT}"
+        f" missing {names}: {provider_words(burst, world) or _SILENT}"
     )
     _give_up(draft, burst, note, settings)
 

@@ -73,6 +73,20 @@ def provider_word(burst: Burst, world: World) -> Word:
     return Word.ABSENT if enough else Word.UNREAD
 
 
+def provider_words(burst: Burst, world: World) -> str:
+    """Return what the provider says of how the burst comes on; empty for nothing.
+
+    What it waits for itself is told by the last call, until that works.
+    """
+    view = world.providers.get(burst.lease.provider)
+    status = view.statuses.get(burst.id) if view else None
+    if status is not None and status.why:
+        return status.why
+    call = world.calls.get(burst.id)
+    failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED)
+    return call.note if call and call.outcome in failing else ""
+
+
 def rank_count(burst: Burst, world: World) -> Ranks:
     """Return how many of the ranks that the burst should have are online."""
     if world.lead is None:

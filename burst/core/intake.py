@@ -10,6 +10,7 @@ import msgspec
 from burst.config import IntakeSettings, Settings
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool, nodes_needed
+from burst.core.facts import provider_words
 from burst.core.isolated import elsewhere
 from burst.core.place import Demand
 from burst.core.room import capacity, is_up, own_ranks
@@ -222,13 +223,15 @@ class Intake:
         if late is None:
             return self._released(job)
         if late.lease.isolated:
-            return elsewhere(late)
+            words = provider_words(late, self._world)
+            return elsewhere(late, _after_colon(words))
         online = self._lead.online.intersection(late.lease.ranks)
         facts = {
             "burst": late.id,
             "state": late.state.value,
             "online": len(online),
             "nodes": len(late.lease.ranks),
+            "words": _after_colon(provider_words(late, self._world)),
         }
         return Verdict(Reason.COMING, facts)
 
@@ -302,6 +305,10 @@ class Intake:
         if not request.constraint:
             return None
         return self._constraints.admitted(request.constraint)
+
+
+def _after_colon(words: str) -> str:
+    return f": {words}" if words else ""
 
 
 def is_far(job: JobView) -> bool:

@@ -14,6 +14,7 @@ import math
 from burst.config import Settings
 from burst.core.draft import Draft, EndJob
 from burst.core.facts import Word, provider_word
+from burst.core.health import Outcome
 from burst.core.memo import memo
 from burst.core.world import Books, World
 from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
@@ -193,16 +194,22 @@ def next_change(burst: Burst, settings: Settings) -> float:
     return min(run_until(burst, settings), burst.lease.end or math.inf)
 
 
-def elsewhere(burst: Burst) -> Verdict:
-    """Return the verdict on a job that runs, or may have run, in an isolated burst."""
+def elsewhere(burst: Burst, words: str = "") -> Verdict:
+    """Return the verdict on a job that runs, or may have run, in an isolated burst.
+
+    `words` are what its provider says of it, after a colon.
+    """
     if burst.quarantined:
         facts = {"burst": burst.id, "why": burst.quarantined}
         return Verdict(Reason.UNSURE, facts)
     if burst.spent:
         word, how = _outcome(burst)
         reason = Reason.FELL if burst.exit_status is None else Reason.RAN
+        if burst.exception == Outcome.SPEC.value:
+            reason = Reason.REFUSED_THERE
         return Verdict(reason, {"burst": burst.id, "how": how, "word": word})
-    return Verdict(Reason.ELSEWHERE, {"burst": burst.id, "state": burst.state.value})
+    facts = {"burst": burst.id, "state": burst.state.value, "words": words}
+    return Verdict(Reason.ELSEWHERE, facts)
 
 
 def _outcome(burst: Burst) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from burst.core.facts import provider_words
 from burst.core.health import Health
 from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot
@@ -25,7 +26,6 @@ Row = dict[str, Any]
 
 # Events whose note a person reads: why it ended, and how its end goes on.
 _ENDS = ("exception", "drain", "finish", "quarantine")
-_COURSE = ("overdue", "retry")
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
@@ -195,14 +195,12 @@ def _access(burst: Burst, world: World) -> str:
 
 
 def _last_note(burst: Burst, world: World) -> str:
-    view = world.providers.get(burst.lease.provider)
-    status_now = view.statuses.get(burst.id) if view else None
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
     # Why it failed says more than how its end goes on, unless that takes too long.
-    if moving and not failed and status_now and status_now.why:
-        return status_now.why
-    noted = _ENDS + (_COURSE[: 1 if failed else None] if burst.live else ())
+    if moving and not failed and (words := provider_words(burst, world)):
+        return words
+    noted = (*_ENDS, "overdue") if burst.live else _ENDS
     for event in reversed(burst.events):
         if event.name in noted:
             return str(event.context.get("note", ""))

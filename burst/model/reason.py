@@ -121,7 +121,7 @@ class Reason(enum.Enum):
     PROPOSED = _helped("{nodes} nodes of {offer} for it as {burst}", memo="requested")
     ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
     COMING = _helped(
-        "burst {burst} comes ({state}): {online} of {nodes} nodes online",
+        "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}",
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _helped(
@@ -136,13 +136,19 @@ class Reason(enum.Enum):
 
     # About a job for which there is an isolated burst.
     ELSEWHERE = _helped(
-        "isolated burst {burst} is to run it, and is {state}", memo="isolated {state}"
+        "isolated burst {burst} is to run it, and is {state}{words}",
+        memo="isolated {state}",
     )
     # It stays held until it is ended, or a person decides.
     RAN = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     FELL = _left_alone(
         "was to run in isolated burst {burst}, of which it is not known how far it"
         " came: {how}",
+        memo="{word}",
+    )
+    REFUSED_THERE = _left_alone(
+        "isolated burst {burst} was to run it, and its provider refuses to make it:"
+        " {how}",
         memo="{word}",
     )
     UNSURE = _left_alone(

@@ -17,6 +17,8 @@ from burst.model.reason import Verdict
 # Progress alone is told to a job at most this often, in seconds: each memo is an event
 # in its log.
 _TELL_EVERY = 2.0
+# Where only the provider's words on a burst that comes are others, at most this often.
+_WORDS_EVERY = 10.0
 
 _Memo = dict[str, str] | None
 
@@ -90,6 +92,12 @@ class Memos:
             elif (
                 told is None
                 or not is_progress(told.text, text)
-                or now - told.at >= _TELL_EVERY
+                or now - told.at >= _pause(told.text, text)
             ):
                 yield job, text
+
+
+def _pause(before: dict[str, str], after: _Memo) -> float:
+    """Return how long after a memo the next may follow that is progress, in seconds."""
+    same = after is not None and before["state"] == after["state"]
+    return _WORDS_EVERY if same else _TELL_EVERY

@@ -245,7 +245,7 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
         (
             Verdict(
                 Reason.COMING,
-                {"burst": "b", "state": "join", "online": 2, "nodes": 4},
+                {"burst": "b", "state": "join", "online": 2, "nodes": 4, "words": ""},
             ),
             "join 2/4",
         ),

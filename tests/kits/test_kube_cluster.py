@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, MINICLUSTER, POD, SECRET, Kind
 from tests.kits.kubeserver import Said, api_server
@@ -99,7 +105,16 @@ CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
     (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not there.*form"),
     (JOB, (404, "404 page not found"), Refused, "does not know it: list jobs.batch"),
     (JOB, status(404, "NotFound", name="x", kind="jobs"), Transient, "not there"),
-    (JOB, status(422, "Invalid", "spec.x: bad"), Refused, "does not take it.*bad"),
+    (JOB, status(422, "Invalid", "spec.x: bad"), SpecRefused, "does not take it.*bad"),
+    (JOB, status(413, "RequestEntityTooLarge", "limit"), SpecRefused, "too large"),
+    (
+        JOB,
+        status(500, "InternalError", "etcdserver: request is too large"),
+        SpecRefused,
+        "etcdserver",
+    ),
+    (JOB, status(500, "InternalError", "etcdserver: leader changed"), Transient, "now"),
+    (JOB, status(405, "MethodNotAllowed", "no"), Refused, "a setting of this"),
 ]
 
 
@@ -109,8 +124,9 @@ def test_what_an_answer_means(
 ) -> None:
     kind, answer, error, words = case
     server.answer("GET", kind.path("far"), answer)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as caught:
         cluster.find(kind, "far")
+    assert error is not Refused or caught.type is Refused
 
 
 def test_how_long_to_wait_is_taken_from_the_body_too(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from burst.errors import Refused
+from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest, name_of
@@ -107,6 +107,14 @@ def test_a_jobspec_is_in_the_secret_alone(spec: BurstSpec) -> None:
     data = objects.pop("Secret")["data"]
     assert b"abracadabra" in base64.b64decode(data["jobspec.json"])
     assert "abracadabra" not in json.dumps(objects)
+
+
+def test_a_jobspec_too_large_for_a_secret_is_refused_for_itself(
+    spec: BurstSpec,
+) -> None:
+    program = Program(kind="job", jobspec=json.dumps({"FILE": "x" * 1024 * 1024}))
+    with pytest.raises(SpecRefused, match="a Secret of Kubernetes holds 1048576"):
+        render(replace(spec, program=program), SETTINGS, TAGS, 0)
 
 
 def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:

@@ -3,7 +3,15 @@ import msgspec
 import pytest
 
 from burst.core.commands import bring_down, burst_ahead, request_nodes
-from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
+from burst.core.report import burst_row, status
+from burst.errors import (
+    ConfigError,
+    LeadGone,
+    Refused,
+    SpecRefused,
+    StoreError,
+    Transient,
+)
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -737,3 +745,41 @@ def test_whatever_a_command_raises_is_its_callers_answer():
     assert isinstance(failed.exception(0), RecursionError)
     assert asked.result(0).reason is Reason.PROPOSED
     assert s.state() is State.PROVISION
+
+
+def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = Transient("the cloud is down for a moment")
+    s.provider.starts_after = 20
+    job = s.lead.submit(whole(4))
+    s.tick(3)
+    words = "the cloud is down for a moment"
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == words
+    assert s.lead.memos[job]["why"].endswith(f"0 of 4 nodes online: {words}")
+
+    s.tick(12)
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == "not up yet"
+    assert s.lead.memos[job]["why"].endswith("0 of 4 nodes online: not up yet")
+
+    s.until(lambda: s.lead.running() == [job])
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == ""
+    (provider,) = status(s.engine.snapshot.books, s.engine.snapshot.world, (), s.now)[
+        "providers"
+    ]
+    assert provider["trouble"] == ""
+
+
+def test_a_wrong_setting_is_told_without_a_traceback(caplog):
+    s = sim()
+    s.tick(2)
+    s.provider.every_provision_error = ConfigError("there is no port", "set one")
+    job = s.lead.submit(whole(4))
+    s.tick(20, seconds=60)
+
+    assert len(s.bursts) == 1
+    assert "disabled: there is no port; set one" in s.lead.memos[job]["why"]
+    assert not any(record.exc_info for record in caplog.records)

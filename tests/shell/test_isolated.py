@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.errors import BurstError
+from burst.errors import BurstError, SpecRefused
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.request import Wish
@@ -60,3 +60,20 @@ def test_each_kind_of_program_is_asked_for():
     programs = [program for program in made if program]
     assert [program.kind for program in programs] == ["interactive", "service", "job"]
     assert "hostname" in programs[2].jobspec
+
+
+def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():
+    asking = Asking(modes=BOTH)
+    sim = asking.sim
+    sim.provider.next_provision_error = SpecRefused("the jobspec is 2 MB", "shorten it")
+    wish = Wish(mode="isolated", wait=0)
+    job = sim.lead.submit(whole(3), wish=wish, userid=GUEST)
+    sim.until(lambda: bool(sim.lead.log))
+
+    ((verb, failed, reason),) = sim.lead.log
+    assert (verb, failed) == ("fail", job)
+    assert reason.endswith("refuses to make it: spec: the jobspec is 2 MB; shorten it")
+    assert not sim.engine.snapshot.books.health
+    other = sim.lead.submit(whole(3))
+    sim.until(lambda: sim.lead.running() == [other])
+    assert sim.cloud.begun == []
