@@ -76,12 +76,19 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
 @click.command()
 @click.argument("burst_id", metavar="BURST")
 @click.option("--note", default="", help="Why, for the record.")
+@click.option(
+    "--provider", default="", help="Who made it, where its record cannot be read."
+)
 @click.option("--no-wait", is_flag=True, help="Return once it is asked for.")
 @place_options
-def down(burst_id: str, note: str, no_wait: bool, place: Place) -> None:
-    """Take a BURST down. What runs on it goes on to its end first."""
+def down(burst_id: str, note: str, provider: str, no_wait: bool, place: Place) -> None:
+    """Take a BURST down. What runs on it goes on to its end first.
+
+    One whose record cannot be read, too: all that may be its is taken down.
+    """
+    asked = {"burst": burst_id, "note": note, "provider": provider}
     with place.lead() as lead:
-        lead.call("down", {"burst": burst_id, "note": note}, timeout=60.0)
+        lead.call("down", asked, timeout=60.0)
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:

@@ -11,6 +11,11 @@ from burst.core.course import take_down
 from burst.core.draft import Draft, ReleaseJobs
 from burst.core.place import Demand
 from burst.core.reconcile import Decisions, make_plan
+from burst.core.unreadable import (
+    forget_unreadable,
+    is_unreadable,
+    lease_of_unreadable,
+)
 from burst.core.world import Books, World
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
@@ -23,6 +28,17 @@ from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
 _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+
+
+class Down(msgspec.Struct, frozen=True):
+    """What a person wants taken down."""
+
+    burst: str
+    note: str = "taken down by hand"
+    provider: str = ""
+    """Who made it, where its record cannot be read and that is not clear."""
+
+
 LONGEST_COMMAND = 2**14
 """Bytes of the command of an isolated burst; it is kept in the burst's record."""
 
@@ -95,6 +111,21 @@ def bring_down(books: Books, burst_id: str, note: str, now: float) -> Decisions:
     draft = Draft(books, now)
     take_down(draft, burst, note)
     return _decisions(draft)
+
+
+def bring_down_any(
+    books: Books, world: World, down: Down, now: float
+) -> tuple[Decisions, BurstId]:
+    """Take a burst down, even one whose record cannot be read. Raises BurstError."""
+    burst = BurstId(down.burst)
+    if not is_unreadable(books, burst):
+        return bring_down(books, down.burst, down.note, now), burst
+    draft = Draft(forget_unreadable(books, burst), now)
+    if f"burst/{burst}" in books.unreadable:
+        draft.put(lease_of_unreadable(books, world, burst, down.provider, now))
+    if burst in draft.bursts and draft.bursts[burst].live:
+        take_down(draft, draft.bursts[burst], down.note)
+    return _decisions(draft), burst
 
 
 def let_go(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -161,11 +162,15 @@ class Draft:
 
         One that runs a job in our stead waits until nothing else can.
         """
-        burst = lifecycle.begin(lease, jobs, self.now)
-        self.bursts[lease.id] = burst
-        self.events.append((lease.id, lifecycle.submission(jobs, self.now)))
+        self.put(lease, jobs)
         if lease.isolated is None or lease.isolated.job is None:
             self.start(lease.id)
+
+    def put(self, lease: Lease, jobs: Mapping[JobId, float] | None = None) -> None:
+        """Put a new burst on the books, and ask for nothing."""
+        burst = lifecycle.begin(lease, jobs or {}, self.now)
+        self.bursts[lease.id] = burst
+        self.events.append((lease.id, lifecycle.submission(jobs or {}, self.now)))
 
     def start(self, burst: BurstId) -> None:
         """Record that the provider is about to be asked, and ask."""

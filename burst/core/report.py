@@ -100,6 +100,29 @@ def orphan_row(orphan: Orphan) -> Row:
     }
 
 
+def unreadable_rows(books: Books, world: World) -> list[Row]:
+    """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
+    names = sorted(
+        BurstId(key.removeprefix("burst/"))
+        for key in books.unreadable
+        if key.startswith("burst/")
+    )
+    rows: list[Row] = []
+    for name in names:
+        shown = [p for p, view in world.providers.items() if name in view.statuses]
+        status_of = world.providers[shown[0]].statuses[name] if shown else None
+        hosts = [f.host for f in status_of.followers] if status_of else []
+        rows.append(
+            {
+                "id": name,
+                "provider": ",".join(shown),
+                "hosts": format_hostlist(hosts),
+                "why": "its record cannot be read",
+            }
+        )
+    return rows
+
+
 def job_row(job: JobView, verdict: Verdict) -> Row:
     """Return one pending job of a plan."""
     return {

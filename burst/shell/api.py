@@ -18,6 +18,7 @@ import msgspec
 from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
+from burst.core.commands import Down
 from burst.core.place import Demand
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import LENT
@@ -186,21 +187,28 @@ class Api:
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = _read(request, _Named)
-        burst, note = asked.burst, asked.note or "taken down by hand"
-        return self._carry_out(
-            lambda books, _, __, now: (
-                commands.bring_down(books, burst, note, now),
-                {"burst": burst},
-            )
-        )
+        note = asked.note or "taken down by hand"
+        return self._take_down(Down(asked.burst, note, asked.provider))
+
+    def _take_down(self, down: Down) -> Row:
+        def command(
+            books: Books, world: World, _: Settings, now: float
+        ) -> tuple[Decisions, Row]:
+            made, burst = commands.bring_down_any(books, world, down, now)
+            return made, {"burst": burst}
+
+        return self._carry_out(command)
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
+        spoilt = report.unreadable_rows(snapshot.books, snapshot.world)
         yes = _read(request, _Named).yes
         if yes:
             for orphan in snapshot.orphans:
                 self._engine().reap_orphan(orphan)
-        return {"orphans": rows, "deleting": yes}
+            for row in spoilt:
+                self._take_down(Down(row["id"], "burst gc --yes"))
+        return {"orphans": [*rows, *spoilt], "deleting": yes}
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = _read(request, _Named).provider

@@ -297,3 +297,23 @@ def test_anybody_may_ask_how_jobs_come_in():
         "queue": "lent",
         "providers": ["local"],
     }
+
+
+def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
+    asking = Asking()
+    asking.sim.tick(2)
+    asking.sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
+    asking.sim.boot()
+    asking.turn()
+
+    (listed,) = asking.ask("gc")["orphans"]
+    assert (listed["id"], listed["why"]) == (
+        "burst-0-ffffff",
+        "its record cannot be read",
+    )
+    assert not asking.sim.bursts
+    asking.ask("gc", yes=True)
+
+    assert asking.sim.burst.id == "burst-0-ffffff"
+    asking.sim.until(asking.sim.in_state(State.INACTIVE))
+    assert asking.ask("gc")["orphans"] == []

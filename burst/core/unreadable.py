@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Taking down a burst whose record cannot be read: what is known of it, and its end.
+
+A person decides it. The record of a burst that was taken down replaces the one that
+cannot be read. Its ranks are drained, what runs on them goes on to its end, and its
+provider is asked to delete it until there is nothing left, as with any other burst.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core.apart import STEM
+from burst.core.world import Books, World
+from burst.errors import BurstError
+from burst.model.burst import BurstId, Isolated, Lease
+from burst.model.shape import Shape
+
+
+def is_unreadable(books: Books, burst: BurstId) -> bool:
+    """Tell whether a record of that burst, or of a job of it, cannot be read."""
+    return bool(_keys(books, burst))
+
+
+def forget_unreadable(books: Books, burst: BurstId) -> Books:
+    """Return the books without records of a burst that cannot be read."""
+    keys = _keys(books, burst)
+    rest = {key: why for key, why in books.unreadable.items() if key not in keys}
+    return msgspec.structs.replace(books, unreadable=rest) if keys else books
+
+
+def lease_of_unreadable(
+    books: Books, world: World, burst: BurstId, provider: str, now: float
+) -> Lease:
+    """Return the lease as far as it can be known: all that may be the burst's.
+
+    The ranks of its slot, by its name, and of the followers that the provider shows;
+    but none that another burst leases. `provider` is empty where it is to be found
+    out. Raises BurstError if it cannot be.
+    """
+    provider = provider or _find_provider(world, burst)
+    if provider not in world.providers:
+        raise BurstError(
+            f"there is no provider {provider}",
+            f"the settings have {', '.join(world.providers) or 'none'}",
+        )
+    identity = world.identity
+    slot = burst.rpartition("-")[0]
+    isolated = Isolated(kind="interactive") if slot == STEM else None
+    status = world.providers[provider].statuses.get(burst)
+    hosts = {follower.host for follower in status.followers} if status else set()
+    ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}
+    ranks.update(r for known in world.slots if known.name == slot for r in known.ranks)
+    ranks.difference_update(*(other.lease.ranks for other in books.live))
+    run = () if isolated else tuple(sorted(ranks))
+    return Lease(
+        id=burst,
+        provider=provider,
+        offer="",
+        slot="" if isolated else slot,
+        hosts=tuple(identity.hosts[rank] for rank in run),
+        ranks=run,
+        shape=identity.shapes[run[0]] if run else Shape(0),
+        created=now,
+        isolated=isolated,
+    )
+
+
+def _keys(books: Books, burst: BurstId) -> set[str]:
+    own, jobs = f"burst/{burst}", f"job/{burst}/"
+    return {key for key in books.unreadable if key == own or key.startswith(jobs)}
+
+
+def _find_provider(world: World, burst: BurstId) -> str:
+    shown = [name for name, view in world.providers.items() if burst in view.statuses]
+    found = shown or list(world.providers)
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise BurstError(
+            f"the record of {burst} cannot be read, and it is not known which provider"
+            f" made it ({names})",
+            f"burst down --provider NAME {burst}",
+        )
+    return found[0]
