@@ -170,7 +170,10 @@ class Daemon:
             self._reload_now(runtime)
         try:
             runtime.turn(longest)
-        except StoreError as error:
+        except LeadGone:
+            raise
+        except (StoreError, Unreadable) as error:
+            # Unreadable: the lead did not answer whether it has what was to be kept.
             log.say("nothing is done: %s", error, level=logging.ERROR)
             self._bell.wait(_STORE_PAUSE)
 

@@ -10,7 +10,7 @@ from burst import log
 from burst.core import draft
 from burst.core.health import Verb
 from burst.core.world import Books
-from burst.errors import JobspecError, LeadError, Unreadable
+from burst.errors import Denied, JobspecError, LeadError, LeadGone, Unreadable
 from burst.lead import Failures, Lead
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
@@ -28,18 +28,34 @@ class Actor:
         self._identity = identity
         self._watch = watch
 
-    def perform(self, actions: Sequence[draft.Action], books: Books) -> None:
-        """Carry the actions out, in order. Raises Unreadable where the lead is gone."""
+    def perform(
+        self, actions: Sequence[draft.Action], books: Books
+    ) -> list[draft.Action]:
+        """Carry the actions out, in order; return those that the lead did not answer.
+
+        Such an action may be carried out all the same, later. Its intent is on record,
+        so later ticks see its effect or ask again. Once the lead is silent nothing more
+        is asked of it in this tick, as each question would take as long. Raises
+        LeadGone.
+        """
+        unanswered: list[draft.Action] = []
         for action in actions:
+            if unanswered and _needs_lead(action, books):
+                unanswered.append(action)
+                continue
             try:
                 if isinstance(action, draft.Provision | draft.Reap):
                     self._ask_provider(action, books.bursts[action.burst])
                 else:
                     self._ask_lead(action)
-            except Unreadable:
+            except LeadGone:
                 raise
-            except (LeadError, JobspecError) as error:
+            except Unreadable as error:
+                log.say("%s; asked again later", error, level=logging.WARNING)
+                unanswered.append(action)
+            except (Denied, LeadError, JobspecError) as error:
                 log.say("%s", error, level=logging.WARNING)
+        return unanswered
 
     def _ask_provider(self, action: draft.Provision | draft.Reap, burst: Burst) -> None:
         if isinstance(action, draft.Reap):
@@ -87,6 +103,16 @@ class Actor:
     def _report(self, what: str, failures: Failures) -> None:
         for job, why in failures.items():
             log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
+
+
+def _needs_lead(action: draft.Action, books: Books) -> bool:
+    """Tell whether the lead is asked for something by an action."""
+    if isinstance(action, draft.Reap):
+        return False
+    if not isinstance(action, draft.Provision):
+        return True
+    isolated = books.bursts[action.burst].lease.isolated
+    return isolated is not None and isolated.job is not None
 
 
 def make_spec(

@@ -8,6 +8,7 @@ the intent; what the store could not take is not done and not remembered.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -18,33 +19,26 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
+from burst.core.draft import ReleaseJobs
 from burst.core.health import Answered, Verb
 from burst.core.isolated import next_begin
-from burst.core.leases import leases
 from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
 from burst.core.too_large import without
 from burst.core.world import Books, World
-from burst.errors import (
-    BurstError,
-    ConfigError,
-    LeadError,
-    LeadGone,
-    RecordTooLarge,
-    Unreadable,
-)
+from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, Leases
+from burst.model.lead import LeadIdentity, LeadView
 from burst.model.reason import Verdict
 from burst.provider import Provider
 from burst.shell.act import Actor
 from burst.shell.executor import Executor, Task
 from burst.shell.ledger import Ledger
-from burst.shell.memos import Memos
 from burst.shell.question import tell_health
+from burst.shell.upkeep import Upkeep
 from burst.shell.watch import Watch
 
 # So much after a deadline a turn is taken, in seconds.
@@ -52,6 +46,9 @@ _LATE = 0.01
 # So much later the lead is read again where a job may have been starting, in seconds:
 # several times what a scheduler takes to write an allocation down.
 _AGAIN = 0.01
+# So long a deadline waits that has passed and that this tick could not act on.
+_UNMET_PAUSE = 5.0
+_UNREAD = "it has not been read yet"
 
 Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
@@ -98,10 +95,9 @@ class Engine:
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._prepared = now
-        self._lent: tuple[float, Leases | None] = (now, None)
-        self._lent_trouble = ""
-        self._memos = Memos(parts.lead)
+        self._upkeep = Upkeep(parts.lead, parts.settings, now)
+        self._silent = False
+        """Whether the lead left something unanswered in this tick."""
         self._suspects: dict[tuple[str, str], float] = {}
         self._snapshot = Snapshot(
             now=now,
@@ -110,14 +106,28 @@ class Engine:
                 identity=parts.identity,
                 slots=parts.slots,
                 lead=None,
-                trouble="it has not been read yet",
+                trouble=_UNREAD,
                 providers=self._watch.views,
             ),
             settings=parts.settings,
             verdicts={},
         )
+
+    def recall(self, now: float) -> None:
+        """Read the books again, as the one daemon of the lead from now on.
+
+        Another may have written them after this engine was made, until it let go of
+        the lead's service. Raises StoreError and Unreadable.
+        """
+        self._books = self._ledger.load(now)
+        self._snapshot = msgspec.structs.replace(self._snapshot, books=self._books)
         for key, why in self._books.unreadable.items():
-            log.say("record %s: %s; left alone", key, why, level=logging.WARNING)
+            log.say(
+                "record %s: %s; left alone, burst down or gc decides",
+                key,
+                why,
+                level=logging.WARNING,
+            )
 
     @property
     def snapshot(self) -> Snapshot:
@@ -133,10 +143,11 @@ class Engine:
     def tick(self, now: float) -> float:
         """Take one turn; return when the next is due unless something wakes us.
 
-        Raises LeadGone, and StoreError if nothing could be recorded: then nothing
-        was done, and the next tick tries again.
+        Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
+        then nothing was done, and the next tick tries again.
         """
         self._watch.absorb(self._books, now)
+        self._silent = False
         view, trouble = self._observe()
         answered = self._watch.answered
         world = World(
@@ -164,16 +175,25 @@ class Engine:
             orphans=orphans,
         )
         self._mind(orphans, world, now)
-        if view is not None:
-            self._prepare(now)
-            self._lend(now)
-            self._memos.send(decisions.verdicts, view.jobs, now)
-        deadlines = [next_deadline(b, self._settings) for b in self._books.live]
-        # Just after a deadline, not just before it.
-        deadlines.append(next_begin(self._books, now))
+        if view is not None and not self._silent:
+            self._upkeep.ask(self._books, view, decisions.verdicts, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
-        return min([due, *(max(now, ends) + _LATE for ends in deadlines)])
+        return min(due, self._next_deadline(view, now))
+
+    def _next_deadline(self, view: LeadView | None, now: float) -> float:
+        """Return when to look for a deadline that ends then; math.inf for never.
+
+        Nothing ends while the lead cannot be read; it wakes us once it can. What ended
+        before now and is there still could not be acted on, so it is given time.
+        """
+        if view is None:
+            return math.inf
+        live = [burst for burst in self._books.live if not burst.quarantined]
+        ends = [next_deadline(burst, self._settings) for burst in live]
+        ends.append(next_begin(self._books, now))
+        # Just after a deadline, not just before it.
+        return min(end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
 
     def close(self) -> None:
         """Take no more turns. Bursts and held jobs stay as they are."""
@@ -183,13 +203,19 @@ class Engine:
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
 
     def _observe(self) -> tuple[LeadView | None, str]:
+        trouble = self._snapshot.world.trouble
         try:
-            return self._lead.observe(), ""
+            view = self._lead.observe()
         except LeadGone:
             raise
-        except Unreadable as error:
-            log.say("the lead cannot be read: %s", error, level=logging.WARNING)
+        except LeadError as error:
+            # Said once, not each tick, which may come often.
+            if str(error) != trouble:
+                log.say("the lead cannot be read: %s", error, level=logging.WARNING)
             return None, str(error)
+        if trouble not in ("", _UNREAD):
+            log.say("the lead can be read again")
+        return view, ""
 
     def _obey(self, world: World, now: float) -> None:
         while not self._commands.empty():
@@ -226,48 +252,12 @@ class Engine:
         self._watch.conclude(answered, self._books)
         for burst, event in decisions.events:
             log.event(event, burst)
-        self._actor.perform(decisions.actions, self._books)
+        unanswered = self._actor.perform(decisions.actions, self._books)
+        self._silent = self._silent or bool(unanswered)
+        for action in unanswered:
+            if isinstance(action, ReleaseJobs):
+                self._upkeep.release_later(action.urgencies)
         return decisions
-
-    def _prepare(self, now: float) -> None:
-        """See to it now and then that queues of ours are as burst jobs need them.
-
-        `flux queue start --all` starts the one in which they wait, too.
-        """
-        intake, cadence = self._settings.intake, self._settings.daemon.cadence
-        if intake.mode != "queue" or now - self._prepared < cadence:
-            return
-        self._prepared = now
-        try:
-            self._lead.prepare(intake)
-        except Unreadable:
-            raise
-        except (ConfigError, LeadError) as error:
-            log.say("%s", error, level=logging.WARNING)
-
-    def _lend(self, now: float) -> None:
-        """Tell a scheduler that wants to know whose the leased ranks are.
-
-        At each turn until it was told, and then now and then again: another may have
-        been in its place meanwhile.
-        """
-        if self._settings.intake.mode != "scheduler":
-            return
-        told_at, told = self._lent
-        current = leases(self._books)
-        if current == told and now - told_at < self._settings.daemon.cadence:
-            return
-        try:
-            self._lead.lend(current)
-        except Unreadable:
-            raise
-        except LeadError as error:
-            self._lent = now, None
-            if str(error) != self._lent_trouble:
-                log.say("%s", error, level=logging.WARNING)
-            self._lent_trouble = str(error)
-        else:
-            self._lent, self._lent_trouble = (now, current), ""
 
     def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
         """Report what no record explains, once it is sure; delete it if told so."""

@@ -25,6 +25,7 @@ from burst.errors import RecordTooLarge, StoreError
 from burst.lead import LARGEST_VALUE, Store
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, encode_hold
+from burst.model.jobid import JobId
 from burst.model.record import encode_job, encode_record
 from burst.shell.read_records import read_books
 
@@ -40,6 +41,12 @@ class Ledger:
         self._store = store
         self._old_form: frozenset[BurstId] = frozenset()
         """Bursts whose record is of the first version: it is written whole."""
+        self._left: Mapping[str, list[str]] = {}
+        """By the key of a burst's record that cannot be read: those of its jobs."""
+        self._doubtful: frozenset[str] = frozenset()
+        """Keys of writes that the store did not confirm. It may have kept them, or may
+        do so once it goes on; a later write comes after, so it repeats them as they
+        are to be."""
 
     def load(self, now: float) -> Books:
         """Return the books. A record that cannot be read is listed, never deleted.
@@ -49,6 +56,11 @@ class Ledger:
         records = self._store.load()
         self._check_schema(records.get(_SCHEMA_KEY))
         books, self._old_form = read_books(records, now)
+        self._left = {
+            key: [job for job in records if job.startswith(f"job{key[5:]}/")]
+            for key in books.unreadable
+            if key.startswith("burst/")
+        }
         return books
 
     def write(self, before: Books, after: Books) -> int:
@@ -63,12 +75,23 @@ class Ledger:
         _differ(changes, "hold", before.holds, after.holds)
         _differ(changes, "provider", before.health, after.health)
         _differ(changes, "output", before.outputs, after.outputs)
+        for key in before.unreadable.keys() - after.unreadable.keys():
+            # A person gave these up. What took the place of one is among the changes.
+            changes.setdefault(key, None)
+            for job in self._left.get(key, ()):
+                changes.setdefault(job, None)
         sizes = {key: len((text or "").encode()) for key, text in changes.items()}
         large = {key: size for key, size in sizes.items() if size > LARGEST_VALUE}
         if large:
             raise RecordTooLarge(large, LARGEST_VALUE)
+        for key in self._doubtful - changes.keys():
+            if not _is_unreadable(after, key):
+                changes[key] = _record_of(after, key)
         if changes:
+            # Until the store has answered, any of this may be kept, even later.
+            self._doubtful |= changes.keys()
             self._store.write(changes)
+        self._doubtful = frozenset()
         self._old_form = frozenset()
         return len(changes)
 
@@ -114,6 +137,32 @@ def _differ(
     for key in before:
         if key not in after:
             changes[f"{room}/{key}"] = None
+
+
+def _is_unreadable(books: Books, key: str) -> bool:
+    """Tell whether a record, or that of its burst, is one that cannot be read."""
+    burst = key.split("/")[1]
+    return key in books.unreadable or f"burst/{burst}" in books.unreadable
+
+
+def _record_of(books: Books, key: str) -> str | None:
+    """Return what the store is to have under a key; None for nothing."""
+    kind, _, name = key.partition("/")
+    value: object
+    if kind == "burst":
+        burst = books.bursts.get(BurstId(name))
+        return encode_record(burst) if burst else None
+    if kind == "job":
+        burst_id, _, job = name.rpartition("/")
+        burst = books.bursts.get(BurstId(burst_id))
+        value = burst.times.get(JobId(int(job))) if burst else None
+    elif kind == "hold":
+        value = books.holds.get(JobId(int(name)))
+    elif kind == "provider":
+        value = books.health.get(name)
+    else:
+        value = books.outputs.get(BurstId(name))
+    return None if value is None else _encode(value)
 
 
 def _encode(value: object) -> str:

@@ -78,6 +78,8 @@ class Runtime:
         spare_collector()
         self.lead.prepare(self.settings.intake)
         self.lead.serve(self.api.answer, self.api.holder())
+        # The service is the lock: until we had it, another daemon may have written.
+        self.engine.recall(self.clock())
         self.lead.listen(self.wake)
 
     def turn(self, longest: float | None = None) -> None:
