@@ -10,6 +10,7 @@ from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
 from burst.core.facts import provider_words
 from burst.core.health import Outcome, Verb
+from burst.core.lasting import drained_from
 from burst.core.slots import DRAIN_TAG
 from burst.core.world import World, repeat_at
 from burst.model.burst import Burst, Result, State
@@ -90,6 +91,16 @@ def take_down(draft: Draft, burst: Burst, note: str) -> None:
         draft.fail(burst.id, "canceled", note)
 
 
+def make_way(draft: Draft, burst: Burst) -> None:
+    """Drain an idle burst whose lease ends before a job that waits would.
+
+    Flux must not start that job on it, and the job may get its rank slot.
+    """
+    if burst.state is State.ONLINE:
+        note = "its lease ends before the job that waits for nodes would"
+        _begin_drain(draft, burst, Result.COMPLETED, note)
+
+
 def _provision(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     if not burst.jobs and burst.lease.userids:
         draft.fail(burst.id, "canceled", _NEEDLESS)
@@ -158,15 +169,9 @@ def _is_needless(burst: Burst) -> bool:
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:
-    """Return when it is drained whoever needs it, as its lease ends.
-
-    That is `drain` before the end. Of a lease that is shorter than twice that, jobs get
-    the first half: drained when it comes up, it would be paid for in vain.
-    """
+    """Return when it is drained whoever needs it, as its lease ends."""
     lease = burst.lease
-    if not lease.end:
-        return math.inf
-    return lease.end - min(settings.deadlines.drain, (lease.end - lease.created) / 2)
+    return drained_from(lease.created, lease.end, settings.deadlines.drain)
 
 
 def _drain(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:

@@ -19,7 +19,7 @@ from burst.model.burst import Burst, Isolated
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason, Verdict, moment
 from burst.model.request import Request
 from burst.model.shape import Shape
 
@@ -221,7 +221,7 @@ class Intake:
             return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
-            return self._released(job)
+            return self._released(job, bursts)
         if late.lease.isolated:
             words = provider_words(late, self._world)
             return elsewhere(late, _after_colon(words))
@@ -232,15 +232,16 @@ class Intake:
             "online": len(online),
             "nodes": len(late.lease.ranks),
             "words": _after_colon(provider_words(late, self._world)),
+            "ends": told_end(job, bursts),
         }
         return Verdict(Reason.COMING, facts)
 
-    def _released(self, job: JobView) -> Verdict:
+    def _released(self, job: JobView, bursts: list[Burst]) -> Verdict:
         hold = self._holds.get(job.id)
         released = hold is not None and hold.state is HoldState.RELEASED
         if hold and released and self._now - hold.since > self._release_deadline:
             return Verdict(Reason.STUCK, {"at": hold.since})
-        return Verdict(Reason.RELEASED)
+        return Verdict(Reason.RELEASED, {"ends": told_end(job, bursts)})
 
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
@@ -288,6 +289,7 @@ class Intake:
             request=request,
             wish=job.wish,
             coming=coming,
+            duration=job.duration,
             isolated=self._isolated(job),
         )
 
@@ -309,6 +311,15 @@ class Intake:
 
 def _after_colon(words: str) -> str:
     return f": {words}" if words else ""
+
+
+def told_end(job: JobView, bursts: list[Burst]) -> str:
+    """Return what a job without a time limit is told of leases that end."""
+    ends = [burst.lease.end for burst in bursts if burst.lease.end]
+    if job.duration or not ends:
+        return ""
+    at = moment(min(ends))
+    return f"; it has no time limit, and what still runs at {at} is ended"
 
 
 def is_far(job: JobView) -> bool:

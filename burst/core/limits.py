@@ -3,23 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from burst.config import LimitSettings
 from burst.model.burst import Burst
+from burst.model.jobid import JobId
+from burst.model.lead import JobView
 from burst.model.reason import Reason, Refusal
 
 
 class Usage:
     """Nodes and bursts in use, against the limits; grows as a plan is made."""
 
-    def __init__(self, limits: LimitSettings, live: Iterable[Burst]) -> None:
+    def __init__(
+        self,
+        limits: LimitSettings,
+        live: Iterable[Burst],
+        jobs: Mapping[JobId, JobView] = MappingProxyType({}),
+    ) -> None:
+        """Count live bursts; `jobs` tells the users of jobs that joined them later."""
         self._limits = limits
         self._nodes = 0
         self._bursts = 0
         self._by_user: dict[int, int] = {}
         for burst in live:
-            self.add(burst.lease.nodes, 1, burst.lease.userids)
+            self.add(burst.lease.nodes, 1, _bearers(burst, jobs))
 
     def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
         """Count nodes and bursts made for these users; each user bears all of it."""
@@ -70,3 +79,14 @@ class Usage:
             return None
         facts = {"limit": limit, "used": used, "need": nodes}
         return Refusal(offer, Reason.LIMIT_USER, facts)
+
+
+def _bearers(burst: Burst, jobs: Mapping[JobId, JobView]) -> set[int]:
+    """Return the users who bear a burst: it was made for them, or they joined it.
+
+    Nobody does where it was requested ahead of jobs.
+    """
+    userids = set(burst.lease.userids)
+    if userids:
+        userids.update(jobs[job].userid for job in burst.jobs if job in jobs)
+    return userids

@@ -31,6 +31,9 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
 
     offers: tuple[Priced, ...]
     refusals: tuple[Refusal, ...] = ()
+    lasting: Mapping[str, float] = {}
+    """By key of an offer: for how many seconds jobs can run on a new burst of it, where
+    that is limited."""
     known: tuple[Priced, ...] = ()
     """All offers, those that cannot be taken now too."""
     on_trial: frozenset[str] = frozenset()

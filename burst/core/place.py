@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -26,6 +27,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish = Wish()
     coming: int = 0
     """Nodes that bursts made for it will bring already."""
+    duration: float = 0.0
+    """How long the job may run, in seconds; 0 for no limit."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
 
@@ -39,6 +42,11 @@ class Room(msgspec.Struct, kw_only=True):
     provider: str
     price: float = 0.0
     """Per node and hour."""
+    nodes: int = 0
+    idle: bool = False
+    """Whether nothing runs on it and no job counts on it."""
+    lasts: float = math.inf
+    """For how many seconds jobs can run on it, from now on."""
     pool: Pool
 
 
@@ -54,6 +62,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...] = ()
     assignments: Mapping[JobId, BurstId] = {}
+    ending: frozenset[BurstId] = frozenset()
+    """Idle bursts that a job would have got, had their leases not ended too soon."""
     verdicts: Mapping[JobId | None, Verdict] = {}
 
 

@@ -14,6 +14,7 @@ from burst.config import PlanSettings
 from burst.core.apart import Apart, mode_of
 from burst.core.demand import describe_need, nodes_needed
 from burst.core.ground import Ground, Kind, Piece
+from burst.core.lasting import Terms
 from burst.core.market import Market, Priced
 from burst.core.place import Demand, Opened, Plan, Room
 from burst.model.burst import BurstId
@@ -51,6 +52,8 @@ class Planner:
         self._assignments: dict[JobId, BurstId] = {}
         self._caps: dict[str, int] = {}
         self._tried: set[str] = set()
+        self._ending: set[BurstId] = set()
+        self._terms = Terms(market, [room.lasts for room in rooms])
         for priced in market.known:
             cap = max(self._caps.get(priced.provider, 0), priced.offer.max_nodes)
             self._caps[priced.provider] = cap
@@ -75,12 +78,14 @@ class Planner:
         return Plan(
             proposals=tuple(proposals),
             assignments=self._assignments,
+            ending=frozenset(self._ending),
             verdicts=self._verdicts,
         )
 
     def _place(self, demand: Demand) -> None:
         held = demand.isolated is not None
-        key = (demand.request, demand.wish, demand.userid, demand.coming, held)
+        term = self._terms.rank(demand)
+        key = (demand.request, demand.wish, demand.userid, demand.coming, held, term)
         dead = self._dead.get(key)
         if dead is None:
             isolated = demand.wish.mode == "isolated"
@@ -96,17 +101,45 @@ class Planner:
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
         for room in self._rooms:
-            if not room.pool or not self._may_share(demand, room.userids):
+            if not self._may_have(demand, room):
                 continue
-            if not _suits(demand.wish, room.provider, room.price):
-                continue
-            if room.pool.take(demand.request, self._admitted(demand)):
+            if room.lasts < self._terms.needed(demand):
+                self._make_way(demand, room)
+            elif room.pool.take(demand.request, self._admitted(demand)):
+                self._count(demand.userid, room)
                 assert demand.job is not None
                 self._assignments[demand.job] = room.burst
                 verdict = Verdict(Reason.ASSIGNED, {"burst": room.burst})
                 self._verdicts[demand.job] = verdict
                 return True
         return False
+
+    def _may_have(self, demand: Demand, room: Room) -> bool:
+        """Tell whether a live burst, if large enough, may be used for the job."""
+        if not room.pool or room.burst in self._ending:
+            return False
+        if not self._may_share(demand, room.userids):
+            return False
+        joins = bool(room.userids) and demand.userid not in room.userids
+        over = self._usage.refuse_user("", room.nodes, demand.userid) if joins else None
+        return over is None and _suits(demand.wish, room.provider, room.price)
+
+    def _count(self, userid: int | None, room: Room) -> None:
+        """Count a live burst against a user who joins it."""
+        if room.userids and userid is not None and userid not in room.userids:
+            self._usage.add_user(room.nodes, userid)
+            room.userids |= {userid}
+
+    def _make_way(self, demand: Demand, room: Room) -> None:
+        """End an idle burst that would do for a job, but not for long enough.
+
+        Where Flux is to start the job by itself, it might start it there; and the job
+        may need the rank slot.
+        """
+        unused = room.idle and room.burst not in self._assignments.values()
+        served = self._terms.needed(demand) <= self._terms.longest(demand.wish)
+        if unused and served and room.pool.take(demand.request, self._admitted(demand)):
+            self._ending.add(room.burst)
 
     def _join(self, demand: Demand, key: _Key) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -125,7 +158,8 @@ class Planner:
 
     def _add(self, opened: Opened, demand: Demand) -> bool:
         priced = opened.priced
-        if not _suits(demand.wish, priced.provider, priced.offer.price):
+        suits = _suits(demand.wish, priced.provider, priced.offer.price)
+        if not suits or self._terms.refuse(priced.key, demand):
             return False
         if not self._may_share(demand, frozenset(opened.userids)):
             return False
@@ -181,6 +215,9 @@ class Planner:
         limit = self._usage.never(self._ground.least(request), demand.userid)
         if limit:
             return Reason.OVER_LIMIT, limit
+        too_long = self._terms.never(demand)
+        if too_long:
+            return Reason.TOO_LONG, too_long
         caps = {n: cap for n, cap in self._caps.items() if wish in {"", n}}
         never = self._ground.never(request, caps, self._may_spread(demand))
         if not caps or not never:
@@ -201,6 +238,9 @@ class Planner:
         if priced.provider in self._tried & self._market.on_trial:
             facts = {"provider": priced.provider}
             return Refusal(priced.key, Reason.ON_TRIAL, facts)
+        too_short = self._terms.refuse(priced.key, demand)
+        if too_short:
+            return too_short
         if mode_of(demand.wish, priced.offer) == "isolated":
             return self._apart.take(priced, demand)
         refusal = Refusal(priced.key, Reason.SLOTS_BUSY)

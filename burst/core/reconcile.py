@@ -10,11 +10,12 @@ import msgspec
 from burst.config import Settings
 from burst.core.apart import Apart, lost_record
 from burst.core.constraint import Constraints
-from burst.core.course import advance
+from burst.core.course import advance, make_way
 from burst.core.draft import Action, Draft
 from burst.core.ground import Ground
 from burst.core.holds import settle
 from burst.core.intake import Intake
+from burst.core.lasting import lasting
 from burst.core.limits import Usage
 from burst.core.market import Market, being_asked, lease_end, open_market
 from burst.core.place import Demand, Plan
@@ -133,16 +134,18 @@ def make_plan(
     books = draft.books()
     offers = {name: view.offers for name, view in world.providers.items()}
     market = open_market(offers, books.health, draft.now, being_asked(books.live))
+    lasts = lasting(market, settings.deadlines, draft.now)
+    market = msgspec.structs.replace(market, lasting=lasts)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     free = free_slots(slots, books.live, world.lead, books.kept_slots)
-    usage = Usage(settings.limits, books.live)
+    usage = Usage(settings.limits, books.live, world.lead.jobs)
     apart = Apart(usage, books.bursts, lost_record(books))
     planner = Planner(
         Ground(slots, free, constraints, market.providers),
         market,
         apart,
-        find_room(books, world.lead, settings.plan.share),
+        find_room(books, world.lead, settings, draft.now),
         settings.plan,
     )
     plan = planner.make(demands, world.identity.owner, draft.now)
@@ -191,6 +194,8 @@ def _adopt(draft: Draft, plan: Plan, world: World) -> None:
         assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():
         draft.note(burst, "assign", {"jobs": its_jobs})
+    for ending in sorted(plan.ending):
+        make_way(draft, draft.bursts[ending])
 
 
 def _forget(draft: Draft) -> None:

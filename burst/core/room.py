@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from burst.config import Settings
 from burst.core.demand import Pool
+from burst.core.lasting import left
 from burst.core.place import Room
 from burst.core.world import Books
 from burst.model.burst import Burst, State
@@ -29,12 +31,15 @@ def capacity(burst: Burst, lead: LeadView) -> int:
     return len(there - lead.drained.keys() - lead.excluded)
 
 
-def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
+def find_room(
+    books: Books, lead: LeadView, settings: Settings, now: float
+) -> list[Room]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
     Of a burst that is not up yet that is all of it but what its jobs will take.
     """
     rooms: list[Room] = []
+    share = settings.plan.share
     for burst in books.live:
         if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
             continue
@@ -58,6 +63,9 @@ def find_room(books: Books, lead: LeadView, share: bool) -> list[Room]:
                 userids=frozenset(burst.lease.userids),
                 provider=burst.lease.provider,
                 price=burst.lease.price,
+                nodes=burst.lease.nodes,
+                idle=burst.idle_since is not None,
+                lasts=left(burst.lease, settings.deadlines, now),
                 pool=pool,
             )
         )

@@ -121,11 +121,11 @@ class Reason(enum.Enum):
     PROPOSED = _helped("{nodes} nodes of {offer} for it as {burst}", memo="requested")
     ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
     COMING = _helped(
-        "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}",
+        "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _helped(
-        "its nodes are online; Flux's scheduler starts it", memo="released"
+        "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
     )
     STUCK = _helped(
         "its nodes are online and it was released at {at!t}, but Flux has not started"
@@ -194,6 +194,10 @@ class Reason(enum.Enum):
         hopeless=False,
         final=True,
     )
+    TOO_LONG = _impossible(
+        "it may run for {need}; no burst runs jobs for longer than {most} (an offer's"
+        " lifetime, or [deadlines] lease, less drain)",
+    )
     NEVER_FITS = _impossible(
         "no rank slot has a node that holds it ({want})",
     )
@@ -224,6 +228,10 @@ class Reason(enum.Enum):
     SLOTS_SMALL = _offer(
         "the largest free rank slot for it has {most} nodes; {need} needed",
         passing=True,
+    )
+    LEASE_SHORT = _offer(
+        "jobs run on a burst of it for {most} at the most; the job may for {need}",
+        passing=False,
     )
     NOT_JOINED = _offer(
         "makes isolated bursts only; the job asks for nodes that join", passing=False
@@ -289,6 +297,12 @@ class Reason(enum.Enum):
         found = self.value
         assert isinstance(found, OnOffer), self
         return found
+
+
+def moment(seconds: float) -> str:
+    """Return a time, seconds since the epoch, as people write it, with its day."""
+    time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return time.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 class _Sentence(string.Formatter):

@@ -125,7 +125,7 @@ def jobs_of(history: list[Event]) -> tuple[set[str], set[str]]:
             jobs |= event.context["jobs"].keys()
         elif event.name == "job-start":
             started |= {event.context["id"]} & jobs
-        elif event.name == "job-finish":
+        elif event.name in {"job-finish", "job-leave"}:
             jobs -= {event.context["id"]}
             started -= {event.context["id"]}
     return jobs, started

@@ -239,13 +239,14 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Verdict(Reason.RELEASED), "released"),
+        (Verdict(Reason.RELEASED, {"ends": ""}), "released"),
         (Verdict(Reason.NO_SLOTS), "waiting"),
         (Verdict(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
         (
             Verdict(
                 Reason.COMING,
-                {"burst": "b", "state": "join", "online": 2, "nodes": 4, "words": ""},
+                {"burst": "b", "state": "join", "online": 2, "nodes": 4, "words": ""}
+                | {"ends": ""},
             ),
             "join 2/4",
         ),

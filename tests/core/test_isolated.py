@@ -114,7 +114,7 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     verdict = sim.engine.snapshot.verdicts[job]
     assert verdict.reason is Reason.ELSEWHERE
     books, world = sim.engine.snapshot.books, sim.engine.snapshot.world
-    assert find_room(books, world.lead, share=True) == []
+    assert find_room(books, world.lead, sim.settings, sim.now) == []
     (row,) = status(books, world, (), sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""`max_nodes_per_user` counts bursts that a user joins."""
+
+import pytest
+
+from burst.model.request import Wish
+from tests.build import whole
+from tests.sim import Sim
+
+LENT = '{"properties":["burst"]}'
+LIMIT = 2
+
+
+def submit(s, user, nodes):
+    return s.lead.submit(
+        whole(nodes, constraint=LENT),
+        userid=user,
+        urgency=0,
+        wish=Wish(urgency=16),
+    )
+
+
+def two_idle_bursts():
+    """Bursts of two nodes each, made for users 1 and 2, who are done with them."""
+    s = Sim(
+        plan={"share_users": True},
+        limits={"max_nodes_per_user": LIMIT},
+        deadlines={"idle": "1h"},
+    )
+    s.tick(2)
+    jobs = [submit(s, user, 2) for user in (1, 2)]
+    s.until(lambda: s.lead.running() == jobs)
+    for job in jobs:
+        s.lead.finish(job)
+    s.tick()
+    return s
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
+    s = two_idle_bursts()
+    jobs = [submit(s, 3, 2)]
+    if not at_once:
+        s.tick(3)
+    jobs.append(submit(s, 3, 2))
+    s.tick(4)
+
+    assert s.lead.running() == jobs[:1]
+    s.lead.finish(jobs[0])
+    s.until(lambda: s.lead.running() == jobs[1:])
+    assert len(s.bursts) == 2
