@@ -13,7 +13,7 @@ from burst.errors import BurstError, Unreadable
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.shape import Shape
 from burst.shell.flux.loop import Loop
-from burst.shell.flux.rpc import Client, ServiceMissing
+from burst.shell.flux.rpc import Client, RequestFailed, ServiceMissing
 from burst.shell.flux.stream import Stream
 
 HEARD_DEADLINE_S = 5.0
@@ -81,8 +81,18 @@ def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> Ra
     leaves drained ranks out of each `up`, and an `up` sent earlier has arrived at the
     scheduler before our question, as the broker keeps the order of messages. What the
     scheduler knows of running jobs is incomplete while it is being reloaded, so the
-    job manager's word is added. Raises Unreadable.
+    job manager's word is added. Raises Unreadable, also where one of them answers with
+    an error of its own, as the job manager does where two active jobs have the same
+    cores ("duplicate allocation" of alloc.c, seen after a lead was killed).
     """
+    try:
+        return _read(client, heard_deadline_s)
+    except RequestFailed as error:
+        advice = "flux dmesg shows what that module met"
+        raise Unreadable(error.what, advice) from error
+
+
+def _read(client: Client, heard_deadline_s: float) -> RankSide:
     deadline = time.monotonic() + heard_deadline_s
     while True:
         status = client.ask("resource.status")

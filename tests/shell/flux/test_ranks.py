@@ -155,6 +155,8 @@ def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
         ("sched_resource__status", Fault(errno.ENOSYS), Unreadable),
         ("sched_resource__status", Fault(errno.EPERM), Denied),
         ("job__manager_resource__status", Fault(errno.ENOSYS), Unreadable),
+        ("job__manager_resource__status", Fault(errno.EINVAL), Unreadable),
+        ("resource_status", Fault(errno.EPROTO), Unreadable),
     ],
 )
 def test_what_does_not_answer_is_said(service, fault, error):
