@@ -187,9 +187,9 @@ class Bench:
         ratio = round(statistics.median(ratios), 3)
         return Found(LOCAL_JOBS, ratio, in_order, tuple(ratios))
 
-    def race(self) -> Race:
+    def race(self, jobs: int = RACING) -> Race:
         """Count what the scheduler got of burst jobs that came in one batch."""
-        half = RACING // 2
+        half = jobs // 2
         large = self.submit_burst(half, num_tasks=100, num_nodes=100)
         small = self.submit_burst(half, num_tasks=1)
         # A local job that is last in the queue has ended when the scheduler has
