@@ -137,6 +137,11 @@ class FluxInstance:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def reload_scheduler(self) -> None:
+        """Have the lead load its scheduler anew."""
+        reload = [FLUX, "module", "reload", "-f", "sched-simple"]
+        subprocess.run(reload, env={**os.environ, "FLUX_URI": self.uri}, check=True)
+
     def follower_uri(self, host: str) -> str:
         """Return where clients on that follower's host connect."""
         return f"local://{self.directory}/{host}/local"
@@ -156,6 +161,11 @@ class FluxInstance:
         # Flux's own tests play the guest by this; it holds for every later handle.
         os.environ.update(_GUEST)
         return connect(self.uri)
+
+    @property
+    def handle(self) -> Any:
+        """The owner's `flux.Flux`, until the lead is killed or stopped."""
+        return self._handle
 
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, as the owner."""

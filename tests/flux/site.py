@@ -175,6 +175,12 @@ class Site:
         online: str = self.instance.rpc("resource.status", {})["online"]
         return online
 
+    def record_sizes(self) -> dict[str, int]:
+        """Return the length in bytes of each record in the KVS, by key."""
+        with closing(self.instance.lead()) as lead:
+            kept = lead.store().load()
+        return {key: len(text.encode()) for key, text in kept.items()}
+
     def records(self) -> list[Burst]:
         """Return the bursts that the KVS has, as their records say."""
         with closing(self.instance.lead()) as lead:

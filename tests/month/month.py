@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""A month in minutes: a site's daemon under many jobs, reloads, faults and SIGKILLs.
+
+Jobs come in batches. Between two batches one thing happens, dealt from a shuffled deck
+so that each happens in its share whatever the seed. Every so often the site falls idle,
+and all bursts go.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.cli.desk import DaemonProcess, wait_until
+from tests.flux.site import Site
+from tests.month import faulty
+from tests.month.jobs import Jobs, Killing
+
+BATCH = 100
+WAITING = 150
+"""The most jobs that have not ended while more are submitted."""
+IDLE_EVERY = 10
+"""Batches after which the site falls idle until no burst is left."""
+JOB_DEADLINE_S = 240.0
+PROVIDERS = ("east", "west")
+# How many of a hundred batches are followed by what.
+_DECK = {
+    "nothing": 20,
+    "kill_follower": 24,
+    "fault": 20,
+    "reload": 16,
+    "reload_bad_file": 6,
+    "kill_daemon": 8,
+    "kill_lead": 6,
+}
+_NO_DAEMON_KILLED_AFTER = 0.6
+"""Of all batches: the rest is one daemon's, so that its memory can be judged."""
+_LOOK_S = 0.1
+
+
+class Size(msgspec.Struct, frozen=True):
+    """What the daemon takes up."""
+
+    rss: int
+    """Resident memory of the process, bytes."""
+    records: int
+    """How many the store has."""
+    bytes: int
+    """Of all records."""
+    largest: int
+    """Of one record, bytes."""
+
+
+def _end(daemon: DaemonProcess) -> None:
+    if daemon.process.poll() is None:
+        daemon.end()
+
+
+class Month:
+    """Drives one site through it."""
+
+    def __init__(
+        self, site: Site, jobs: int, seed: int, tell: Callable[[str], None]
+    ) -> None:
+        self.site = site
+        self.killings: list[Killing] = []
+        self.happened: dict[str, int] = dict.fromkeys(_DECK, 0)
+        self.repaired = 0
+        """Jobs that Flux itself could not go on with after its lead was killed."""
+        self.sizes: list[Size] = []
+        self._tell = tell
+        self._batches = max(1, jobs // BATCH)
+        self._random = random.Random(seed)
+        self.jobs = Jobs(site.instance, self._random)
+        self._faults = site.desk.directory / "faults"
+        self._faults.mkdir()
+        faulty.install(site.desk.directory / "month")
+        self._stack = ExitStack()
+        self._daemon: DaemonProcess | None = None
+        self._write()
+
+    @property
+    def packages(self) -> str:
+        """What a daemon needs on PYTHONPATH to find the provider."""
+        return str(self.site.desk.directory / "month")
+
+    def run(self) -> None:
+        """Go through all of it; at its end no job is active and no burst is live."""
+        with self._stack:
+            self._start_daemon()
+            for number, card in enumerate(self._deal(), 1):
+                self.jobs.submit(BATCH)
+                getattr(self, f"_{card}")()
+                self.happened[card] += 1
+                self._wait_for_jobs(WAITING)
+                if number % IDLE_EVERY == 0:
+                    self._mend()
+                    self._fall_idle()
+                    self._tell(self._progress(number))
+            self._mend()
+            self._fall_idle()
+
+    def _progress(self, batches: int) -> str:
+        size = self.sizes[-1]
+        return (
+            f"{batches * BATCH} jobs, daemon {size.rss / 2**20:.1f} MiB,"
+            f" {size.records} records of {size.bytes} bytes"
+        )
+
+    def _deal(self) -> list[str]:
+        """Return what happens after each batch."""
+        one_daemons = round(self._batches * (1 - _NO_DAEMON_KILLED_AFTER))
+        halves: list[list[str]] = []
+        for count in (self._batches - one_daemons, one_daemons):
+            cards = [
+                card
+                for card, share in _DECK.items()
+                for _ in range(max(1, round(share * count / 100)))
+                if card != "kill_daemon" or not halves
+            ]
+            self._random.shuffle(cards)
+            halves.append(cards)
+        return halves[0] + halves[1]
+
+    # What happens.
+
+    def _nothing(self) -> None:
+        pass
+
+    def _kill_follower(self) -> None:
+        hosts = sorted(self.site.followers())
+        if hosts:
+            host = self._random.choice(hosts)
+            self.killings.append(Killing(host, time.time()))
+            self.site.kill_follower(host)
+
+    def _fault(self) -> None:
+        """Have one provider fail in one way, and no other."""
+        self._mend()
+        method = self._random.choice(faulty.METHODS)
+        fault = self._random.choice(faulty.FAULTS)
+        name = self._random.choice(PROVIDERS)
+        # Whole at once, as the daemon may read it at any moment.
+        part = self._faults / "part"
+        part.write_text(json.dumps({method: fault}))
+        part.rename(self._faults / f"{name}.json")
+
+    def _mend(self) -> None:
+        """End the faults, as a person would."""
+        for name in PROVIDERS:
+            file = self._faults / f"{name}.json"
+            if file.exists():
+                file.unlink()
+                done = self.site.desk.run("enable", name)
+                # It may have gone on by itself, or not have met its fault.
+                assert done.status == 0 or "nothing is held" in done.stderr, done
+
+    def _reload(self) -> None:
+        self._write()
+        done = self.site.desk.run("reload")
+        assert done.status == 0, done
+
+    def _reload_bad_file(self) -> None:
+        good = self.site.desk.config.read_text()
+        self.site.desk.config.write_text(good.replace("[limits]", "[limit]"))
+        self.site.desk.run("reload")
+        self.site.desk.config.write_text(good)
+
+    def _kill_daemon(self) -> None:
+        assert self._daemon is not None
+        self._daemon.end(signal.SIGKILL)
+        self.killings.append(Killing("daemon", time.time()))
+        self._start_daemon()
+
+    def _kill_lead(self) -> None:
+        instance = self.site.instance
+        self.killings.append(Killing("lead", time.time()))
+        instance.kill()
+        # It would leave by itself once the new lead knows nothing of it.
+        instance.kill_follower("lead-1")
+        instance.start()
+        instance.start_follower("lead-1")
+        self.repaired += self.jobs.repair()
+        self.killings.append(Killing("lead", time.time()))
+
+    # What it is made of.
+
+    def _write(self) -> None:
+        """Write settings that differ each time in what a person may tune."""
+        some = self._random
+        options = {
+            **self.site.desk.options,
+            "type": faulty.TYPE,
+            "faults": str(self._faults),
+        }
+        self.site.desk.write(
+            providers=dict.fromkeys(PROVIDERS, options),
+            daemon={"cadence": "1s", "observe": "0.3s"},
+            deadlines={
+                "idle": some.choice(["0.5s", "1s", "2s"]),
+                "rejoin": "2s",
+                "join": "30s",
+            },
+            limits={
+                "set_aside": "1s",
+                "breaker_pause": "1s",
+                "max_nodes": some.choice([6, 8, 0]),
+                "max_bursts": some.choice([2, 4, 0]),
+            },
+            intake={"patience": some.choice(["0.5s", "2s"])},
+        )
+
+    def _start_daemon(self) -> None:
+        daemon = DaemonProcess(self.site.desk)
+        self._daemon = daemon
+        self._stack.callback(_end, daemon)
+        # Not until it knows offers: a provider may be failing.
+        daemon.says(" serves ")
+
+    def _wait_for_jobs(self, most: int) -> None:
+        """Wait until no more than so many jobs have not ended."""
+        ends = time.monotonic() + JOB_DEADLINE_S
+        while len(active := self._active()) > most:
+            self._check_daemon()
+            assert time.monotonic() < ends, self._explain(active)
+            time.sleep(_LOOK_S)
+
+    def _active(self) -> list[int]:
+        return self.jobs.active()
+
+    def _fall_idle(self) -> None:
+        self._wait_for_jobs(0)
+        wait_until(lambda: not self._live(), lambda: f"an end of {self._live()}")
+        self.sizes.append(self._size())
+
+    def _live(self) -> list[Any]:
+        self._check_daemon()
+        return [row for row in self.site.bursts() if row["state"] != "inactive"]
+
+    def _check_daemon(self) -> None:
+        assert self._daemon is not None
+        assert self._daemon.process.poll() is None, self._daemon.log[-4000:]
+
+    def _explain(self, active: list[int]) -> str:
+        assert self._daemon is not None
+        told = [f"{len(active)} jobs wait", f"{self.killings}"]
+        told += [self.site.explain(str(job)) for job in active[:3]]
+        form = "{id.f58} {state} {urgency} {priority} {ncores} {ranks} {nodelist}"
+        told.append(self.site.flux("jobs", "-no", form)[-4000:])
+        told.append(self.site.flux("resource", "list"))
+        told.append(self.site.flux("resource", "drain"))
+        told.append(self.site.instance.log("lead-0")[-4000:])
+        told.append(self.site.desk.run("status").stdout[-4000:])
+        told.append(self._daemon.log[-4000:])
+        return "\n".join(told)
+
+    def _size(self) -> Size:
+        assert self._daemon is not None
+        pid = self._daemon.process.pid
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        lengths = self.site.record_sizes()
+        return Size(
+            rss=pages * 4096,
+            records=len(lengths),
+            bytes=sum(lengths.values()),
+            largest=max(lengths.values()),
+        )
