@@ -11,13 +11,10 @@ from burst.core.limits import Usage
 from burst.core.market import Priced
 from burst.core.place import Demand, Proposal
 from burst.core.world import Books
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.reason import Reason, Refusal
 from burst.model.request import BurstMode, Wish
 from burst.provider import Offer
-
-STEM = "burst-iso"
-"""What ids of isolated bursts begin with. No rank slot is called so."""
 
 
 def mode_of(wish: Wish, offer: Offer) -> BurstMode | None:
@@ -29,7 +26,9 @@ def mode_of(wish: Wish, offer: Offer) -> BurstMode | None:
 
 def lost_record(books: Books) -> str:
     """Return the key of a record that may say of any job that it runs elsewhere."""
-    keys = (key for key in books.unreadable if key.startswith(f"burst/{STEM}-"))
+    keys = (
+        key for key in books.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
+    )
     return next(keys, "")
 
 
@@ -99,7 +98,9 @@ class Apart:
         number = 0
         while True:
             text = repr((*content, number))
-            name = BurstId(f"{STEM}-{hashlib.sha256(text.encode()).hexdigest()[:6]}")
+            name = BurstId(
+                f"{ISOLATED_STEM}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+            )
             if name not in made and name not in self._taken:
                 return name
             number += 1

@@ -9,6 +9,8 @@ stays in the stopped queue. In mode scheduler Flux has all jobs, as it blocks no
 
 from __future__ import annotations
 
+from itertools import islice
+
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.intake import Intake, is_far, parked
@@ -24,6 +26,9 @@ ASK_AGAIN = 2.0
 # So many holds and releases are asked for in one tick: Flux takes a millisecond for
 # each, and the rest of the world must not wait for thousands. The next tick goes on.
 _AT_ONCE = 1000
+# So many jobs are failed in one tick, one request after the other. The lead tells of
+# each that ends, so that the next tick follows at once.
+_FAILED_AT_ONCE = 100
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
 
@@ -35,14 +40,14 @@ def settle(
     settings: IntakeSettings,
 ) -> None:
     """Decide on hold, release, queue or failure of every pending job."""
+    _fail_some(draft, verdicts, settings)
     bursts_of = draft.bursts_of()
     holding: list[JobId] = []
     releasing: dict[JobId, int] = {}
     moving: dict[JobId, str] = {}
     for job_id, verdict in verdicts.items():
         job = lead.jobs[job_id]
-        alone = verdict.reason.on_job.left_alone
-        if alone or _failed(draft, job, verdict, settings):
+        if verdict.reason.on_job.left_alone or _is_over(verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
         blocks = _blocks_others(job, bursts, intake)
@@ -69,14 +74,18 @@ def settle(
         draft.actions.append(MoveJobs(moving))
 
 
-def _failed(
-    draft: Draft, job: JobView, verdict: Verdict, settings: IntakeSettings
-) -> bool:
-    """Fail a job that nothing could ever serve, where the site wants that."""
-    if not verdict.reason.on_job.final or not settings.fails_impossible:
-        return False
-    draft.actions.append(FailJob(job.id, verdict.text()))
-    return True
+def _fail_some(
+    draft: Draft, verdicts: dict[JobId, Verdict], settings: IntakeSettings
+) -> None:
+    """Fail jobs that nothing could ever serve, where the site wants that."""
+    over = (job for job, v in verdicts.items() if _is_over(v, settings))
+    for job in islice(over, _FAILED_AT_ONCE):
+        draft.actions.append(FailJob(job, verdicts[job].text()))
+
+
+def _is_over(verdict: Verdict, settings: IntakeSettings) -> bool:
+    """Tell whether nothing could ever serve a job, and the site wants it failed."""
+    return verdict.reason.on_job.final and settings.fails_impossible
 
 
 def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:

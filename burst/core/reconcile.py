@@ -138,7 +138,7 @@ def make_plan(
     market = msgspec.structs.replace(market, lasting=lasts)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
-    free = free_slots(slots, books.live, world.lead, books.kept_slots)
+    free = free_slots(slots, books.live, world.lead, books.unread_leases)
     usage = Usage(settings.limits, books.live, world.lead.jobs)
     apart = Apart(usage, books.bursts, lost_record(books))
     planner = Planner(

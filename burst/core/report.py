@@ -12,7 +12,7 @@ from typing import Any
 from burst.core.facts import provider_words
 from burst.core.health import Health
 from burst.core.orphans import Orphan
-from burst.core.slots import RankSlot
+from burst.core.slots import RankSlot, leased_slots
 from burst.core.timeline import begun, story, timeline, was_for
 from burst.core.world import Books, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
@@ -63,6 +63,7 @@ def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) 
     """Return everything at a glance."""
     identity = world.identity
     bursts = sorted(books.bursts.values(), key=lambda burst: burst.lease.created)
+    leased = leased_slots(world.slots, books.live, books.unread_leases)
     return {
         "now": now,
         "lead": {
@@ -75,7 +76,10 @@ def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) 
             "trouble": world.trouble,
         },
         "bursts": [burst_row(burst, world, now) for burst in bursts],
-        "slots": [_slot_row(slot, books, world) for slot in world.slots],
+        "slots": [
+            _slot_row(slot, leased.get(slot.name, ""), books, world)
+            for slot in world.slots
+        ],
         "providers": [
             _provider_row(name, view, books.health.get(name, Health()))
             for name, view in world.providers.items()
@@ -230,11 +234,12 @@ def _last_note(burst: Burst, world: World) -> str:
     return ""
 
 
-def _slot_row(slot: RankSlot, books: Books, world: World) -> Row:
-    burst = next((b.id for b in books.live if b.lease.slot == slot.name), "")
+def _slot_row(slot: RankSlot, who: str, books: Books, world: World) -> Row:
+    """Return one slot; `who` is the burst or the record that has it."""
+    burst = who if who in books.bursts else ""
     lead = world.lead
     state = "leased" if burst else "free"
-    if not burst and slot.name in books.kept_slots:
+    if who and not burst:
         state = "quarantined"
     elif not burst and lead is None:
         state = "unknown"

@@ -71,22 +71,59 @@ def is_found_by_name(hosts: Sequence[str], slots: Sequence[Sequence[str]]) -> bo
     return _by_stem(hosts) == [tuple(slot) for slot in slots]
 
 
+def leased_slots(
+    slots: Sequence[RankSlot], bursts: Iterable[Burst], unread: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return who has which slot, by the slot's name: a burst's id, or a record's key.
+
+    A lease keeps its ranks and hosts while slots are declared anew, so these decide,
+    and not the slot's name. `unread` are keys of burst records that cannot be read.
+    Their ranks are not known, but the slot's name begins the burst's id, and hosts
+    bear it: all slots with such hosts are kept, or all, where no host does.
+    """
+    ranks: dict[int, str] = {}
+    hosts: dict[str, str] = {}
+    for burst in bursts:
+        if burst.live:
+            ranks |= dict.fromkeys(burst.lease.ranks, burst.id)
+            hosts |= dict.fromkeys(burst.lease.hosts, burst.id)
+    for key in unread:
+        named = re.compile(re.escape(_slot_name(key)) + r"(-?\d+)?")
+        alike = [h for s in slots for h in s.hosts if named.fullmatch(_label(h))]
+        kept = alike or [host for slot in slots for host in slot.hosts]
+        hosts = {**dict.fromkeys(kept, key), **hosts}
+    found: dict[str, str] = {}
+    for slot in slots:
+        if not ranks.keys().isdisjoint(slot.ranks):
+            found[slot.name] = next(ranks[r] for r in slot.ranks if r in ranks)
+        elif not hosts.keys().isdisjoint(slot.hosts):
+            found[slot.name] = next(hosts[h] for h in slot.hosts if h in hosts)
+    return found
+
+
 def free_slots(
-    slots: Iterable[RankSlot], bursts: Iterable[Burst], view: LeadView, kept: set[str]
+    slots: Sequence[RankSlot],
+    bursts: Iterable[Burst],
+    view: LeadView,
+    unread: Iterable[str] = (),
 ) -> list[RankSlot]:
     """Return the slots that a new burst may lease.
 
-    Not those of a live burst, nor those in `kept` (leased by a record that cannot be
-    read), nor those of which a rank is up, drained or excluded: a broker that is
-    still there, or a person's decision.
+    Not those that are leased (`leased_slots`), nor those of which a rank is up,
+    drained or excluded: a broker that is still there, or a person's decision.
     """
-    leased = {burst.lease.slot for burst in bursts if burst.live} | kept
+    leased = leased_slots(slots, bursts, unread)
     unfit = view.online | view.torpid | view.excluded | set(view.drained)
     return [
         slot
         for slot in slots
         if slot.name not in leased and unfit.isdisjoint(slot.ranks)
     ]
+
+
+def _slot_name(key: str) -> str:
+    """Return the slot of a burst's record, as its key has it: `burst/SLOT-HASH`."""
+    return key.removeprefix("burst/").rpartition("-")[0]
 
 
 def _declared(text: str, ranks: dict[str, int]) -> tuple[str, ...]:
@@ -150,10 +187,7 @@ def _name(hosts: tuple[str, ...]) -> str:
 
 
 def _name_apart(slots: Sequence[RankSlot]) -> list[RankSlot]:
-    """Have those that would share a name bear that of their first host instead.
-
-    A lease names its slot, so two of one name would count as leased together.
-    """
+    """Have those that would share a name bear that of their first host instead."""
     names = Counter(slot.name for slot in slots)
     return [
         msgspec.structs.replace(slot, name=_label(slot.hosts[0]))

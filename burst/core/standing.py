@@ -132,7 +132,7 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
     books = draft.books()
     live = books.live
     usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
-    open_slots = free_slots(world.slots, live, lead, books.kept_slots)
+    open_slots = free_slots(world.slots, live, lead, books.unread_leases)
     return Grounds(
         health=books.health,
         settings=settings,

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.apart import STEM
 from burst.core.world import Books, World
 from burst.errors import BurstError
-from burst.model.burst import BurstId, Isolated, Lease
+from burst.model.burst import ISOLATED_STEM, BurstId, Isolated, Lease
 from burst.model.shape import Shape
 
 
@@ -46,7 +45,7 @@ def lease_of_unreadable(
         )
     identity = world.identity
     slot = burst.rpartition("-")[0]
-    isolated = Isolated(kind="interactive") if slot == STEM else None
+    isolated = Isolated(kind="interactive") if slot == ISOLATED_STEM else None
     status = world.providers[provider].statuses.get(burst)
     hosts = {follower.host for follower in status.followers} if status else set()
     ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}

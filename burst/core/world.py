@@ -10,7 +10,7 @@ import msgspec
 
 from burst.core.health import Answered, Health, Outcome, Verb
 from burst.core.slots import RankSlot
-from burst.model.burst import Burst, BurstId
+from burst.model.burst import ISOLATED_STEM, Burst, BurstId
 from burst.model.hold import Hold
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
@@ -97,10 +97,14 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
         return [burst for burst in self.bursts.values() if burst.live]
 
     @property
-    def kept_slots(self) -> set[str]:
-        """Slots that an unreadable record may lease: its id begins with the name."""
-        keys = (key.removeprefix("burst/") for key in self.unreadable)
-        return {key.rpartition("-")[0] for key in keys}
+    def unread_leases(self) -> list[str]:
+        """Keys of unreadable records that may lease a rank slot."""
+        isolated = f"burst/{ISOLATED_STEM}-"
+        return [
+            key
+            for key in self.unreadable
+            if key.startswith("burst/") and not key.startswith(isolated)
+        ]
 
 
 def observe(

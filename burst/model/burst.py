@@ -15,6 +15,8 @@ from burst.model.shape import Shape
 
 BurstId = NewType("BurstId", str)
 """`SLOT-HASH`, such as `burst-0-3fa9c1`: a DNS label, unique for a lead for ever."""
+ISOLATED_STEM = "burst-iso"
+"""What ids of isolated bursts begin with. No rank slot is called so."""
 
 
 class State(enum.Enum):

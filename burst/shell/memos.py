@@ -3,31 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from burst import log
-from burst.core.memo import is_progress, memo
+from burst.core.memo import Memo, Told, memo, tell, tell_at
 from burst.lead import Lead
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView
 from burst.model.reason import Verdict
 
-# Progress alone is told to a job at most this often, in seconds: each memo is an event
-# in its log.
-_TELL_EVERY = 2.0
-# Where only the provider's words on a burst that comes are others, at most this often.
-_WORDS_EVERY = 10.0
-
-_Memo = dict[str, str] | None
-
-
-class _Told(NamedTuple):
-    at: float
-    text: dict[str, str]
-    dropped: int
-    """How often the lead had dropped the job's memos before."""
+# Jobs whose memo is to be changed later are looked at again after this, in seconds.
+_LOOK_AGAIN = 2.0
 
 
 class Memos:
@@ -35,9 +23,12 @@ class Memos:
 
     def __init__(self, lead: Lead) -> None:
         self._lead = lead
-        self._told: dict[JobId, _Told] = {}
+        self._told: dict[JobId, Told] = {}
         self._settled: dict[JobId, Verdict] = {}
-        """Verdicts of which the memo is known to be there."""
+        """Verdicts that are told, or not yet to be told."""
+        self._later: set[JobId] = set()
+        """Those not yet to be told."""
+        self._look_at = 0.0
 
     def send(
         self,
@@ -49,13 +40,7 @@ class Memos:
 
         One that the lead has dropped since is sent again, too. Raises Unreadable.
         """
-        for known in (self._told, self._settled):
-            for job in known.keys() - verdicts.keys():
-                del known[job]
-        for job, told in list(self._told.items()):
-            if told.dropped != jobs[job].memos_dropped:
-                del self._told[job]
-                self._settled.pop(job, None)
+        self._forget(verdicts, jobs, now)
         memos = dict(self._changed(verdicts, now))
         if not memos:
             return
@@ -69,15 +54,37 @@ class Memos:
             }
         )
         for job, text in memos.items():
-            if text is None or job in failures:
+            if job in failures:
                 self._told.pop(job, None)
-            else:
-                self._told[job] = _Told(now, text, jobs[job].memos_dropped)
+                continue
+            dropped = jobs[job].memos_dropped
+            before = self._told.get(job)
+            self._told[job] = tell(before, verdicts[job], text, now, dropped)
+
+    def _forget(
+        self,
+        verdicts: Mapping[JobId, Verdict],
+        jobs: Mapping[JobId, JobView],
+        now: float,
+    ) -> None:
+        """Drop jobs that are not pending any more, and what does not hold any more."""
+        for known in (self._told, self._settled):
+            for job in known.keys() - verdicts.keys():
+                del known[job]
+        for job, told in list(self._told.items()):
+            if told.memo is not None and told.dropped != jobs[job].memos_dropped:
+                del self._told[job]
+                self._settled.pop(job, None)
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_AGAIN
+            for job in self._later:
+                self._settled.pop(job, None)
+            self._later.clear()
 
     def _changed(
         self, verdicts: Mapping[JobId, Verdict], now: float
-    ) -> Iterator[tuple[JobId, _Memo]]:
-        made: dict[int, _Memo] = {}
+    ) -> Iterator[tuple[JobId, Memo]]:
+        made: dict[int, Memo] = {}
         for job, verdict in verdicts.items():
             if self._settled.get(job) is verdict:
                 continue
@@ -86,18 +93,10 @@ class Memos:
             if id(verdict) not in made:
                 made[id(verdict)] = memo(verdict)
             text = made[id(verdict)]
-            told = self._told.get(job)
-            if text == (told.text if told else None):
-                self._settled[job] = verdict
-            elif (
-                told is None
-                or not is_progress(told.text, text)
-                or now - told.at >= _pause(told.text, text)
-            ):
+            told_from = tell_at(self._told.get(job), verdict, text)
+            if now >= told_from:
                 yield job, text
-
-
-def _pause(before: dict[str, str], after: _Memo) -> float:
-    """Return how long after a memo the next may follow that is progress, in seconds."""
-    same = after is not None and before["state"] == after["state"]
-    return _WORDS_EVERY if same else _TELL_EVERY
+                continue
+            self._settled[job] = verdict
+            if told_from != math.inf:
+                self._later.add(job)

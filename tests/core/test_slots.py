@@ -3,7 +3,7 @@ import msgspec
 import pytest
 
 from burst.core.lifecycle import begin
-from burst.core.slots import find_slots, free_slots, is_found_by_name
+from burst.core.slots import find_slots, free_slots, is_found_by_name, leased_slots
 from burst.errors import ConfigError
 from burst.model.burst import BurstId, Lease
 from burst.model.shape import Shape
@@ -82,10 +82,10 @@ def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
     leased = begin(lease, {}, T0)
     seen = view(online=[1], drained={2: "bad memory"}, excluded=frozenset({3}))
 
-    free = free_slots(slots, [leased], seen, set())
+    free = free_slots(slots, [leased], seen)
 
     assert [slot.name for slot in free] == ["burst-0"]
-    assert free_slots(slots[:1], [], view(online=()), {"burst-0"}) == []
+    assert free_slots(slots[:1], [], view(online=()), ["burst/burst-0-a"]) == []
 
 
 def test_slots_that_would_share_a_name_are_told_apart_by_their_first_hosts():
@@ -108,3 +108,46 @@ def test_whether_names_tell_the_slots(slots, found):
     hosts = ["lead-0", *(host for slot in slots for host in slot)]
 
     assert is_found_by_name(hosts, slots) is found
+
+
+def test_ranks_decide_who_has_a_slot_and_not_names():
+    lead = identity()
+    before = find_slots(lead)
+    lease = Lease(
+        id=BurstId("burst-0-aaaaaa"),
+        provider="local",
+        offer="small",
+        slot="burst-0",
+        hosts=before[0].hosts[:3],
+        ranks=before[0].ranks[:3],
+        shape=NODE,
+    )
+    leased = begin(lease, {}, T0)
+    anew = find_slots(lead, ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"])
+
+    assert [slot.name for slot in anew] == ["burst-0-0", "burst-0-2", "burst-1"]
+    free = free_slots(anew, [leased], view(online=(), lead=lead))
+    assert [slot.name for slot in free] == ["burst-1"]
+    # Of a lead that has started anew with its hosts in another order, hosts do.
+    moved = find_slots(identity("lead-0,burst-1-[0-3],burst-0-[0-3],lead-1"))
+    assert leased_slots(moved, [leased]) == {
+        "burst-1": lease.id,  # its ranks are those that the lease has
+        "burst-0": lease.id,
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "kept"),
+    [
+        ("burst/burst-0-aaaaaa", {"burst-0-0", "burst-0-2"}),
+        ("burst/burst-0-2-aaaaaa", {"burst-0-2"}),
+        ("burst/burst-1-aaaaaa", {"burst-1"}),
+        # Nothing is known of it, so it may have any.
+        ("burst/other-aaaaaa", {"burst-0-0", "burst-0-2", "burst-1"}),
+        ("burst/x", {"burst-0-0", "burst-0-2", "burst-1"}),
+    ],
+)
+def test_slots_that_an_unreadable_record_may_have_are_kept(key, kept):
+    slots = find_slots(identity(), ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"])
+
+    assert leased_slots(slots, [], [key]) == dict.fromkeys(kept, key)

@@ -62,10 +62,10 @@ def test_f58_has_the_florin_sign():
 @pytest.mark.parametrize("digit", ["f2", "7", "0xf"])
 def test_no_id_is_long(digit):
     text = digit + digit[-1] * 3_000_000
-    start = time.perf_counter()
+    start = time.thread_time()
     with pytest.raises(ValueError, match="not a job id") as raised:
         parse_jobid(text)
-    assert time.perf_counter() - start < 0.1
+    assert time.thread_time() - start < 0.1
     assert len(str(raised.value)) < 200
 
 

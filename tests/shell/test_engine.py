@@ -783,3 +783,38 @@ def test_a_wrong_setting_is_told_without_a_traceback(caplog):
     assert len(s.bursts) == 1
     assert "disabled: there is no port; set one" in s.lead.memos[job]["why"]
     assert not any(record.exc_info for record in caplog.records)
+
+
+def test_thousands_of_jobs_are_failed_a_portion_a_tick():
+    s = sim(intake={"impossible": "fail"})
+    jobs = [s.lead.submit(whole(9)) for _ in range(250)]
+    other = s.lead.submit(whole(4))
+
+    s.tick()
+    assert len(s.lead.log) == 100
+    assert s.state() is State.PROVISION, "others are not kept waiting"
+    s.tick(2)
+    assert {job for _, job, _ in s.lead.log} == set(jobs)
+    s.until(lambda: s.lead.jobs[other].state is JobState.RUN)
+
+
+def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
+    s = sim(limits={"max_nodes": 5}, deadlines={"idle": "1s"})
+    told = []
+    tell = s.lead.tell
+
+    def listen(memos):
+        told.append(memos)
+        return tell(memos)
+
+    s.lead.tell = listen
+    waits = s.lead.submit(whole(8), urgency=1)
+    for _ in range(40):
+        job = s.lead.submit(whole(4))
+        s.until(lambda job=job: s.lead.jobs[job].state is JobState.RUN)
+        s.lead.finish(job)
+        s.until(lambda: all(not burst.live for burst in s.bursts))
+
+    of_one = [memos[waits] for memos in told if waits in memos]
+    assert len(of_one) <= 8
+    assert s.lead.memos[waits]["state"] in {"waiting", "impossible"}

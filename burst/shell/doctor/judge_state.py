@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Container
 
 from burst import __version__
 from burst.core.commands import held_jobs
-from burst.core.slots import DRAIN_TAG, RankSlot
+from burst.core.slots import DRAIN_TAG, RankSlot, leased_slots
 from burst.core.world import Books
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.jobid import format_f58
@@ -86,16 +87,14 @@ def judge_ranks(facts: StateFacts) -> list[Finding]:
     view, books = facts.view, facts.books
     if isinstance(view, Trouble):
         return [wrong(f"ranks cannot be read: {view.what}", view.todo or "try again")]
-    leased = set() if isinstance(books, Trouble) else _leased(books)
+    leased: Container[str] = ()
+    if not isinstance(books, Trouble):
+        leased = leased_slots(facts.slots, books.live, books.unread_leases)
     found = []
     for slot in facts.slots:
         if slot.name not in leased:
             found += _why_not_free(slot, view)
     return found or [ok("no rank slot is drained, excluded or taken by strangers")]
-
-
-def _leased(books: Books) -> set[str]:
-    return {burst.lease.slot for burst in books.live} | books.kept_slots
 
 
 def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
