@@ -47,6 +47,7 @@ from burst.errors import (
     NotFound,
     ProviderError,
     Refused,
+    SpecRefused,
     Transient,
 )
 from burst.model.burst import BurstId
@@ -82,6 +83,7 @@ __all__ = [
     "Refused",
     "Seconds",
     "Shape",
+    "SpecRefused",
     "Transient",
     "note",
     "ok",

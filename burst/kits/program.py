@@ -1,16 +1,104 @@
 # SPDX-License-Identifier: MIT
-"""Asks a program `flux` which version it is of, without a broker."""
+"""Runs a program with a time limit, and classes what it complains of.
+
+    MEANINGS = (
+        Meaning("Invalid account", Refused, "set account to one of yours"),
+        Meaning("node configuration is not available", InsufficientCapacity),
+    )
+    answer = run(["sbatch", "--parsable"], given=script, meanings=MEANINGS)
+
+For programs that answer in seconds. Those that take minutes are run by
+`burst.kits.errand`, as a provider never waits for progress.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 
-from burst.errors import ConfigError
+import msgspec
+
+from burst.errors import ConfigError, ProviderError, Refused, Transient
 
 # A hundred times of what it takes.
 _DEADLINE_S = 10.0
+_LONGEST_WORDS = 400
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What a complaint of a program means to the daemon."""
+
+    pattern: str
+    """A regular expression, sought in what the program wrote to standard error, in
+    upper or lower case."""
+    error: type[ProviderError]
+    advice: str = ""
+    """What the reader can do about it."""
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    limit: float = 30.0,
+    given: str = "",
+    environment: Mapping[str, str] | None = None,
+    meanings: Sequence[Meaning] = (),
+) -> str:
+    """Return what the program wrote to standard output, given text as its input.
+
+    `limit` is in seconds; after it the program and all that it started is killed.
+    `environment` is by default ours. Of `meanings` the first that is found decides what
+    is raised where the exit status is not 0; Transient if none is. Also raises Refused
+    if the program cannot be run, Transient past the limit. Standard output is in no
+    error, as on success it may be a token.
+    """
+    what = " ".join([os.path.basename(argv[0]), *argv[1:2]])
+    try:
+        child = subprocess.Popen(
+            argv,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+        raise Refused(
+            f"{argv[0]} cannot be run: {error.strerror}",
+            "install it, or set its path in the provider's table",
+        ) from error
+    except OSError as error:
+        raise Transient(f"{argv[0]} cannot be run now: {error.strerror}") from error
+    with child:
+        try:
+            said, complaint = child.communicate(given, timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise Transient(f"`{what}` did not answer within {limit:g} s") from error
+        finally:
+            if child.returncode is None:
+                # The whole group: what it started may hold the pipes open.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+    if child.returncode:
+        raise _explain(what, complaint, child.returncode, meanings)
+    return said
+
+
+def _explain(
+    what: str, complaint: str, status: int, meanings: Sequence[Meaning]
+) -> ProviderError:
+    words = " ".join(complaint.split())[-_LONGEST_WORDS:]
+    text = f"`{what}` failed: {words or f'exit status {status}'}"
+    for meaning in meanings:
+        if re.search(meaning.pattern, complaint, re.IGNORECASE):
+            return meaning.error(text, meaning.advice)
+    return Transient(text)
 
 
 def flux_version(program: str) -> str:

@@ -9,7 +9,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from burst.errors import ConfigError, ProviderError
+from burst.errors import (
+    ConfigError,
+    InsufficientCapacity,
+    ProviderError,
+    SpecRefused,
+)
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
 from burst.testing.contract_failures import FailureChecks
@@ -192,7 +197,8 @@ class ProviderContract(FailureChecks, TraceChecks):
                 spec, hosts=many, ranks=tuple(range(1, most + 2))
             ),
         }[change]
-        with pytest.raises(ProviderError):
+        # Not Refused itself, for which the daemon disables the provider.
+        with pytest.raises((SpecRefused, InsufficientCapacity)):
             trial.provision(wrong)
         trial.reap_all(wrong.burst_id)
         trial.wait_empty(wrong)

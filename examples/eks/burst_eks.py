@@ -11,26 +11,26 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
-from burst.errors import Refused, Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.minicluster import MiniClusters, MiniClusterSettings, PodProvider
+from burst.kits.program import Meaning, run
+from burst.provider import Refused
 
 _TIMEOUT_S = 20.0
 # A token is renewed so many seconds before it ends: EKS gives it for 15 minutes.
 _EARLY_S = 60.0
 # What a person has to mend; everything else may pass by itself.
-_REFUSALS = {
-    "ResourceNotFoundException": "set cluster and region of the provider",
-    "AccessDenied": "allow eks:DescribeCluster to this identity",
-    "UnrecognizedClient": "the credentials of `aws` are not valid: renew them",
-    "ExpiredToken": "the credentials of `aws` have ended: renew them",
-    "Unable to locate credentials": "give `aws` credentials, best by a role",
-}
+_MEANINGS = (
+    Meaning("ResourceNotFoundException", Refused, "set cluster and region"),
+    Meaning("AccessDenied", Refused, "allow eks:DescribeCluster to this identity"),
+    Meaning("UnrecognizedClient", Refused, "renew the credentials of `aws`"),
+    Meaning("ExpiredToken", Refused, "renew the credentials of `aws`"),
+    Meaning("Unable to locate cred", Refused, "give `aws` credentials, best by a role"),
+)
 
 
 class EksSettings(MiniClusterSettings, frozen=True, kw_only=True):
@@ -98,21 +98,5 @@ def ask_aws(settings: EksSettings, verb: str, *arguments: str) -> Any:
     """Return what `aws eks VERB` prints. Raises Refused, Transient."""
     region = ["--region", settings.region] if settings.region else []
     command = [settings.aws, "eks", verb, *arguments, *region, "--output", "json"]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except FileNotFoundError as error:
-        raise Refused(
-            f"there is no program {settings.aws}", "install the AWS CLI, or set aws"
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise Transient(f"aws eks {verb} took more than {_TIMEOUT_S:g} s") from error
-    if done.returncode == 0:
-        return json.loads(done.stdout)
-    # Its standard output is not shown: on success that is where the token is.
-    said = done.stderr.strip()
-    for sign, advice in _REFUSALS.items():
-        if sign in said:
-            raise Refused(f"aws eks {verb}: {said}", advice)
-    raise Transient(f"aws eks {verb}: {said}", "it is tried again")
+    # On success a token is in what it prints, which no error of `run` tells.
+    return json.loads(run(command, limit=_TIMEOUT_S, meanings=_MEANINGS))

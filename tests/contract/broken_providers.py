@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import NotFound, Refused, Transient
+from burst.errors import NotFound, Refused, SpecRefused, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
@@ -246,6 +246,14 @@ class RunsWithAFollowerMissing(FakeProvider):
 class MixesBursts(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         return list(super().observe())[:1]
+
+
+class IsDisabledByOneSpec(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        try:
+            super().provision(spec)
+        except SpecRefused as error:
+            raise Refused(error.what) from error
 
 
 class SellsAnything(FakeProvider):

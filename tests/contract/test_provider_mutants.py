@@ -68,6 +68,7 @@ CAUGHT_ONLY_BY = {
     "RaisesItsOwnErrorWhenUnreachable": {_UNREACHABLE},
     "CallsTheDeadRunning": {_DEAD},
     "GivesNoReasonForADeath": {_DEAD},
+    "IsDisabledByOneSpec": {"test_what_it_does_not_sell_it_declines[offer]"},
     "CallsAFullBackendTransient": {_FULL},
     "CallsAFullBackendRefused": {_FULL},
     "MakesAgainWhatWasNotAnswered": {f"{_AGAIN}[after]"},

@@ -97,7 +97,7 @@ def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -
 
 
 def test_without_an_address_there_is_nothing_to_try(lead: LeadIdentity) -> None:
-    with pytest.raises(Refused, match="not known where pods reach the lead"):
+    with pytest.raises(Refused, match="not known where followers reach the lead"):
         render(replace(lead, endpoint=""))
 
 

@@ -2,12 +2,20 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from burst.errors import ConfigError
-from burst.kits.program import flux_version
+from burst.errors import (
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
+from burst.kits.program import Meaning, flux_version, run
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
 
@@ -50,3 +58,59 @@ def test_a_real_flux_tells_its_version() -> None:
     program = shutil.which("flux")
     assert program
     assert major_minor(flux_version(program)) >= (0, 84)
+
+
+MEANINGS = (
+    Meaning("no such job", NotFound),
+    Meaning(r"account \w+ is not", Refused, "set account"),
+    Meaning("not available", InsufficientCapacity),
+)
+
+
+def test_what_a_program_writes_is_returned(tmp_path: Path) -> None:
+    echo = script(tmp_path, 'echo "$1 $HOW"; cat; echo noise >&2')
+    said = run([echo, "a b"], given="c", environment={"HOW": "well", "PATH": "/bin"})
+    assert said == "a b well\nc"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "error", "text"),
+    [
+        ("No such job: 7", NotFound, "`flux up` failed: No such job: 7"),
+        (
+            "Account x1 is not\nvalid",
+            Refused,
+            "`flux up` failed: Account x1 is not valid; set account",
+        ),
+        ("nodes are not available", InsufficientCapacity, "not available"),
+        ("boom", Transient, "`flux up` failed: boom"),
+        ("", Transient, "`flux up` failed: exit status 3"),
+    ],
+)
+def test_a_complaint_is_classed_and_output_is_not_told(
+    complaint: str, error: type[ProviderError], text: str, tmp_path: Path
+) -> None:
+    program = script(tmp_path, f"echo token-5; printf '{complaint}' >&2; exit 3")
+    with pytest.raises(ProviderError) as caught:
+        run([program, "up", "--token=x"], meanings=MEANINGS)
+    assert type(caught.value) is error
+    assert text in str(caught.value)
+    assert "token" not in str(caught.value)
+
+
+def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
+    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; wait")
+    began = time.monotonic()
+    with pytest.raises(Transient, match=r"`flux up` did not answer within 0\.5 s"):
+        run([program, "up"], limit=0.5)
+    assert time.monotonic() - began < 20
+    status = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
+        with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
+            run([name])

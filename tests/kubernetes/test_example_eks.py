@@ -145,7 +145,7 @@ class TestEksProvider(ProviderContract):
         ("(ResourceNotFoundException): No cluster found", Refused, "set cluster"),
         ("An error occurred (AccessDeniedException)", Refused, "allow eks:Describe"),
         ("Unable to locate credentials.", Refused, "give `aws` credentials"),
-        ("Could not connect to the endpoint URL", Transient, "tried again"),
+        ("Could not connect to the endpoint URL", Transient, "Could not connect"),
     ],
 )
 def test_what_aws_says_becomes_a_decision(

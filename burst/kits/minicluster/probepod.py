@@ -8,18 +8,14 @@ never finds a node and nobody of ours lives. Nothing secret is in it: it only co
 
 from __future__ import annotations
 
-import re
-from urllib.parse import urlsplit
-
 import msgspec
 
-from burst.errors import Refused
+from burst.kits import tcp
 from burst.kits.kube.kinds import Manifest
 from burst.kits.minicluster import pod
 from burst.kits.minicluster.names import HOSTS, Tags
 from burst.kits.minicluster.settings import MiniClusterSettings, OfferTable
-from burst.kits.minicluster.words import shorten
-from burst.model.finding import Finding, note, ok, wrong
+from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 
 PROBE = "probe"
@@ -29,62 +25,6 @@ _LONGEST_S = 600.0
 # So long after that the cluster itself ends it, and then keeps it.
 _GRACE_S = 60
 _KEPT_S = 60
-_NO_PROGRAM = 2
-# A name or a rule may take a moment to be known to a pod that is new, so three times.
-# Flux brings a Python; an image over which the operator lays Flux has bash.
-_SCRIPT = """\
-host=$1 port=$2
-shift 2
-LC_ALL=C
-export LC_ALL
-if command -v "$1" > /dev/null; then
-  set -- "$@" -c '
-import socket, sys
-try:
-    socket.create_connection(sys.argv[1:])
-except OSError as error:
-    sys.exit(str(error))'
-elif command -v bash > /dev/null; then
-  set -- bash -c ': <> "/dev/tcp/$0/$1"'
-else
-  exit 2
-fi
-for pause in 1 1 0; do
-  said=$("$@" "$host" "$port" 2>&1) && exit 0
-  sleep $pause
-done
-printf '%s\\n' "$said"
-exit 1
-"""
-# What bash and Python say of it, by the C library's texts; then ours, and what to do.
-_SAYINGS = tuple(
-    (re.compile(pattern, re.IGNORECASE), words, todo)
-    for pattern, words, todo in (
-        (
-            r"refused",
-            "nothing listens there",
-            "see that the lead runs, and that address and port under [lead] are where"
-            " its Service or its host has it",
-        ),
-        (
-            r"resol|not known|try again|no address associated",
-            "its name cannot be resolved there",
-            "set address under [lead] to a name that pods there can resolve, or to a"
-            " number",
-        ),
-        (
-            r"timed out",
-            "there is no answer",
-            "let pods there connect to that port: a firewall or a NetworkPolicy drops"
-            " it, or the address is not one for them",
-        ),
-        (
-            r"no route|unreachable",
-            "no way leads there",
-            "set address under [lead] to one that is reached from that network",
-        ),
-    )
-)
 
 
 class End(msgspec.Struct, frozen=True):
@@ -101,12 +41,9 @@ def render_probe(
 
     Of several offers it is the first whose nodes are asked for.
     """
-    where = urlsplit(lead.endpoint)
-    if not where.hostname or not where.port:
-        raise Refused(
-            "it is not known where pods reach the lead",
-            "set address and port under [lead]",
-        )
+    embedded = lead.kind == "embedded"
+    python = [settings.python] if embedded else [settings.flux, "python"]
+    arguments = tcp.arguments(lead.endpoint, *python)
     table = next(iter(settings.offers.values()))
     meta: Manifest = {
         "name": name,
@@ -114,10 +51,8 @@ def render_probe(
         "labels": tags.labels(name),
         "annotations": {HOSTS: PROBE},
     }
-    embedded = lead.kind == "embedded"
-    python = [settings.python] if embedded else [settings.flux, "python"]
     container = _container(table, settings)
-    container["args"] = [where.hostname, str(where.port), *python]
+    container["args"] = arguments
     inside = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -150,7 +85,7 @@ def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     return {
         "name": PROBE,
         **pod.container(settings),
-        "command": ["/bin/sh", "-c", _SCRIPT, "sh"],
+        "command": ["/bin/sh", "-c", tcp.SCRIPT, "sh"],
         # What it says is then in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": resources,
@@ -174,25 +109,18 @@ def end_of(pod: Manifest) -> End | None:
 
 def judge(end: End, endpoint: str) -> Finding:
     """Say what came of it."""
-    if end.status == 0:
-        return ok(f"a pod there reaches {endpoint}")
-    if end.status == _NO_PROGRAM:
+    if end.status == tcp.NO_PROGRAM:
         return note(
             f"whether a pod there reaches {endpoint} cannot be tried: the image has"
             " neither bash nor Python",
             "the first burst will tell",
         )
-    what = f"a pod there does not reach {endpoint}"
-    for pattern, words, todo in _SAYINGS:
-        if pattern.search(end.said):
-            return wrong(f"{what}: {words}", todo)
-    why = shorten(end.said) or f"it ended with exit status {end.status}"
-    return wrong(f"{what}: {why}", "see that the image runs on those nodes")
+    found = tcp.judge(end.status, end.said, endpoint, "a pod there", "pods")
+    if found.todo == tcp.UNKNOWN:
+        return wrong(found.what, "see that the image runs on those nodes")
+    return found
 
 
 def judge_silence(endpoint: str, seconds: float) -> Finding:
     """Say that the pod has run for so long without an answer."""
-    _, words, todo = next(s for s in _SAYINGS if s[0].search("timed out"))
-    return wrong(
-        f"a pod there does not reach {endpoint}: {words} within {seconds:g} s", todo
-    )
+    return tcp.judge_silence(seconds, endpoint, "a pod there", "pods")

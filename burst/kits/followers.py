@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The files of a burst's followers, and the script that starts one.
+
+For followers that see a directory of the daemon's, on the same host or on a file system
+that they share. It is of the same user and mode 0700:
+
+    DIR/broker.toml   for all followers of the burst
+    DIR/burst.cert    a copy of the certificate, mode 0600
+    DIR/start         `sh DIR/start HOST` is the follower HOST until it ends
+
+The script gives the follower a rundir of its own on its node and removes it at the end,
+keeps all variables from it but a few, and ends it at the burst's `lease_end`. SIGTERM,
+SIGINT and SIGHUP to the script stop the follower in order. SIGKILL leaves the rundir.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from burst.errors import CertificateError, ConfigError, Refused
+from burst.kits import certificate
+from burst.kits.broker import (
+    embedded_follower_argv,
+    flux_follower_argv,
+    follower_config,
+)
+from burst.kits.directory import disk_errors, store
+from burst.provider import BurstSpec
+
+INHERITED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
+    *("LD_LIBRARY_PATH", "PYTHONPATH"),
+)
+"""Variables that a follower has of whoever starts it. No more, as jobs of other people
+run below it, and may read them: credentials of a cloud, FLUX_URI of another broker."""
+
+_HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
+_SCRIPT = """\
+#!/bin/sh
+# The follower $1 of burst {burst}, until it ends.
+umask 077
+host=$1
+rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
+set -- {environment}
+for name in {inherited}; do
+  eval "value=\\${{$name-}} there=\\${{$name+1}}"
+  [ -z "$there" ] || set -- "$@" "$name=$value"
+done
+end={end}
+if [ "$end" -gt 0 ]; then
+  left=$((end - $(date +%s)))
+  [ "$left" -gt 0 ] || left=1
+  set -- "$@" timeout --kill-after=30 "$left"
+fi
+env -i "$@" {command} < /dev/null &
+child=$!
+trap 'kill -TERM "$child" 2> /dev/null' TERM INT HUP
+status=0
+# A trapped signal ends `wait` before the child has ended.
+while kill -0 "$child" 2> /dev/null; do
+  wait "$child"
+  status=$?
+done
+rm -rf "$rundir"
+exit "$status"
+"""
+
+
+def write(
+    place: Path,
+    spec: BurstSpec,
+    *,
+    flux: str = "flux",
+    environment: Mapping[str, str] | None = None,
+    rundirs: str = "/tmp",  # noqa: S108  mktemp makes a private one in it
+) -> Path:
+    """Write what the burst's followers need into a directory; return the script.
+
+    `flux` is the program on the nodes, `environment` is added to the followers', and
+    `rundirs` is a directory that each node has to itself, with a short path as a unix
+    socket is below it. Written again, the files are the same.
+
+    Raises Refused where no follower could join with them, InsufficientCapacity where
+    there is no room, Transient.
+    """
+    with disk_errors(place, writing=True):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path = str(place / "burst.cert")
+            config = follower_config(spec.lead, spec.hosts, spec.ranks, path)
+            content = certificate.read(Path(spec.lead.certificate))
+        except (ConfigError, CertificateError) as error:
+            raise Refused(error.what, error.advice) from error
+        store(place / "burst.cert", certificate.format_certificate(content).encode())
+        store(place / "broker.toml", config.encode())
+        script = _SCRIPT.format(
+            burst=spec.burst_id,
+            rundirs=shlex.quote(rundirs),
+            environment=shlex.join(_variables(environment or {})),
+            inherited=" ".join(INHERITED),
+            end=int(spec.lease_end),
+            command=_command(spec, place / "broker.toml", flux),
+        )
+        store(place / "start", script.encode())
+    return place / "start"
+
+
+def remove(place: Path) -> None:
+    """Remove the directory; fine if it is gone. Only once no follower runs.
+
+    Raises Transient.
+    """
+    with disk_errors(place):
+        try:
+            shutil.rmtree(place)
+        except FileNotFoundError:
+            return
+
+
+def _variables(environment: Mapping[str, str]) -> list[str]:
+    # A broker runs its rc scripts by $SHELL with a socket as standard input, which bash
+    # takes for a remote login: it would read ~/.bashrc.
+    given = {"SHELL": "/bin/sh", **environment}
+    return [f"{name}={value}" for name, value in given.items()]
+
+
+def _command(spec: BurstSpec, config: Path, flux: str) -> str:
+    """Return the follower's command for sh, by the script's variables."""
+    if spec.lead.kind == "embedded":
+        argv = embedded_follower_argv(config, _HOST, Path(_RUNDIR))
+    else:
+        argv = flux_follower_argv(flux, config, _HOST, Path(_RUNDIR))
+    text = shlex.join(argv)
+    return text.replace(_HOST, '"$host"').replace(_RUNDIR, '"$rundir"')

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""The files of followers, and the script: with any program as follower."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.errors import Refused
+from burst.kits import certificate, followers
+from burst.provider import BurstSpec
+from burst.testing import example_lead, example_spec
+from tests.support.fluxlead import short_directory, wait_until
+
+# It stands for flux: it says with what it runs, and waits.
+FOLLOWER = """#!/bin/sh
+env > "$SAYS/env"
+printf '%s\\n' "$@" > "$SAYS/argv"
+for word; do case $word in -Srundir=*) touch "${word#-Srundir=}/socket"; esac; done
+trap 'echo told > "$SAYS/end"; exit 5' TERM
+echo ready > "$SAYS/ready"
+while :; do sleep 0.05; done
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> BurstSpec:
+    return example_spec(example_lead(tmp_path), 0, "any")
+
+
+def write(spec: BurstSpec, tmp_path: Path, rundirs: Path) -> Path:
+    program = tmp_path / "flux"
+    program.write_text(FOLLOWER)
+    program.chmod(0o755)
+    environment = {"SAYS": str(tmp_path), "SITE": "a b'c"}
+    return followers.write(
+        tmp_path / "files",
+        spec,
+        flux=str(program),
+        environment=environment,
+        rundirs=str(rundirs),
+    )
+
+
+def test_all_is_private_and_the_certificate_is_the_leads(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    start = followers.write(tmp_path / "files", spec)
+    again = followers.write(tmp_path / "files", spec)
+    assert start == again
+    for path in [start.parent, *start.parent.iterdir()]:
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+    ours = certificate.read(Path(spec.lead.certificate))
+    copy = certificate.read(start.with_name("burst.cert"))
+    assert (copy, copy.secret) == (ours, ours.secret)
+    assert ours.secret.decode() not in start.read_text()
+    config = start.with_name("broker.toml").read_text()
+    assert str(start.with_name("burst.cert")) in config
+    followers.remove(start.parent)
+    followers.remove(start.parent)
+    assert not start.parent.exists()
+
+
+def test_the_script_runs_a_follower_and_cleans_up(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        ours = {**os.environ, "CLOUD_PASSWORD": "hush", "LANG": "de DE"}
+        with subprocess.Popen(["/bin/sh", start, "burst-0-1"], env=ours) as script:
+            wait_until((tmp_path / "ready").exists, "the follower")
+            [rundir] = rundirs.iterdir()
+            assert rundir.name.startswith(f"{spec.burst_id}-")
+            assert stat.S_IMODE(rundir.stat().st_mode) == 0o700
+            argv = (tmp_path / "argv").read_text().splitlines()
+            assert argv[1:] == [
+                f"--config-path={start.parent}/broker.toml",
+                "-Shostname=burst-0-1",
+                f"-Srundir={rundir}",
+                f"-Slocal-uri=local://{rundir}/local",
+                "-Slog-stderr-mode=local",
+            ]
+            said = (tmp_path / "env").read_text().splitlines()
+            assert {"SITE=a b'c", "LANG=de DE", "SHELL=/bin/sh"} <= set(said)
+            assert f"PATH={os.environ['PATH']}" in said
+            assert not [line for line in said if "hush" in line]
+            script.send_signal(signal.SIGTERM)
+            assert script.wait(30) == 5, "the follower's own status"
+        assert (tmp_path / "end").read_text() == "told\n"
+        assert list(rundirs.iterdir()) == []
+
+
+def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
+    spec = msgspec.structs.replace(spec, lease_end=time.time() + 1)
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        done = subprocess.run(["/bin/sh", start, "burst-0-0"], timeout=60, check=False)
+        assert done.returncode == 124
+        assert (tmp_path / "end").read_text() == "told\n"
+        assert list(rundirs.iterdir()) == []
+
+
+def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None:
+    lead = msgspec.structs.replace(spec.lead, endpoint="")
+    for wrong in (
+        msgspec.structs.replace(spec, lead=lead),
+        msgspec.structs.replace(spec, ranks=(2, 1)),
+        msgspec.structs.replace(
+            spec, lead=msgspec.structs.replace(spec.lead, certificate="/no/such")
+        ),
+    ):
+        with pytest.raises(Refused):
+            followers.write(tmp_path / "files", wrong)
