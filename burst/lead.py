@@ -11,7 +11,7 @@ and Denied where the caller is not the instance owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -70,6 +70,13 @@ class Lead(Protocol):
 
     def identity(self) -> LeadIdentity:
         """Return what is fixed while the lead runs; read once, then remembered."""
+        ...
+
+    def remember(self, jobs: Collection[JobId]) -> None:
+        """Show these jobs too, burstable or not. To be called before `listen`.
+
+        Those on record: what marks burstable jobs may have been another attribute.
+        """
         ...
 
     def listen(self, wake: Callable[[], None]) -> None:

@@ -76,6 +76,9 @@ class FakeLead:
     """What the scheduler was told, each time."""
     prepared: list[IntakeSettings] = field(default_factory=list)
     log: list[tuple[str, JobId, str]] = field(default_factory=list)
+    unmarked: set[JobId] = field(default_factory=set)
+    """Jobs without the attribute: shown only if they are to be remembered."""
+    remembered: frozenset[JobId] = frozenset()
 
     # What the engine sees.
 
@@ -90,7 +93,13 @@ class FakeLead:
         used = self._used()
         return LeadView(
             read_at=self.now,
-            jobs=dict(self.jobs),
+            jobs={
+                job: msgspec.structs.replace(view, burstable=False)
+                if job in self.unmarked
+                else view
+                for job, view in self.jobs.items()
+                if job not in self.unmarked or job in self.remembered
+            },
             online=frozenset(self.online),
             drained=dict(self.drained),
             allocated=frozenset(used),
@@ -163,6 +172,9 @@ class FakeLead:
 
     def store(self):
         return self.disk
+
+    def remember(self, jobs):
+        self.remembered = frozenset(jobs)
 
     def listen(self, wake):
         self.wake = wake

@@ -7,6 +7,7 @@ from burst.core import timeline
 from burst.core.slots import find_slots
 from burst.model.burst import State
 from burst.shell.engine import Engine, Parts
+from burst.shell.runtime import known_jobs
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.build import NODE, T0, settings
 from tests.fakes import FakeLead, HandExecutor
@@ -45,6 +46,8 @@ class Sim:
             ),
             self.now,
         )
+
+        self.lead.remember(known_jobs(self.engine.snapshot.books))
 
     def tick(self, turns=1, seconds=1.0):
         for _ in range(turns):

@@ -112,6 +112,9 @@ def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
         return not all(is_up(burst) for burst in bursts)
+    if not job.burstable:
+        # Nothing is held that we are not to hold any more.
+        return False
     assert job.request is not None  # or the verdict were UNREADABLE
     return is_far(job) or not intake.can_ever_run_here(job.request)
 

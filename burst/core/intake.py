@@ -139,6 +139,8 @@ class Intake:
         return -self.urgency(job), job.id
 
     def _triage(self, job: JobView, bursts: list[Burst]) -> Verdict | Demand:
+        if not (job.burstable or bursts or job.id in self._elsewhere):
+            return Verdict(Reason.NOT_BURSTABLE)
         alone = self._leave_alone(job)
         if alone:
             return alone

@@ -94,9 +94,13 @@ class Attach(_Body, frozen=True):
 
 
 class Watch(_Body, frozen=True):
-    """Stream: a Change with all burstable jobs, then one whenever anything changed."""
+    """Stream: a Change with all jobs wanted, then one whenever anything changed.
+
+    Those are the burstable ones, which bear the attribute, and the `known` ones.
+    """
 
     attribute: str
+    known: frozenset[JobId] = frozenset()
 
 
 class Sync(_Body, frozen=True):

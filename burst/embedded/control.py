@@ -49,7 +49,7 @@ class Control:
         self._queue = queue
         self._identity = identity
         self._number = 0
-        self._watchers: dict[_Stream, str] = {}
+        self._watchers: dict[_Stream, calls.Watch] = {}
         self._attached: dict[_Stream, JobId] = {}
         self._holder: tuple[_Client, calls.Register] | None = None
         self._asked: dict[int, _Stream] = {}
@@ -102,8 +102,8 @@ class Control:
         ]
         self._queue.changed.clear()
         self._number += 1
-        for stream, attribute in list(self._watchers.items()):
-            self._tell_change(stream, attribute, changed)
+        for stream, wanted in list(self._watchers.items()):
+            self._tell_change(stream, wanted, changed)
         ended = {job.id: job for job in changed if job.state is JobState.INACTIVE}
         for stream, job_id in list(self._attached.items()):
             if job_id in ended:
@@ -187,11 +187,13 @@ class Control:
         return self._number
 
     def _watch(self, stream: _Stream, body: calls.Watch) -> None:
-        self._watchers[stream] = body.attribute
-        self._tell_change(stream, body.attribute, list(self._queue.jobs.values()))
+        self._watchers[stream] = body
+        self._tell_change(stream, body, list(self._queue.jobs.values()))
 
-    def _tell_change(self, stream: _Stream, attribute: str, jobs: list[Job]) -> None:
-        view = lead_view(self._queue.pool, jobs, attribute, time.time())
+    def _tell_change(
+        self, stream: _Stream, wanted: calls.Watch, jobs: list[Job]
+    ) -> None:
+        view = lead_view(self._queue.pool, jobs, wanted, time.time())
         change = Change(self._number, view)
         self._send(stream[0], Answer(stream[1], change, last=False))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from burst.embedded.calls import JobInfo
+from burst.embedded.calls import JobInfo, Watch
 from burst.embedded.job import Job
 from burst.embedded.pool import Pool
 from burst.embedded.wire import OUTPUT_LIMIT
@@ -17,14 +17,14 @@ RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""
 
 
-def lead_view(pool: Pool, jobs: Iterable[Job], attribute: str, now: float) -> LeadView:
-    """Return the ranks, and those of the jobs that may burst and matter still."""
+def lead_view(pool: Pool, jobs: Iterable[Job], wanted: Watch, now: float) -> LeadView:
+    """Return the ranks, and those of the jobs that are wanted and matter still."""
     return LeadView(
         read_at=now,
         jobs={
-            job.id: job_view(job)
+            job.id: job_view(job, wanted)
             for job in jobs
-            if is_burstable(job.jobspec, attribute)
+            if (is_burstable(job.jobspec, wanted.attribute) or job.id in wanted.known)
             and not (job.t_inactive and job.t_inactive < now - RECENT_S)
         },
         online=frozenset(pool.online),
@@ -34,7 +34,7 @@ def lead_view(pool: Pool, jobs: Iterable[Job], attribute: str, now: float) -> Le
     )
 
 
-def job_view(job: Job) -> JobView:
+def job_view(job: Job, wanted: Watch) -> JobView:
     """Return a job as the engine is shown it."""
     wish, unreadable = Wish(), ""
     try:
@@ -56,6 +56,7 @@ def job_view(job: Job) -> JobView:
         t_start=job.t_start,
         t_finish=job.t_finish,
         result=job.result,
+        burstable=is_burstable(job.jobspec, wanted.attribute),
     )
 
 

@@ -71,7 +71,7 @@ class JobState(enum.Enum):
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """One burstable job as the lead last told it. Times: seconds since the epoch."""
+    """One job as the lead last told it. Times: seconds since the epoch."""
 
     id: JobId
     userid: int
@@ -97,6 +97,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was submitted with urgency 0, and nobody has touched that since."""
     memos_dropped: int = 0
     """How often the lead has dropped what the job was told in memos."""
+    burstable: bool = True
+    """Whether it bears the attribute. If not, it is shown as it is on record."""
 
 
 class Leases(msgspec.Struct, frozen=True):
@@ -114,7 +116,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
 
     read_at: float
     jobs: Mapping[JobId, JobView]
-    """Burstable jobs that are active, and those that ended less than a minute ago."""
+    """Burstable jobs, and those to be shown besides (Lead.remember), that are active or
+    ended less than a minute ago."""
     online: frozenset[int]
     torpid: frozenset[int] = frozenset()
     drained: Mapping[int, str] = {}

@@ -115,6 +115,11 @@ class Reason(enum.Enum):
         " alone",
         memo="left-alone",
     )
+    NOT_BURSTABLE = _helped(
+        "it is not marked as burstable ([intake] attribute); if it was held, it gets"
+        " its urgency back",
+        memo="left-alone",
+    )
     UNREADABLE = _left_alone("{why}; it is left alone", memo="unreadable")
 
     # About a job that is being helped.

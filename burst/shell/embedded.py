@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ class EmbeddedLead:
         self._lock = threading.Lock()
         self._client = Client(uri)
         self._watched: Watched | None = None
+        self._known: frozenset[JobId] = frozenset()
         self._service: Service | None = None
         self._identity = self._ask(calls.Identify(), LeadIdentity)
 
@@ -50,9 +51,14 @@ class EmbeddedLead:
         """Return what is fixed while the lead runs."""
         return self._identity
 
+    def remember(self, jobs: Collection[JobId]) -> None:
+        """Show these jobs too, burstable or not."""
+        self._known = frozenset(jobs)
+
     def listen(self, wake: Callable[[], None]) -> None:
         """Begin to follow jobs and ranks."""
-        self._watched = Watched(self._uri, self._attribute, wake)
+        wanted = calls.Watch(self._attribute, self._known)
+        self._watched = Watched(self._uri, wanted, wake)
 
     def observe(self) -> LeadView:
         """Return one consistent picture, which has all that was done before."""

@@ -32,7 +32,7 @@ class Watched:
     def __init__(
         self,
         uri: str,
-        attribute: str,
+        wanted: calls.Watch,
         wake: Callable[[], None],
         recent: float = RECENT_S,
     ) -> None:
@@ -41,7 +41,7 @@ class Watched:
         self._news = threading.Condition()
         self._jobs: dict[JobId, JobView] = {}
         self._ended: dict[JobId, float] = {}
-        self._line = Line(uri, calls.Watch(attribute))
+        self._line = Line(uri, wanted)
         self._take(self._line.first)
         self._line.start(self._hear, self._end)
 

@@ -13,6 +13,7 @@ from burst.core.slots import find_slots
 from burst.core.world import Books
 from burst.errors import ConfigError
 from burst.lead import Lead
+from burst.model.jobid import JobId
 from burst.shell import registry
 from burst.shell.api import Api, holder
 from burst.shell.bell import Bell
@@ -80,6 +81,7 @@ class Runtime:
         self.lead.serve(self.api.answer, self.api.holder())
         # The service is the lock: until we had it, another daemon may have written.
         self.engine.recall(self.clock())
+        self.lead.remember(known_jobs(self.engine.snapshot.books))
         self.lead.listen(self.wake)
 
     def turn(self, longest: float | None = None) -> None:
@@ -141,6 +143,12 @@ class Runtime:
                 f"provider {', '.join(sorted(names))} has live bursts",
                 "take them down first (burst down), then remove it",
             )
+
+
+def known_jobs(books: Books) -> frozenset[JobId]:
+    """Return the jobs on record: held by us, or counting on a burst."""
+    jobs = {job for burst in books.bursts.values() for job in burst.jobs}
+    return frozenset(jobs | books.holds.keys())
 
 
 def left_out(settings: Settings, books: Books) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 
 from burst.lead import Lead
 from burst.model.jobid import JobId
@@ -69,6 +70,25 @@ class JobsContract(WithInstance):
         job = instance.submit(nodes=4)
         watch.state(job, JobState.SCHED)
         assert not others & set(watch.lead.observe().jobs)
+
+    def test_jobs_on_record_are_told_though_they_are_not_burstable(
+        self, instance: Instance
+    ) -> None:
+        known = instance.submit(nodes=4, burstable=False, urgency=0)
+        other = instance.submit(nodes=4, burstable=False)
+        burstable = instance.submit(nodes=4)
+        with closing(instance.lead()) as lead:
+            lead.remember([known, burstable, JobId(12345)])
+            watch = Watch(lead)
+            view = watch.state(known, JobState.SCHED)
+            assert (view.burstable, view.urgency) == (False, 0)
+            assert watch.state(burstable, JobState.SCHED).burstable
+            assert not lead.release({known: 7})
+            watch.job(known, lambda view: view.urgency == 7, "released")
+            assert lead.observe().jobs.keys() == {known, burstable}
+            instance.cancel(known)
+            watch.state(known, JobState.INACTIVE)
+            assert other not in lead.observe().jobs
 
     def test_a_running_job_has_ranks_and_a_start(
         self, instance: Instance, watch: Watch

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from burst.config import IntakeSettings, Mode
+from burst.embedded import calls
 from burst.embedded.wire import PROTOCOL
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
 from burst.model.jobid import JobId
@@ -88,7 +89,7 @@ def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
     instance: EmbeddedInstance,
 ) -> None:
     gone = threading.Event()
-    with closing(Watched(instance.uri, "burstable", gone.set)) as watched:
+    with closing(Watched(instance.uri, calls.Watch("burstable"), gone.set)) as watched:
         assert watched.view(0).online == {0}
         instance.kill()
         assert gone.wait(DEADLINE_S)
@@ -100,7 +101,7 @@ def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> No
     job = instance.submit(slots=1)
     instance.output(job)
     for recent, shown in ((30.0, True), (0.0, False)):
-        watched = Watched(instance.uri, "burstable", lambda: None, recent)
+        watched = Watched(instance.uri, calls.Watch("burstable"), lambda: None, recent)
         with closing(watched):
             assert (job in watched.view(0).jobs) is shown
 

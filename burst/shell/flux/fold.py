@@ -119,6 +119,7 @@ class Job(msgspec.Struct):
     """Type of the first fatal exception."""
     held_at_submit: bool = False
     memos_dropped: int = 0
+    burstable: bool = True
     unreadable: str = ""
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
@@ -166,6 +167,7 @@ class Job(msgspec.Struct):
                 result=self._result(),
                 held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
+                burstable=self.burstable,
             )
         return self._view
 
@@ -176,17 +178,23 @@ class Job(msgspec.Struct):
         return "completed" if self.succeeded else _RESULTS.get(self.fatal, "failed")
 
 
-def new_job(job: JobId, jobspec: bytes, attribute: str) -> Job | None:
-    """Return a job of which no event is known yet, or None if it is not burstable."""
+def new_job(
+    job: JobId, jobspec: bytes, attribute: str, *, known: bool = False
+) -> Job | None:
+    """Return a job of which no event is known yet, or None if it is not burstable.
+
+    One that is known is returned all the same.
+    """
     try:
         spec = msgspec.json.decode(jobspec)
     except MALFORMED as error:
         # Whether it may burst cannot be told; shown as unreadable, it is left alone.
         why = str(unreadable("jobspec", error))
         return Job(job, jobspec, _Demand(None, unreadable=why))
-    if not is_burstable(spec, attribute):
+    burstable = is_burstable(spec, attribute)
+    if not (burstable or known):
         return None
-    return Job(job, jobspec, _demand(spec))
+    return Job(job, jobspec, _demand(spec), burstable=burstable)
 
 
 def _demand(spec: Any) -> _Demand:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -79,6 +79,8 @@ class Journal:
         self._clock = clock
         self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
+        self._known: frozenset[JobId] = frozenset()
+        """Shown too, though they may not be burstable."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, Job] = {}
@@ -93,11 +95,14 @@ class Journal:
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
 
-    def start(self) -> None:
+    def start(self, known: Collection[JobId] = ()) -> None:
         """Begin to follow, and return once the jobs that exist are known.
+
+        Those of `known` are shown although they may not be burstable.
 
         Raises Denied to guests, Unreadable, LeadGone.
         """
+        self._known = frozenset(known)
 
         def begin(first: Future[None]) -> None:
             self._first = first
@@ -176,7 +181,7 @@ class Journal:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
-            if number not in self._jobs:
+            if number not in self._jobs and number not in self._known:
                 return
         entry = _ENTRY.decode(payload)
         job = self._jobs.get(entry.id) or self._admit(entry)
@@ -212,7 +217,9 @@ class Journal:
     def _admit(self, entry: _Entry) -> Job | None:
         if not entry.jobspec:
             return None
-        job = new_job(JobId(entry.id), bytes(entry.jobspec), self._attribute)
+        number, jobspec = JobId(entry.id), bytes(entry.jobspec)
+        known = number in self._known
+        job = new_job(number, jobspec, self._attribute, known=known)
         if job is not None:
             self._jobs[entry.id] = job
         return job

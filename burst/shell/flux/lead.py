@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -87,6 +87,7 @@ class FluxLead:
         self._service: Service | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _wake_nobody
+        self._known: frozenset[JobId] = frozenset()
 
     def identity(self) -> LeadIdentity:
         """See `burst.lead.Lead`."""
@@ -94,13 +95,17 @@ class FluxLead:
             self._identity = read_identity(self._client, self._store)
         return self._identity
 
+    def remember(self, jobs: Collection[JobId]) -> None:
+        """See `burst.lead.Lead`."""
+        self._known = frozenset(jobs)
+
     def listen(self, wake: Callable[[], None]) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         self._wake = wake
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
-        journal.start()
+        journal.start(self._known)
         Bell(loop, wake).start()
         self._journal = journal
 
