@@ -12,6 +12,7 @@ from burst.cli.common import (
     Row,
     fsd,
     listing_options,
+    money,
     place_options,
     print_json,
     print_rows,
@@ -30,7 +31,7 @@ _BURSTS = (
     Column("RANKS", lambda row: row["ranks"]),
     Column("RESULT", lambda row: row["result"] or "-"),
     Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
-    Column("NOTE", lambda row: row["note"]),
+    Column("NOTE", lambda row: row["note"] or _idle(row)),
 )
 _SLOTS = (
     Column("SLOT", lambda row: row["name"]),
@@ -62,7 +63,9 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
         print_json(found)
         return
     if found["bursts"]:
-        print_rows(found["bursts"], _BURSTS, listing)
+        ended = any(row["result"] for row in found["bursts"])
+        columns = [each for each in _BURSTS if ended or each.title != "RESULT"]
+        print_rows(found["bursts"], columns, listing)
     if listing.form is not None:
         return
     if not found["bursts"]:
@@ -114,6 +117,23 @@ def reload(place: Place) -> None:
     click.echo("asked for; the daemon's log says whether the new settings hold")
 
 
+def _idle(row: Row) -> str:
+    """Return how long a burst is idle, and when it goes."""
+    if row["idle"] is None:
+        return ""
+    left = "" if row["down_in"] is None else f", down in {_span(row['down_in'])}"
+    return f"idle {_span(row['idle'])}{left}"
+
+
+def _span(seconds: float) -> str:
+    """Return a duration to the second, such as 4m48s; past an hour, to the minute."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
 def _known(online: int | None) -> str:
     return "?" if online is None else str(online)
 
@@ -121,6 +141,8 @@ def _known(online: int | None) -> str:
 def _notices(found: Row) -> list[str]:
     """Return a line for everything that a person should know of."""
     lines = []
+    if found["totals"]["nodes"]:
+        lines.append(_bill(found["totals"]))
     if found["daemon"] is None:
         lines.append(_no_daemon(found))
     if found["lead"]["trouble"]:
@@ -136,6 +158,15 @@ def _notices(found: Row) -> list[str]:
     for key, why in found["unreadable"].items():
         lines.append(f"record {key} cannot be read: {why}")
     return lines
+
+
+def _bill(totals: Row) -> str:
+    """Return how many nodes are rented, and what they cost, if anything."""
+    of = f" of {totals['of']}" if totals["of"] else ""
+    text = f"{totals['nodes']}{of} nodes"
+    if totals["per_hour"] or totals["cost"]:
+        text += f", {money(totals['per_hour'])} an hour, {money(totals['cost'])} so far"
+    return text
 
 
 def _notices_of(provider: Row, now: float) -> list[str]:

@@ -181,6 +181,11 @@ def fsd(seconds: float | None) -> str:
     return "-" if seconds is None else format_fsd(round(seconds, 3))
 
 
+def money(amount: float) -> str:
+    """Return an amount for people; of less than a hundredth its first two digits."""
+    return f"{amount:.2f}" if amount >= 0.01 or not amount else f"{amount:.2g}"
+
+
 def _formatted(form: str, row: Row) -> str:
     try:
         return form.format(**row)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from burst.cli.common import Place, Row, place_options, print_json
+from burst.cli.common import Place, Row, fsd, money, place_options, print_json
 from burst.cli.records import read_records
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
@@ -20,20 +21,20 @@ _OVER = {"inactive", "gone"}
 
 
 @click.command()
-@click.argument("job")
+@click.argument("name", metavar="JOB|BURST")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def explain(job: str, as_json: bool, place: Place) -> None:
-    """Tell the story of one JOB: why it waits, or how it ended.
+def explain(name: str, as_json: bool, place: Place) -> None:
+    """Tell the story of one JOB: why it waits, or how it ended. Or that of a BURST.
 
     Without a daemon the owner is told what is on record.
     """
     with place.lead() as lead:
-        found = _told(lead, place, job)
+        found = _told(lead, place, name)
     if as_json:
         print_json(found)
         return
-    for line in _story(found):
+    for line in _of_burst(found) if "burst" in found else _story(found):
         click.echo(line)
 
 
@@ -53,6 +54,8 @@ def _told(lead: Lead, place: Place, name: str) -> dict[str, Any]:
         if end is None or end.exception != BY_BURST:
             raise
         return _ended({**_UNKNOWN, "id": name}, end)
+    if "burst" in found:
+        return found
     end = _end_of(lead, name) if found["state"] in _OVER else None
     return _ended(found, end) if end else found
 
@@ -107,7 +110,32 @@ def _story(found: Row) -> list[str]:
 
 
 def _event(event: dict[str, Any]) -> str:
-    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
     shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
     details = " ".join(f"{key}={value}" for key, value in shown.items())
-    return f"{when} {event['name']} {details}".rstrip()
+    return f"{_clock(event['timestamp'])} {event['name']} {details}".rstrip()
+
+
+def _of_burst(found: Row) -> Iterator[str]:
+    """Yield the story of a burst: events, durations, jobs, cost."""
+    result = f", {found['result']}" if found["result"] else ""
+    where = f"{found['provider']}/{found['offer']}"
+    ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
+    yield f"{found['burst']}: {found['state']}{result}"
+    yield f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"
+    for event in found["events"]:
+        yield f"  {_clock(event['timestamp'])} {event['text']}"
+    if found["stages"]:
+        yield "durations"
+    for stage in found["stages"]:
+        yield f"  {fsd(stage['seconds']):>8} {stage['stage']}"
+    ended = [f"{count} {result}" for result, count in found["ended_jobs"].items()]
+    yield f"jobs that ended: {', '.join(ended) or 'none'}"
+    if found["jobs"]:
+        yield f"jobs that count on it: {' '.join(found['jobs'])}"
+    if found["price"]:
+        each = f"{found['price']:g} for a node and hour"
+        yield f"cost: {money(found['cost'])}, at {each}"
+
+
+def _clock(timestamp: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(timestamp))

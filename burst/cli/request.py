@@ -41,6 +41,9 @@ def request(
     with place.lead() as lead:
         made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
+        # A daemon of an earlier version does not say it.
+        if made.get("beside"):
+            click.echo(made["beside"], err=True)
         if no_wait:
             return
         for burst in made["bursts"]:

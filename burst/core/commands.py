@@ -182,6 +182,22 @@ def describe(verdict: Verdict, demand: Demand) -> str:
     )
 
 
+def idle_beside(books: Books, demand: Demand) -> str:
+    """Return which bursts are up and idle, where a request could have used them."""
+    wanted = demand.wish.provider
+    if demand.isolated:
+        return ""
+    idle = [
+        f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
+        for burst in books.live
+        if burst.state is State.ONLINE
+        and burst.idle_since is not None
+        and not burst.lease.isolated
+        and wanted in {"", burst.lease.provider}
+    ]
+    return f"idle already, and ready for a job: {', '.join(idle)}" if idle else ""
+
+
 def _decisions(draft: Draft) -> Decisions:
     return Decisions(
         books=draft.books(),

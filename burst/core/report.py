@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from burst.core.bill import cost, per_hour
 from burst.core.facts import provider_words
 from burst.core.health import Health
 from burst.core.orphans import Orphan
@@ -32,11 +33,7 @@ _HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 def burst_row(burst: Burst, world: World, now: float) -> Row:
     """Return one burst."""
     lease = burst.lease
-    online = len(world.lead.online.intersection(lease.ranks)) if world.lead else None
-    if lease.isolated:
-        online = lease.nodes if burst.state is State.ONLINE else 0
-    ended = burst.since if burst.state is State.INACTIVE else now
-    hours = max(0.0, ended - lease.created) / 3600
+    idle = burst.state is State.ONLINE and burst.idle_since is not None
     return {
         "id": burst.id,
         "provider": lease.provider,
@@ -44,7 +41,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "age": round(now - burst.since, 3),
         "nodes": lease.nodes,
-        "online": online,
+        "online": _online(burst, world),
         "ranks": format_idset(lease.ranks),
         "hosts": format_hostlist(lease.hosts),
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
@@ -52,11 +49,26 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "isolated": lease.isolated.kind if lease.isolated else None,
         "exit_status": burst.exit_status,
         "access": _access(burst, world),
-        "cost": round(hours * lease.price * lease.nodes, 4),
+        "idle": round(now - (burst.idle_since or now), 3) if idle else None,
+        "per_hour": round(per_hour(burst), 4),
+        "cost": round(cost(burst, now), 4),
         "note": burst.quarantined or _last_note(burst, world),
         "t_submit": begun(burst),
         "timeline": timeline(burst),
     }
+
+
+def _online(burst: Burst, world: World) -> int | None:
+    """Return how many of its nodes are up, or were before it ended; None: not known."""
+    lease = burst.lease
+    if lease.isolated:
+        was = any(event.name == "online" for event in burst.events)
+        up = was if not burst.live else burst.state is State.ONLINE
+        return lease.nodes if up else 0
+    if not burst.live:
+        # Its ranks may be another's by now.
+        return len(burst.came.intersection(lease.ranks))
+    return len(world.lead.online.intersection(lease.ranks)) if world.lead else None
 
 
 def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) -> Row:

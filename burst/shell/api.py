@@ -17,15 +17,16 @@ import msgspec
 
 from burst import __version__
 from burst.config import Settings
-from burst.core import commands, report
+from burst.core import bill, commands, report
 from burst.core.commands import Down
 from burst.core.place import Demand
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import LENT
+from burst.core.story import burst_story
 from burst.core.world import Books, World
 from burst.errors import MALFORMED, BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
-from burst.model.burst import Isolated
+from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.shell.engine import Command, Engine, Snapshot
 
@@ -118,6 +119,7 @@ class Api:
             for burst in row["bursts"]
             if mine.intersection(burst["jobs"])
         ]
+        row["totals"] = _totals(row["bursts"], snapshot)
         row |= {"orphans": [], "unreadable": {}, "pending": len(mine)}
         return row
 
@@ -142,9 +144,11 @@ class Api:
         ) -> tuple[Decisions, Row]:
             made, verdict = commands.burst_ahead(books, world, settings, demand, now)
             new = sorted(made.books.bursts.keys() - books.bursts.keys())
+            text = commands.describe(verdict, demand)
+            beside = commands.idle_beside(books, demand)
             if not new:
-                raise LeadError(commands.describe(verdict, demand))
-            return made, {"bursts": new, "text": commands.describe(verdict, demand)}
+                raise LeadError(text, beside)
+            return made, {"bursts": new, "text": text, "beside": beside}
 
         return self._carry_out(command)
 
@@ -254,15 +258,28 @@ def holder(since: float, config: str = "") -> Row:
 
 def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     """Return everything at a glance; `daemon` is who serves, None for nobody."""
-    row = report.status(snapshot.books, snapshot.world, snapshot.orphans, snapshot.now)
-    return {**row, "daemon": daemon, "pending": len(snapshot.verdicts)}
+    now, bursts = snapshot.now, snapshot.books.bursts
+    row = report.status(snapshot.books, snapshot.world, snapshot.orphans, now)
+    for each in row["bursts"]:
+        left = bill.down_in(bursts[each["id"]], snapshot.settings, now)
+        each["down_in"] = None if left is None else round(left, 3)
+    pending = len(snapshot.verdicts)
+    totals = _totals(row["bursts"], snapshot)
+    return {**row, "totals": totals, "daemon": daemon, "pending": pending}
+
+
+def _totals(rows: list[Row], snapshot: Snapshot) -> Row:
+    return bill.totals(rows, snapshot.world.slots, snapshot.settings)
 
 
 def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
-    """Return the story of a job, for this user or, if None, for the owner.
+    """Return the story of a job or a burst, for this user or, if None, for the owner.
 
-    Raises BurstError for a job that is not known, or not his.
+    A burst's has a key `burst`. Raises BurstError for what is not known, or not his.
     """
+    burst = snapshot.books.bursts.get(BurstId(name))
+    if burst is not None and (userid is None or userid in burst.lease.userids):
+        return burst_story(burst, snapshot.now)
     job_id = _job(name)
     row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
     if row is None or userid not in (None, row["userid"]):

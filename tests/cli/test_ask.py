@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
 
+from burst.cli.common import money
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
@@ -278,3 +280,41 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
     for name in (job, well):
         lines = desk.run("explain", format_f58(name)).lines
         assert "released" not in "".join(lines)
+
+
+def test_an_idle_burst_its_cost_and_its_story_are_told(shared: Shared) -> None:
+    _, desk, _ = shared
+    with burst_of(desk, "-N2") as name:
+        wait_until(lambda: desk.row(name)["idle"] is not None, "it to be idle")
+        said = desk.run("status")
+        assert re.search(r"idle [0-9]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
+        assert "RESULT" not in said.lines[0]
+        assert "2 of 8 nodes" in said.lines
+        error = desk.run("request", "-N30").error
+        assert error.endswith(
+            f"idle already, and ready for a job: {name} (2 nodes of local)"
+        )
+        beside = desk.run("request", "-N1", "--no-wait")
+        other = beside.lines[0].rpartition(" ")[2]
+        assert f"ready for a job: {name} (2 nodes of local)" in beside.stderr
+        desk.run("down", other)
+        lines = desk.run("explain", name).lines
+    assert lines[:2] == [
+        f"{name}: online",
+        "  2 nodes of local/local: burst-0-[0-1] as ranks 2-3",
+    ]
+    assert "until all were online" in "".join(lines)
+    assert "jobs that ended: none" in lines
+    ended = desk.run("explain", name, "--json").json
+    assert (ended["state"], ended["result"]) == ("inactive", "canceled")
+    assert desk.row(name)["online"] == 2
+    assert "RESULT" in desk.run("status", "-a").lines[0]
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [(0.0, "0.00"), (14.2, "14.20"), (0.0042, "0.0042")]
+)
+def test_money_is_shown_to_the_hundredth_or_its_first_digits(
+    amount: float, shown: str
+) -> None:
+    assert money(amount) == shown

@@ -77,3 +77,21 @@ def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
 
     assert found
     assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")
+
+
+def test_an_ended_burst_shows_its_own_nodes_and_not_whose_ranks_they_are_now():
+    joined = Event(T0 + 28, "joined", {"ranks": "2"})
+    ended = made(joined, FAILED, GONE)
+    now = msgspec.structs.replace(world(view()), lead=view(online=range(6)))
+
+    assert report.burst_row(ended, now, T0 + 90)["online"] == 1
+    assert report.burst_row(made(joined), now, T0 + 90)["online"] > 1
+
+
+def test_a_row_says_how_long_it_idles_and_what_it_costs():
+    idle = Event(T0 + 30, "idle", {})
+    found = row(made(*DRAINED[:2], idle))
+
+    assert found["idle"] == 10.0
+    assert row(made(*DRAINED[:2]))["idle"] is None
+    assert (found["per_hour"], found["cost"]) == (0.0, 0.0)
