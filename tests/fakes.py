@@ -13,7 +13,14 @@ from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadabl
 from burst.lead import ServiceRequest
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadIdentity, LeadView, Leases
+from burst.model.lead import (
+    JobState,
+    JobView,
+    LeadIdentity,
+    LeadView,
+    Leases,
+    QueueView,
+)
 from burst.model.shape import Shape
 from burst.shell.executor import run
 from tests.build import T0, identity
@@ -66,6 +73,7 @@ class FakeLead:
     memos: dict[JobId, dict[str, str | None]] = field(default_factory=dict)
     now: float = T0
     granting: dict[int, Shape] = field(default_factory=dict)
+    queues: dict[str, QueueView] = field(default_factory=dict)
     unreadable: bool = False
     gone: bool = False
     closed: bool = False
@@ -104,6 +112,7 @@ class FakeLead:
             drained=dict(self.drained),
             allocated=frozenset(used),
             granting=dict(self.granting),
+            queues=dict(self.queues),
             free={
                 rank: Shape(0) if rank in used else shape
                 for rank, shape in enumerate(self.known.shapes)

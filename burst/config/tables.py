@@ -172,8 +172,8 @@ class DeadlineSettings(Table, frozen=True):
     """How long what runs in an isolated burst may take, if its job has no time limit.
     A day, as nobody looks at a cluster elsewhere; raise it for longer jobs."""
     release: Seconds = Seconds(300)
-    """How long a released job may wait for Flux's scheduler before `explain` and the
-    log say that something else has its nodes."""
+    """How long a released job may wait for Flux's scheduler before it leaves its burst,
+    which would be rented for it in vain. It is tried again later."""
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ stays in the stopped queue. In mode scheduler Flux has all jobs, as it blocks no
 
 from __future__ import annotations
 
-from itertools import islice
+import itertools
+
+import msgspec
 
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
@@ -62,16 +64,16 @@ def settle(
             if len(holding) < _AT_ONCE and _hold(draft, job):
                 holding.append(job_id)
                 _tell_bursts(draft, bursts, "job-hold", job_id)
-        elif len(releasing) < _AT_ONCE and _release(draft, job):
-            hold = draft.holds[job_id]
-            releasing[job_id] = settings.release_urgency or hold.urgency
+        elif len(releasing) < _AT_ONCE and _release(draft, job, settings):
+            releasing[job_id] = draft.holds[job_id].shown
             _tell_bursts(draft, bursts, "job-release", job_id)
-    if holding:
-        draft.actions.append(HoldJobs(tuple(holding)))
-    if releasing:
-        draft.actions.append(ReleaseJobs(releasing))
-    if moving:
-        draft.actions.append(MoveJobs(moving))
+        elif not blocks and not parked(job, settings):
+            # One that was never held is as good as released once its nodes are up.
+            untold = [b for b in bursts if b.times[job_id].released is None]
+            _tell_bursts(draft, untold, "job-release", job_id)
+    asked = HoldJobs(tuple(holding)), ReleaseJobs(releasing), MoveJobs(moving)
+    some = bool(holding), bool(releasing), bool(moving)
+    draft.actions.extend(itertools.compress(asked, some))
 
 
 def _fail_some(
@@ -79,7 +81,7 @@ def _fail_some(
 ) -> None:
     """Fail jobs that nothing could ever serve, where the site wants that."""
     over = (job for job, v in verdicts.items() if _is_over(v, settings))
-    for job in islice(over, _FAILED_AT_ONCE):
+    for job in itertools.islice(over, _FAILED_AT_ONCE):
         draft.actions.append(FailJob(job, verdicts[job].text()))
 
 
@@ -125,9 +127,12 @@ def _hold(draft: Draft, job: JobView) -> bool:
     if hold is not None and hold.state is HoldState.HELD:
         return False
     if hold is None or hold.state in (HoldState.RELEASING, HoldState.RELEASED):
-        urgency = hold.urgency if hold else job.urgency
         draft.holds[job.id] = Hold(
-            urgency=urgency, state=HoldState.HOLDING, since=draft.now
+            urgency=hold.urgency if hold else job.urgency,
+            state=HoldState.HOLDING,
+            since=draft.now,
+            shown=job.urgency or (hold.shown if hold else 0),
+            expired=hold.expired if hold else 0.0,
         )
         return True
     if hold.state is HoldState.HOLDING and draft.now - hold.since > ASK_AGAIN:
@@ -136,14 +141,17 @@ def _hold(draft: Draft, job: JobView) -> bool:
     return False
 
 
-def _release(draft: Draft, job: JobView) -> bool:
+def _release(draft: Draft, job: JobView, settings: IntakeSettings) -> bool:
     """Record the intent to release a job; tell whether to ask for it now."""
     hold = draft.holds.get(job.id)
     if hold is None:
         return False
     late = hold.state is HoldState.RELEASING and draft.now - hold.since > ASK_AGAIN
     if hold.state in _PARKED or late:
-        draft.move_hold(job.id, HoldState.RELEASING)
+        shown = settings.release_urgency or hold.urgency
+        draft.holds[job.id] = msgspec.structs.replace(
+            hold.then(HoldState.RELEASING, draft.now), shown=shown
+        )
         return True
     return False
 

@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import IntakeSettings, Settings
+from burst.core.claims import pause
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool, nodes_needed
 from burst.core.facts import provider_words
@@ -157,6 +158,12 @@ class Intake:
         """Return what the job lacks, as far as this picture shows."""
         if bursts:
             return self._helped(job, request, bursts)
+        closed = self._closed(job)
+        if closed:
+            return closed
+        late = pause(self._holds.get(job.id), job, self._release_deadline, self._now)
+        if late:
+            return late
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Verdict(Reason.LOCAL)
         return self._wanted(job, request, 0)
@@ -213,6 +220,21 @@ class Intake:
             return Verdict(Reason.UNMOVABLE, {"queue": job.queue})
         return None
 
+    def _closed(self, job: JobView) -> Verdict | None:
+        """Return the verdict on a job whose queue lets none start, if it is so."""
+        moved = parked(job, self._settings)
+        name = self._settings.ready if moved else job.queue
+        queue = self._lead.queues.get(name)
+        if queue is None:
+            return None
+        why = f" ({queue.reason})" if queue.reason else ""
+        if not queue.started:
+            facts = {"queue": f" {name}" if name else "", "why": why}
+            return Verdict(Reason.QUEUE_STOPPED, facts)
+        if moved and not queue.enabled:
+            return Verdict(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
+        return None
+
     def _helped(
         self, job: JobView, request: Request, bursts: list[Burst]
     ) -> Verdict | Demand:
@@ -223,7 +245,8 @@ class Intake:
             return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
-            return self._released(job, bursts)
+            released = Verdict(Reason.RELEASED, {"ends": told_end(job, bursts)})
+            return self._closed(job) or released
         if late.lease.isolated:
             words = provider_words(late, self._world)
             return elsewhere(late, _after_colon(words))
@@ -237,13 +260,6 @@ class Intake:
             "ends": told_end(job, bursts),
         }
         return Verdict(Reason.COMING, facts)
-
-    def _released(self, job: JobView, bursts: list[Burst]) -> Verdict:
-        hold = self._holds.get(job.id)
-        released = hold is not None and hold.state is HoldState.RELEASED
-        if hold and released and self._now - hold.since > self._release_deadline:
-            return Verdict(Reason.STUCK, {"at": hold.since})
-        return Verdict(Reason.RELEASED, {"ends": told_end(job, bursts)})
 
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""

@@ -9,6 +9,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.apart import Apart, lost_record
+from burst.core.claims import expire
 from burst.core.constraint import Constraints
 from burst.core.course import advance, make_way
 from burst.core.draft import Action, Draft
@@ -101,6 +102,7 @@ def _judge(
 ) -> Judged:
     """Find a verdict on each pending job, and write what it asks for."""
     assert world.lead is not None
+    expire(draft, world.lead, settings.deadlines.release)
     grounds = grounds_of(draft, world, settings)
     stands = still_standing(standing, same, grounds, world.lead, draft.now)
     constraints = Constraints(world.identity)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+import msgspec
+
 from burst.config import LimitSettings
 from burst.core import health, isolated
 from burst.core.draft import Draft
@@ -225,14 +227,27 @@ def _follow_hold(draft: Draft, job: JobId, hold: Hold, view: JobView | None) -> 
         draft.move_hold(job, HoldState.HELD)
     elif hold.state is HoldState.RELEASING and not held:
         draft.move_hold(job, HoldState.RELEASED)
+        _learn_urgency(draft, job, view.urgency)
     elif _users_doing(hold, view.urgency):
         draft.move_hold(job, HoldState.OBEYED)
+    elif hold.state is HoldState.RELEASED:
+        _learn_urgency(draft, job, view.urgency)
+
+
+def _learn_urgency(draft: Draft, job: JobId, urgency: int) -> None:
+    """Keep what the user has made of the urgency of a job that we released.
+
+    It is what he gets back if the job has to be held again.
+    """
+    hold = draft.holds[job]
+    if hold.shown and urgency != hold.shown:
+        draft.holds[job] = msgspec.structs.replace(hold, urgency=urgency, shown=urgency)
 
 
 def _users_doing(hold: Hold, urgency: int) -> bool:
     """Tell whether the urgency is neither what we found nor what we set."""
     if hold.state is HoldState.HOLDING:
-        return urgency != hold.urgency
+        return urgency not in (hold.urgency, hold.shown)
     if hold.state is HoldState.HELD:
         return urgency != 0
     return hold.state is HoldState.RELEASED and urgency == 0

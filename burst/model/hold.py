@@ -24,7 +24,7 @@ class HoldState(enum.Enum):
     """The user changed the urgency of a held job: we never hold it again."""
 
 
-class Hold(msgspec.Struct, frozen=True, kw_only=True):
+class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was done to one job."""
 
     urgency: int
@@ -32,10 +32,16 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     state: HoldState
     since: float
     """Of the state; seconds since the epoch."""
+    shown: int = 0
+    """The urgency that the lead shows while nobody else changes it: at which the job
+    was to be held, or with which it was released. 0 where it is not known."""
+    expired: float = 0.0
+    """When it last left a burst, as Flux had not started it in time; seconds since the
+    epoch, 0 for never."""
 
     def then(self, state: HoldState, now: float) -> Hold:
         """Return the record after a step."""
-        return Hold(urgency=self.urgency, state=state, since=now)
+        return msgspec.structs.replace(self, state=state, since=now)
 
 
 def encode_hold(hold: Hold) -> str:

@@ -101,6 +101,15 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it bears the attribute. If not, it is shown as it is on record."""
 
 
+class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a queue takes jobs and starts them (flux-queue(1))."""
+
+    started: bool = True
+    enabled: bool = True
+    reason: str = ""
+    """Why it is stopped, or else disabled, as whoever did it wrote."""
+
+
 class Leases(msgspec.Struct, frozen=True):
     """Which ranks are leased, and for whom: what sched-burst is told."""
 
@@ -133,6 +142,9 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     """Cores and GPUs by rank, none of them in `free`, that the scheduler has given to
     jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
     perhaps. Only ranks that have some."""
+    queues: Mapping[str, QueueView] = {}
+    """By name, empty for the one queue of an instance that has none by name. Not read
+    while no job of `jobs` is pending, and empty for leads that have no queues."""
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""

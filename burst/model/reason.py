@@ -110,6 +110,16 @@ class Reason(enum.Enum):
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
+    QUEUE_STOPPED = _helped(
+        "its queue{queue} is stopped{why}, so that Flux starts no job of it"
+        " (flux queue start); no nodes are rented for it",
+        memo="waiting",
+    )
+    QUEUE_DISABLED = _helped(
+        "queue {queue}, into which it is to be moved, is disabled{why}"
+        " (flux queue enable)",
+        memo="waiting",
+    )
     OBEYED = _left_alone(
         "it was held and then taken back (by its urgency, or burst release); it is left"
         " alone",
@@ -132,11 +142,12 @@ class Reason(enum.Enum):
     RELEASED = _helped(
         "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
     )
-    STUCK = _helped(
-        "its nodes are online and it was released at {at!t}, but Flux has not started"
-        " it: other jobs are ahead of it or on its nodes (flux jobs, flux resource"
-        " list)",
-        memo="released",
+    # It is held again where it would block others, and has its urgency else.
+    NOT_STARTED = _helped(
+        "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
+        " release): other jobs are ahead of it, or on its nodes (flux jobs, flux"
+        " resource list). It is tried again at {until!t}",
+        memo="not-started",
     )
 
     # About a job for which there is an isolated burst.

@@ -81,11 +81,14 @@ def test_times_are_times_of_day_whatever_the_reason():
         (name, conversion)
         for reason in Reason
         for _, name, _, conversion in string.Formatter().parse(reason.value.text)
-        if name in {"at", "until"}
+        if name == "until"
     }
 
-    assert fields == {("at", "t"), ("until", "t")}
-    assert Verdict(Reason.STUCK, {"at": 0.0}).text().count(":") == 3
+    assert fields == {("until", "t")}
+    assert (
+        Verdict(Reason.NOT_STARTED, {"limit": "5m", "until": 0.0}).text().count(":")
+        == 3
+    )
 
 
 def test_other_conversions_of_facts_are_those_of_python():

@@ -591,7 +591,7 @@ def test_a_released_job_that_does_not_start_is_told_so():
     job = s.lead.submit(whole(4))
     s.tick(60)
 
-    assert "Flux has not started it" in s.lead.memos[job]["why"]
+    assert "Flux did not start it within 30s" in s.lead.memos[job]["why"]
 
 
 def test_a_lead_without_an_address_cannot_burst():

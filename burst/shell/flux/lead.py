@@ -15,7 +15,7 @@ from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.lead import Failures, Handler
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, Leases
+from burst.model.lead import JobState, LeadIdentity, LeadView, Leases
 from burst.model.ranks import format_idset
 from burst.model.request import unreadable
 from burst.shell.flux.find import check_version
@@ -24,6 +24,7 @@ from burst.shell.flux.identity import read_identity
 from burst.shell.flux.intake import QUEUE, lend, prepare
 from burst.shell.flux.journal import Journal
 from burst.shell.flux.loop import Loop
+from burst.shell.flux.queues import read_queues
 from burst.shell.flux.ranks import Bell, read_ranks
 from burst.shell.flux.rpc import Client, Query
 from burst.shell.flux.service import Service, call_service
@@ -121,6 +122,8 @@ class FluxLead:
         for loop in self._loops:
             loop.check()
         jobs = self._journal.picture()
+        pending = any(job.state is JobState.SCHED for job in jobs.values())
+        queues = read_queues(self._client, self.identity().queues) if pending else {}
         ranks = read_ranks(self._client)
         changed = self._journal.changed()
         return LeadView(
@@ -133,6 +136,7 @@ class FluxLead:
             allocated=ranks.allocated,
             free=ranks.free,
             granting=ranks.granting,
+            queues=queues,
             changed=changed,
         )
 

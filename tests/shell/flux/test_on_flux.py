@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
-from burst.model.lead import Bootstrap, HostEntry, JobState
+from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
 from burst.shell.flux import FluxLead, connect
 from burst.shell.flux.handle import Handle
 from burst.shell.flux.rpc import Client
@@ -268,3 +268,28 @@ def identity_of(uri: str) -> Any:
         except LeadError:  # it takes connections before it has resources
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("extra", [{}, {"queues": {"long": {}}}])
+def test_a_queue_that_a_person_stops_or_disables_is_told_with_the_reason(
+    instance: FluxInstance, watch: Watch, extra: Mapping[str, Any]
+) -> None:
+    name = "long" if extra else ""
+    of = {"name": name} if name else {}
+    attributes = {"queue": name} if name else {}
+    assert watch.lead.observe().queues == {}, "no job is pending"
+    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
+    instance.submit(nodes=9, attributes=attributes)
+    view = watch.until(lambda view: bool(view.queues), "the state of queues")
+    assert view.queues[name] == QueueView()
+
+    why = {"reason": "no starts today", "all": not name}
+    instance.rpc("job-manager.queue-start", {**of, "start": False, **why})
+    stopped = QueueView(started=False, reason="no starts today")
+    assert watch.lead.observe().queues[name] == stopped
+
+    why = {"reason": "no jobs today", "all": not name}
+    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
+    instance.rpc("job-manager.queue-enable", {**of, "enable": False, **why})
+    disabled = QueueView(enabled=False, reason="no jobs today")
+    assert watch.lead.observe().queues[name] == disabled

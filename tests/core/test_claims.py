@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""A released job that Flux does not start gives up its burst, which is not kept."""
+
+import pytest
+
+from burst.model.burst import State
+from burst.model.hold import HoldState
+from burst.model.lead import JobState, QueueView
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from tests.build import whole
+from tests.sim import Sim
+
+LIMIT = {"release": "5m", "idle": "1m"}
+LENT = '{"properties":["burst"]}'
+
+
+def sim(**tables):
+    s = Sim(deadlines=LIMIT, **tables)
+    s.tick(2)
+    return s
+
+
+def hold_of(s, job):
+    return s.engine.snapshot.books.holds[job]
+
+
+def why(s, job):
+    return s.engine.snapshot.verdicts[job].reason
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+def test_a_job_that_is_not_started_leaves_its_burst_and_is_tried_again_later(mode):
+    s = sim(intake={"mode": mode})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.tick(290)
+    assert why(s, job) is Reason.RELEASED
+    s.tick(20)
+
+    assert why(s, job) is Reason.NOT_STARTED
+    assert s.lead.memos[job]["state"] == "not-started"
+    s.until(s.in_state(State.INACTIVE))
+    assert s.lead.jobs[job].urgency == (0 if mode == "hold" else 16)
+    tried = hold_of(s, job).expired
+    s.until(lambda: len(s.bursts) == 2, turns=400)
+    assert s.now - tried >= tried - s.lead.jobs[job].t_submit
+    s.tick(1000)
+    second = hold_of(s, job).expired
+    assert second > tried
+    s.until(lambda: len(s.bursts) == 3, turns=2000)
+    assert s.now - second >= 2 * (tried - s.lead.jobs[job].t_submit)
+
+
+def test_what_was_tried_in_vain_is_served_once_flux_is_ready():
+    s = sim()
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(
+        lambda: job in s.lead.memos and s.lead.memos[job]["state"] == "not-started",
+        turns=400,
+    )
+    s.lead.schedule = schedule
+    s.until(lambda: s.lead.running() == [job], turns=400)
+
+
+def test_a_job_that_was_just_assigned_has_its_time_on_an_old_burst():
+    s = sim()
+    first = s.lead.submit(whole(4))
+    s.until(lambda: first in s.lead.running())
+    s.tick(400)
+    s.lead.finish(first)
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    job = s.lead.submit(whole(4, constraint=LENT))
+    s.tick(100)
+    assert s.burst.jobs == {job}
+    s.lead.schedule = schedule
+    s.tick()
+    assert s.lead.running() == [job]
+
+
+@pytest.mark.parametrize("reason", ["", "no starts today"])
+def test_a_job_in_a_stopped_queue_gets_no_burst_and_is_told_why(reason):
+    s = sim()
+    s.lead.queues = {"long": QueueView(started=False, reason=reason)}
+    job = s.lead.submit(whole(4), queue="long")
+    s.tick(3)
+
+    assert s.bursts == []
+    told = s.lead.memos[job]["why"]
+    assert told.startswith("its queue long is stopped")
+    assert reason in told
+    s.lead.queues = {"long": QueueView()}
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_a_queue_that_is_stopped_while_a_burst_comes_keeps_it_no_longer_than_that():
+    s = sim()
+    s.joins = False
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    job = s.lead.submit(whole(4), queue="")
+    s.until(s.in_state(State.JOIN))
+    s.lead.queues = {"": QueueView(started=False)}
+    s.joins = True
+    s.until(s.in_state(State.ONLINE))
+    s.tick()
+    assert why(s, job) is Reason.QUEUE_STOPPED
+    assert hold_of(s, job).state is HoldState.RELEASED
+    s.until(s.in_state(State.INACTIVE), turns=400)
+    s.tick(2000)
+    assert len(s.bursts) == 1
+    s.lead.queues, s.lead.schedule = {}, schedule
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_jobs_in_the_stopped_queue_of_a_mode_that_was_changed_are_told():
+    s = sim(intake={"mode": "queue"})
+    s.joins = False
+    job = s.lead.submit(whole(4), queue="burst")
+    s.until(s.in_state(State.JOIN))
+    s.tables["intake"] = {"mode": "hold"}
+    s.lead.queues = {"burst": QueueView(started=False)}
+    s.joins = True
+    s.boot()
+    s.tick(24 * 60, seconds=60)
+
+    assert [burst.state for burst in s.bursts] == [State.INACTIVE]
+    assert "its queue burst is stopped" in s.lead.memos[job]["why"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "reason"),
+    [
+        (QueueView(started=False), Reason.QUEUE_STOPPED),
+        (QueueView(enabled=False, reason="no"), Reason.QUEUE_DISABLED),
+    ],
+)
+def test_nothing_is_rented_for_parked_jobs_that_could_not_go_on(queue, reason):
+    s = sim(intake={"mode": "queue"})
+    s.lead.queues = {"burst": QueueView(started=False), "burst-ready": queue}
+    job = s.lead.submit(whole(4), queue="burst")
+    s.tick(3)
+    assert (why(s, job), s.bursts) == (reason, [])
+    s.lead.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+    s.until(lambda: s.lead.running() == [job])
+
+
+# A user's own urgency.
+
+
+def test_the_urgency_that_a_user_gives_a_released_job_survives_the_next_hold():
+    s = sim()
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: job in s.lead.memos and s.lead.memos[job]["state"] == "released")
+    s.lead.change(job, urgency=10)
+    s.tick(2)
+    s.provider.lose(s.bursts[0].id)
+    s.until(lambda: s.lead.jobs[job].urgency == 0, turns=200)
+    s.until(lambda: s.lead.jobs[job].urgency == 10, turns=700)
+    s.lead.schedule = schedule
+    s.until(lambda: s.lead.running() == [job], turns=60)
+
+
+def test_a_release_urgency_of_the_site_is_never_taken_for_a_users():
+    s = sim(intake={"release_urgency": 20})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.jobs[job].urgency == 20)
+    s.tick(2)
+    s.provider.lose(s.bursts[0].id)
+    s.joins = False
+    s.lead.deaf = True
+    s.until(lambda: hold_of(s, job).state is HoldState.HOLDING, turns=200)
+    s.tick(3)
+    assert hold_of(s, job).state is HoldState.HOLDING
+    s.lead.deaf = False
+    s.until(lambda: s.lead.jobs[job].urgency == 0)
+    assert hold_of(s, job).urgency == 16
+    assert s.lead.jobs[job].state is JobState.SCHED
+
+
+def test_a_job_submitted_for_us_with_a_wish_keeps_it():
+    s = sim()
+    job = s.lead.submit(whole(4), urgency=0, wish=Wish(urgency=7))
+    s.until(lambda: s.lead.jobs[job].urgency == 7)
+    assert hold_of(s, job).urgency == 7
