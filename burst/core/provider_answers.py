@@ -74,10 +74,18 @@ def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
             raise BadAnswer(f"it returned {_shown(item)}, not {kind.__name__}")
         try:
             # Structs do not check their fields when they are made.
-            read.append(msgspec.convert(msgspec.to_builtins(item), kind))
+            plain = msgspec.to_builtins(item, enc_hook=_plain)
+            read.append(msgspec.convert(plain, kind))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise BadAnswer(f"a {kind.__name__} that cannot be: {error}") from error
     return tuple(read)
+
+
+def _plain(value: object) -> float:
+    """Return the number that a kind of number is, such as `burst.config.Seconds`."""
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is not what can be stored")
 
 
 def _check_name(name: str, what: str) -> None:

@@ -6,6 +6,7 @@ import math
 import msgspec
 import pytest
 
+from burst.config import Seconds
 from burst.core.provider_answers import (
     LONGEST_WHY,
     BadAnswer,
@@ -38,11 +39,18 @@ def test_what_is_as_declared_is_returned_as_a_tuple():
     assert check_statuses(()) == ()
 
 
+def test_a_duration_of_the_settings_is_a_number():
+    (offer,) = check_offers([but(OFFER, join_time=Seconds(90))])
+    assert type(offer.join_time) is float
+    assert offer.join_time == 90
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         None,
         5,
+        [but(OFFER, join_time=object())],
         "small",
         [None],
         [{"name": "small"}],

@@ -131,7 +131,10 @@ class Jobs:
             if job not in ended:
                 safe = when + CHECKPOINT_S + _MARGIN_S
                 if not any(when <= killed <= safe for killed in leads):
-                    wrong.append(f"{name} is lost")
+                    after = [f"{killed - when:.1f} s" for killed in leads]
+                    said = self._instance.log("lead-0").splitlines()
+                    said = [line for line in said if name in line]
+                    wrong.append(f"{name} is lost; killed after {after}; {said}")
             elif job not in self._broken and not _is_explained(ended[job], killings):
                 wrong.append(f"{name}: {ended[job]}")
         return wrong
