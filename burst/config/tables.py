@@ -160,6 +160,10 @@ class DeadlineSettings(Table, frozen=True):
     is reported as overdue and waited for."""
     reap: Seconds = Seconds(600)
     """From the first reap to NotFound. Past this it is reported and repeated."""
+    complete: Seconds = Seconds(600)
+    """How long a job may have a part of the nodes it needs while the rest is refused.
+    Past this its part is given back. As long as an offer without capacity is set
+    aside: it has been tried again by then."""
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""

@@ -16,7 +16,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.core.draft import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.intake import Intake, is_far, parked
-from burst.core.room import is_up
+from burst.core.room import is_up, missing_nodes
 from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
@@ -52,7 +52,7 @@ def settle(
         if verdict.reason.on_job.left_alone or _is_over(verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
-        blocks = _blocks_others(job, bursts, intake)
+        blocks = _blocks_others(job, bursts, intake, lead)
         queue = _other_queue(job, bursts, blocks, settings)
         if queue:
             moving[job_id] = queue
@@ -110,10 +110,14 @@ def _other_queue(
     return settings.queue if ready and blocks else ""
 
 
-def _blocks_others(job: JobView, bursts: list[Burst], intake: Intake) -> bool:
+def _blocks_others(
+    job: JobView, bursts: list[Burst], intake: Intake, lead: LeadView
+) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
-        return not all(is_up(burst) for burst in bursts)
+        assert job.request is not None  # or nothing were made for it
+        missing, _ = missing_nodes(job.request, bursts, lead)
+        return bool(missing) or not all(is_up(burst) for burst in bursts)
     if not job.burstable:
         # Nothing is held that we are not to hold any more.
         return False

@@ -10,11 +10,12 @@ import msgspec
 from burst.config import IntakeSettings, Settings
 from burst.core.claims import pause
 from burst.core.constraint import Constraints
-from burst.core.demand import Pool, nodes_needed
+from burst.core.demand import Pool
 from burst.core.facts import provider_words
 from burst.core.isolated import elsewhere
 from burst.core.place import Demand
-from burst.core.room import capacity, is_up, own_ranks
+from burst.core.room import is_up, missing_nodes, own_ranks
+from burst.core.shortfall import Shortfall
 from burst.core.world import Books, World
 from burst.model.burst import Burst, Isolated
 from burst.model.hold import Hold, HoldState
@@ -61,6 +62,7 @@ class Intake:
             for job in burst.jobs
         }
         self._world = world
+        self._shortfalls: Mapping[JobId, Shortfall] = {}
         self._blocked: set[Request] = set()
         self._granted: dict[Request, bool] = {}
         self._feasible: dict[Request, bool] = {}
@@ -75,11 +77,14 @@ class Intake:
         self,
         bursts_of: Mapping[JobId, list[Burst]],
         standing: Container[JobId],
+        shortfalls: Mapping[JobId, Shortfall] | None = None,
     ) -> None:
         """Sort the jobs, highest urgency first, then oldest first, as Flux does.
 
-        All but those on which a verdict stands.
+        All but those on which a verdict stands. `shortfalls` are of jobs that could
+        not have all the nodes that they need.
         """
+        self._shortfalls = shortfalls or {}
         fresh = [
             job
             for number, job in self._lead.jobs.items()
@@ -239,9 +244,8 @@ class Intake:
         self, job: JobView, request: Request, bursts: list[Burst]
     ) -> Verdict | Demand:
         """Judge a job that bursts are made for: is it enough, and how far is it."""
-        coming = sum(capacity(burst, self._lead) for burst in bursts)
-        need = nodes_needed(request, bursts[0].lease.shape)
-        if coming < need:
+        missing, coming = missing_nodes(request, bursts, self._lead)
+        if missing:
             return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
@@ -301,6 +305,9 @@ class Intake:
         """
         if self._taken_back(job) and not parked(job, self._settings):
             return Verdict(Reason.OBEYED)
+        short = self._shortfalls.get(job.id)
+        if short and not coming and self._now < short.until:
+            return Verdict(Reason.INCOMPLETE, {"until": short.until})
         return Demand(
             job=job.id,
             userid=job.userid,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -41,6 +42,11 @@ class Usage:
         """Count nodes against a user alone, who joined a burst that is counted."""
         if userid is not None:
             self._by_user[userid] = self._by_user.get(userid, 0) + nodes
+
+    @property
+    def largest_burst(self) -> float:
+        """How many nodes one burst may have; math.inf for any number."""
+        return self._limits.max_nodes_per_burst or math.inf
 
     def never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
         """Return the limit that alone keeps anybody from so many nodes for a user."""

@@ -272,20 +272,31 @@ class Planner:
             facts = {"has": str(shape), "want": describe_need(request)}
             return Refusal(priced.key, Reason.NODE_SMALL, facts)
         need -= demand.coming
-        if need <= offer.max_nodes:
+        most = int(min(offer.max_nodes, self._usage.largest_burst))
+        if need <= most:
             found = self._one(priced, kind, need, request.constraint)
             if found:
                 return found
         if self._may_spread(demand):
-            most = offer.max_nodes
             pieces = self._ground.several(kind, need, request.constraint, most)
             if pieces:
                 refusals = (self._market.refused(priced, s.name, n) for s, n in pieces)
                 return next(filter(None, refusals), pieces)
-        elif need > offer.max_nodes:
-            facts = {"most": offer.max_nodes, "need": need}
+        return self._too_few(priced, demand, kind, need)
+
+    def _too_few(
+        self, priced: Priced, demand: Demand, kind: Kind, need: int
+    ) -> Refusal:
+        """Return what keeps a job from so many nodes of an offer, in such slots."""
+        most, limit = priced.offer.max_nodes, self._usage.largest_burst
+        if need > most and not self._may_spread(demand):
+            facts: dict[str, object] = {"most": most, "need": need}
             return Refusal(priced.key, Reason.FEW_NODES, facts)
-        facts = {"most": self._ground.most(kind, request.constraint), "need": need}
+        if need > limit and limit < most:
+            facts = {"limit": limit, "need": need}
+            return Refusal(priced.key, Reason.LIMIT_BURST, facts)
+        largest = self._ground.most(kind, demand.request.constraint)
+        facts = {"most": largest, "need": need}
         return Refusal(priced.key, Reason.SLOTS_SMALL, facts)
 
     def _one(

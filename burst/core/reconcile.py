@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
+from burst.core import shortfall
 from burst.core.apart import Apart, lost_record
 from burst.core.claims import expire
 from burst.core.constraint import Constraints
@@ -108,10 +109,12 @@ def _judge(
     constraints = Constraints(world.identity)
     intake = Intake(draft.books(), world, constraints, settings, draft.now)
     bursts_of = draft.bursts_of()
-    intake.sort(bursts_of, stands)
+    shortfalls = standing.shortfalls if standing else {}
+    intake.sort(bursts_of, stands, shortfalls)
     plan = make_plan(draft, world, settings, constraints, intake.demands)
     _adopt(draft, plan, world)
     fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
+    shortfalls = shortfall.follow(draft, shortfalls, fresh, settings)
     settle(draft, world.lead, intake, fresh, settings.intake)
     return Judged(
         grounds=grounds_of(draft, world, settings),
@@ -120,6 +123,7 @@ def _judge(
         helped=bursts_of.keys(),
         stands=stands,
         fresh=fresh,
+        shortfalls=shortfalls,
         unsettled=bool(intake.starting),
     )
 

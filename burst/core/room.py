@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from burst.config import Settings
-from burst.core.demand import Pool
+from burst.core.demand import Pool, nodes_needed
 from burst.core.lasting import left
 from burst.core.place import Room
 from burst.core.world import Books
 from burst.model.burst import Burst, State
 from burst.model.lead import LeadView
+from burst.model.request import Request
 from burst.model.shape import Shape
 
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
@@ -29,6 +32,15 @@ def capacity(burst: Burst, lead: LeadView) -> int:
     # What was lost counts until its deadline: buying more for a glitch is dear.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
     return len(there - lead.drained.keys() - lead.excluded)
+
+
+def missing_nodes(
+    request: Request, bursts: Sequence[Burst], lead: LeadView
+) -> tuple[int, int]:
+    """Return how many nodes a job lacks beside its bursts, and how many they have."""
+    coming = sum(capacity(burst, lead) for burst in bursts)
+    need = nodes_needed(request, bursts[0].lease.shape)
+    return max(0, need - coming), coming
 
 
 def find_room(

@@ -20,6 +20,7 @@ from burst.core.draft import Draft
 from burst.core.health import Health, changes
 from burst.core.intake import is_far, parked
 from burst.core.market import being_asked
+from burst.core.shortfall import Shortfall
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
@@ -107,6 +108,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     stands: Mapping[JobId, Verdict]
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Verdict]
+    shortfalls: Mapping[JobId, Shortfall] = {}
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
 
@@ -123,6 +125,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """All holds."""
     verdicts: Mapping[JobId, Verdict]
     """The refusals: of jobs that wait where they harm nobody."""
+    shortfalls: Mapping[JobId, Shortfall] = {}
+    """Of jobs that could not have all the nodes that they need."""
 
 
 def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
@@ -215,6 +219,7 @@ def stand(judged: Judged, books: Books) -> Standing:
         here=judged.here,
         holds=books.holds,
         verdicts={**judged.stands, **new} if new else judged.stands,
+        shortfalls=judged.shortfalls,
     )
 
 

@@ -225,6 +225,18 @@ class Reason(enum.Enum):
         lasting=False,
     )
 
+    # Judged anew in each tick: it ends by time.
+    INCOMPLETE = OnJob(
+        text="a part of its nodes could not be had, and the others were given back;"
+        " tried again at {until!t}",
+        memo="waiting",
+        left_alone=False,
+        refused=False,
+        lasting=False,
+        hopeless=False,
+        final=False,
+    )
+
     # About an offer or a slot that was turned down for a job.
     WISHED_OTHER = _offer("the job asks for provider {wish}", passing=False)
     TOO_DEAR = _offer(

@@ -50,7 +50,7 @@ class Upkeep:
         try:
             self._release(books, view)
             self._prepare(now)
-            self._lend(books, now)
+            self._lend(books, view, now)
             self._memos.send(verdicts, view.jobs, now)
         except LeadGone:
             raise
@@ -91,7 +91,7 @@ class Upkeep:
         except (ConfigError, LeadError) as error:
             log.say("%s", error, level=logging.WARNING)
 
-    def _lend(self, books: Books, now: float) -> None:
+    def _lend(self, books: Books, view: LeadView, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.
 
         At each turn until it was told, and then now and then again: another may have
@@ -100,7 +100,7 @@ class Upkeep:
         if self._settings.intake.mode != "scheduler":
             return
         told_at, told = self._lent
-        current = leases(books)
+        current = leases(books, view)
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
         try:

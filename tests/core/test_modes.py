@@ -317,9 +317,13 @@ def test_how_long_nodes_that_are_up_are_tried_is_the_users_to_say(wait, reason):
     assert made.verdicts[1].reason is reason
 
 
+NOBODY = view()
+
+
 def test_a_job_gets_its_ranks_once_all_of_them_are_online():
-    assert leases(on_books(COMING)) == Leases({ONE: frozenset()}, frozenset({2, 3}))
-    assert leases(on_books(UP)) == Leases({ONE: frozenset({2, 3})}, frozenset({2, 3}))
+    ranks = frozenset({2, 3})
+    assert leases(on_books(COMING), NOBODY) == Leases({ONE: frozenset()}, ranks)
+    assert leases(on_books(UP), NOBODY) == Leases({ONE: ranks}, ranks)
 
 
 def test_a_job_with_two_bursts_waits_for_both():
@@ -327,16 +331,31 @@ def test_a_job_with_two_bursts_waits_for_both():
         COMING, lease=msgspec.structs.replace(LEASE, id="burst-1-b", ranks=(6, 7))
     )
 
-    assert leases(on_books(UP, other)).jobs == {ONE: frozenset()}
+    assert leases(on_books(UP, other), NOBODY).jobs == {ONE: frozenset()}
     ranks = frozenset({2, 3, 6, 7})
-    assert leases(on_books(UP, other)).ranks == ranks
+    assert leases(on_books(UP, other), NOBODY).ranks == ranks
+
+
+def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
+    lent = leases(on_books(UP), view(job(1, whole(3)), online=(0, 1, 2, 3)))
+
+    assert lent == Leases({ONE: frozenset()}, frozenset({2, 3}))
+
+
+def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
+    seen = world(view(job(1, whole(3)), online=(0, 1, 2, 3)), local=())
+
+    made = turn(seen, "hold", on_books(UP))
+
+    assert made.verdicts[1].reason is not Reason.RELEASED
+    assert HoldJobs((ONE,)) in made.actions
 
 
 def test_what_is_taken_down_is_nobodys_and_still_leased():
     draining = run(*WHOLE_WAY[:8])
 
-    assert leases(on_books(draining)) == Leases({}, frozenset({2, 3}))
-    assert leases(Books()) == Leases()
+    assert leases(on_books(draining), NOBODY) == Leases({}, frozenset({2, 3}))
+    assert leases(Books(), NOBODY) == Leases()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import msgspec
 import pytest
 
 from burst.config import PlanSettings
@@ -374,3 +375,22 @@ def test_a_slot_is_passed_over_where_a_constraint_excludes_its_start():
     assert leases(plan(demand(1, whole(2, constraint=second)))) == [
         ("burst-1", "local", 2, [1])
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "limit", "sizes"), [(4, 2, [2, 2]), (3, 2, [2, 1]), (8, 4, [4, 4])]
+)
+def test_a_limit_of_nodes_a_burst_splits_a_job_that_may_be_spread(nodes, limit, sizes):
+    made = plan(demand(1, whole(nodes)), limits={"max_nodes_per_burst": limit})
+
+    assert [n for _, _, n, _ in leases(made)] == sizes
+
+
+@pytest.mark.parametrize("where", ["together", "spread"])
+def test_what_a_limit_of_nodes_a_burst_keeps_from_a_job_is_said(where):
+    asked = demand(1, whole(6))
+    asked = msgspec.structs.replace(asked, wish=Wish(where=where))
+    made = plan(asked, limits={"max_nodes_per_burst": 2})
+
+    (refusal,) = made.verdicts[1].refusals
+    assert refusal.text() == "limit of 2 nodes a burst; 6 are needed"

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""A job of which a part of the nodes cannot be had: nothing is paid for it for long."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.model.burst import State
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from tests.build import T0, whole
+from tests.sim import Sim
+
+MINUTE = 60.0
+
+
+def live(sim):
+    return [burst for burst in sim.bursts if burst.live]
+
+
+def nodes_up(sim):
+    return sum(b.lease.nodes for b in sim.bursts if b.state is State.ONLINE)
+
+
+def more_nodes(sim):
+    found = msgspec.structs.replace(sim.provider.settings, capacity=100)
+    sim.provider.settings = found
+
+
+def spread(**changes):
+    """A job of eight nodes, of which a cloud has no more than six."""
+    tables = {"deadlines": {"complete": "10m"}, **changes}
+    sim = Sim(capacity=6, **tables)
+    sim.tick(2)
+    return sim, sim.lead.submit(whole(8))
+
+
+def test_below_its_size_it_is_held_and_blocks_nobody():
+    sim, big = spread()
+    sim.until(lambda: nodes_up(sim) == 4)
+    sim.tick(5)
+    assert sim.lead.jobs[big].urgency == 0
+    own = sim.lead.submit(whole(1))
+    sim.until(lambda: sim.lead.jobs[own].state is JobState.RUN, turns=5)
+    assert sim.lead.jobs[big].state is JobState.SCHED
+
+
+def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
+    sim, big = spread()
+    sim.until(lambda: nodes_up(sim) == 4)
+    up_at = sim.now
+    sim.until(lambda: not live(sim), turns=20, seconds=MINUTE)
+    assert sim.now - up_at <= 18 * MINUTE
+    verdict = sim.engine.snapshot.verdicts[big]
+    assert verdict.reason is Reason.INCOMPLETE
+    assert "given back" in sim.lead.memos[big]["why"]
+    assert sim.lead.jobs[big].urgency == 0
+    (gave,) = [b for b in sim.bursts if "online" in sim.names(b)]
+    assert gave.result.value == "canceled"
+
+
+def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
+    sim, big = spread()
+    paid = 0.0
+    by_day = []
+    for _ in range(4):
+        paid = 0.0
+        for _ in range(24 * 30):
+            sim.tick(seconds=2 * MINUTE)
+            paid += 2 * nodes_up(sim)
+        by_day.append(paid)
+    assert by_day[0] < 0.2 * 24 * 60 * 4
+    assert by_day[-1] < 0.05 * 24 * 60 * 4
+    more_nodes(sim)
+    sim.until(
+        lambda: sim.lead.jobs[big].state is JobState.RUN, turns=24 * 30, seconds=MINUTE
+    )
+
+
+def test_what_comes_in_time_is_kept():
+    sim, big = spread()
+    sim.until(lambda: nodes_up(sim) == 4)
+    (first,) = (burst.id for burst in live(sim) if burst.state is State.ONLINE)
+    sim.tick(60)
+    more_nodes(sim)
+    sim.until(lambda: sim.lead.jobs[big].state is JobState.RUN, turns=200, seconds=10.0)
+    assert first in {burst.id for burst in live(sim)}
+
+
+def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
+    sim = Sim(
+        plan={"partial": "keep"},
+        limits={"max_nodes": 4},
+        deadlines={"join": "30s", "provision": "60s", "complete": "5m"},
+    )
+    sim.tick(2)
+    meet = sim.meet
+    sim.meet = lambda: None  # type: ignore[method-assign]
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: bool(sim.bursts) and sim.bursts[0].state is State.JOIN)
+    sim.lead.online |= {2, 3, 4}
+    sim.until(lambda: nodes_up(sim) == 4, turns=60)
+    sim.tick(3)
+    assert sim.lead.jobs[job].urgency == 0
+    other = sim.lead.submit(whole(1))
+    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN, turns=5)
+    sim.meet = meet  # type: ignore[method-assign]
+    sim.joins = False
+    sim.until(lambda: not live(sim), turns=60, seconds=10.0)
+    assert sim.now - T0 < 30 * MINUTE
