@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 import msgspec
 
 from burst.config import Settings
@@ -11,6 +14,7 @@ from burst.core.course import take_down
 from burst.core.draft import Draft, ReleaseJobs
 from burst.core.place import Demand
 from burst.core.reconcile import Decisions, make_plan
+from burst.core.slots import RankSlot
 from burst.core.unreadable import (
     forget_unreadable,
     is_unreadable,
@@ -23,7 +27,7 @@ from burst.model.constraint import MOST_HOSTS, canonical
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
-from burst.model.ranks import parse_hostlist
+from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
 
@@ -66,6 +70,29 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
     )
     wish = Wish(provider, mode="joined")
     return Demand(job=None, userid=None, request=request, wish=wish)
+
+
+def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
+    """Raise BurstError unless a burst of so many nodes can be in these hosts.
+
+    A burst has a run of ranks from the start of a rank slot. `text` is a hostlist that
+    `request_nodes` took.
+    """
+    there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
+    advice = f"the lead's rank slots are {there}"
+    hosts = set(parse_hostlist(text, MOST_HOSTS))
+    within = [slot for slot in slots if hosts.intersection(slot.hosts)]
+    unknown = hosts.difference(*(slot.hosts for slot in slots))
+    if unknown or not within:
+        names = format_hostlist(sorted(unknown)) or "an empty list"
+        raise BurstError(f"--slot: {names} is in no rank slot", advice)
+    if not any(hosts.issuperset(slot.hosts[:nodes]) for slot in within):
+        of = format_hostlist(within[0].hosts)
+        raise BurstError(
+            f"--slot: {text} is a part of rank slot {of}, and a burst begins with the"
+            f" first host of its slot: {nodes} nodes from there are not among them",
+            f"say --slot {shlex.quote(of)}",
+        )
 
 
 def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:

@@ -6,6 +6,7 @@ into the queue for burst jobs, or plainly where the scheduler is sched-burst.
 """
 
 import errno
+import math
 import re
 import sys
 
@@ -191,11 +192,17 @@ def _wait(text):
     if text is None:
         return None
     try:
-        return float(parse_fsd(text))
+        seconds = float(parse_fsd(text))
     except ValueError:
         raise ValueError(
             f"--burst-wait={text}: not a duration, such as 0, 90s, 10m"
         ) from None
+    if not math.isfinite(seconds):
+        raise ValueError(
+            f"--burst-wait={text}: it has to end, such as 10m; a job that is never to"
+            " burst goes without --burst"
+        )
+    return seconds
 
 
 def _keep_to(jobspec, name):

@@ -138,6 +138,8 @@ class Api:
         if asked.provider:
             _check_provider(asked.provider, snapshot)
         demand = _demand(asked)
+        if asked.slot and asked.isolated is None:
+            commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
 
         def command(
             books: Books, world: World, settings: Settings, now: float

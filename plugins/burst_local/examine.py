@@ -19,6 +19,8 @@ from burst_local.places import Home
 # A burst's id is the name of its rank slot, which its hosts' names begin with, and 7
 # characters more.
 _ID_TAIL = "-0123ab"
+# Mounts of which access(2) says to root that they can be written.
+_KERNELS = ("/proc", "/sys")
 
 
 def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
@@ -58,10 +60,11 @@ def examine_home(home: Home, lead: LeadIdentity | None) -> Iterator[Finding]:
         yield wrong(error.what, error.advice)
         return
     nearest = _nearest(home.path)
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+    if not _takes_directories(nearest):
         yield wrong(
             f"{home.path}: cannot be made, since {nearest} cannot be written",
-            "set dir to a directory that you may write",
+            "set dir to a directory that you may write, such as /tmp/burst, or leave it"
+            " out",
         )
         return
     hosts = lead.hosts[1:] if lead else ()
@@ -78,6 +81,13 @@ def examine_home(home: Home, lead: LeadIdentity | None) -> Iterator[Finding]:
 def _nearest(path: Path) -> Path:
     """Return the path, or the nearest directory above it that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _takes_directories(place: Path) -> bool:
+    """Tell whether directories can be made there; the kernel's own take none."""
+    kernels = {os.stat(path).st_dev for path in _KERNELS if os.path.isdir(path)}
+    may = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+    return may and place.stat().st_dev not in kernels
 
 
 def _too_long(home: Home, host: str) -> str:

@@ -117,7 +117,19 @@ def test_hosts_may_be_named(shared: Shared) -> None:
         (("-N0",), "0 is no number of nodes; ask for 1 or more"),
         (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
         (("-N1", "--provider", "nope"), "no provider nope; the settings have local"),
-        (("-N1", "--slot", "nope-[0-3]"), "1 nodes: "),
+        (
+            ("-N1", "--slot", "nope-[0-3]"),
+            "--slot: nope-[0-3] is in no rank slot; the lead's rank slots are"
+            " burst-0-[0-3], burst-1-[0-3]",
+        ),
+        (("-N1", "--slot", "burst-0-["), "name hosts: burst-0-[0-3]"),
+        (
+            ("-N1", "--slot", "burst-0-[2-3]"),
+            "is a part of rank slot burst-0-[0-3], and a burst begins with the first"
+            " host of its slot: 1 nodes from there are not among them; say --slot"
+            " 'burst-0-[0-3]'",
+        ),
+        (("-N2", "--slot", "burst-0-0"), "2 nodes from there are not among them"),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_reason(

@@ -6,6 +6,7 @@ from burst.core.draft import Drain, Provision, ReleaseJobs
 from burst.core.health import Health, RefusedCall
 from burst.core.memo import memo
 from burst.core.orphans import find_orphans, is_harmless
+from burst.core.slots import find_slots
 from burst.core.world import Books, ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Result, State
@@ -13,7 +14,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
 from burst.provider import BurstStatus, FollowerStatus, Phase
-from tests.build import T0, job, settings, view, whole, world
+from tests.build import T0, identity, job, settings, view, whole, world
 from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
 from tests.core.test_reconcile import hold, on_books
 
@@ -270,3 +271,37 @@ def test_a_memo_names_the_offers_but_stays_short():
     assert text.startswith("every offer was turned down: p/0 every rank slot")
     assert len(text) == 300
     assert text.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("burst-0-[0-3]", 4),
+        ("burst-0-[0-1]", 2),
+        ("burst-0-0", 1),
+        ("burst-0-[0-3],burst-1-[0-1]", 6),
+        ("burst-0-[2-3],burst-1-[0-1]", 2),
+    ],
+)
+def test_a_slot_that_may_be_asked_for_begins_with_its_first_host(text, nodes):
+    commands.check_slot(
+        text, nodes, find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("burst-0-[1-3]", "is a part of rank slot burst-0-\\[0-3\\]"),
+        ("lead-0", "lead-0 is in no rank slot; the lead's rank slots are burst-0-"),
+        ("burst-0-[0-9]", "burst-0-\\[4-9\\] is in no rank slot"),
+    ],
+)
+def test_other_hosts_are_refused_with_the_slots_there_are(text, told):
+    with pytest.raises(BurstError, match=told):
+        commands.check_slot(text, 1, find_slots(identity("lead-0,burst-0-[0-3]")))
+
+
+def test_a_lead_without_slots_has_none_to_ask_for():
+    with pytest.raises(BurstError, match="rank slots are none"):
+        commands.check_slot("x", 1, ())

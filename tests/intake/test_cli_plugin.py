@@ -148,6 +148,7 @@ def test_what_a_job_of_the_queue_cannot_have_is_refused(
         (["--burst=nosuch"], "no such provider; there are: gke, local"),
         (["--burst-wait=1m"], "--burst-wait goes with --burst"),
         (["--burst", "--burst-wait=soon"], "not a duration, such as 0, 90s, 10m"),
+        (["--burst", "--burst-wait=inf"], "it has to end, such as 10m; a job that is"),
         (["--burst", "--burst-max-price=cheap"], "not a price, such as 0.75"),
         (["--burst", "--burst-max-price=nan"], "not a price, such as 0.75"),
         (["--burst", "--burst-where=here"], "invalid choice"),

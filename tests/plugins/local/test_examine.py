@@ -114,3 +114,10 @@ def test_a_host_too_long_for_its_socket_is_noted(place: Path) -> None:
     lead = identity(f"lead-0,burst-0-0,{late}", kind="flux", version="0.88.0")
     found = examine(place, lead)
     assert f"{late} could not be a follower" in only(found, Level.NOTE)
+
+
+@pytest.mark.parametrize("there", ["/proc/x", "/sys/x/y"])
+def test_the_kernels_own_directories_take_no_followers(place: Path, there: str) -> None:
+    told = only(examine(place, dir=there), Level.WRONG)
+    kernels = "/" + there.split("/")[1]
+    assert told == f"{there}/o.p: cannot be made, since {kernels} cannot be written"
