@@ -134,12 +134,22 @@ def load(path: Path, kind: type[_T]) -> _T | None:
 
 
 def store(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all, readable by us only."""
+    """Write the file whole or not at all, readable by us only. Raises OSError."""
     part = path.with_name(f".{path.name}")
     part.unlink(missing_ok=True)
-    with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
-        f.write(content)
-    part.replace(path)
+    try:
+        with open(part, "xb", opener=_open_private) as file:
+            file.write(content)
+        part.replace(path)
+    except OSError:
+        # The first error is the one to tell.
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _open_private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 @contextlib.contextmanager

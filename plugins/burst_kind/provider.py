@@ -3,14 +3,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
-from burst.errors import NotFound, ProviderError, Refused, Transient
-from burst.kits.directory import PrivateDirectory, default_base, load, store
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
+from burst.kits.directory import (
+    PrivateDirectory,
+    default_base,
+    disk_errors,
+    is_name,
+    load,
+    store,
+)
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.minicluster import (
     Bursts,
@@ -82,7 +96,8 @@ class KindProvider:
         claim = self._claims().get(spec.burst_id)
         if claim and claim.ending:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
-        self._claim(spec.burst_id, Claim(spec.hosts))
+        with disk_errors(self._home.path, writing=True):
+            self._claim(spec.burst_id, Claim(spec.hosts))
         sight = self._cluster.bring_up()
         if spec.program is None:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
@@ -112,8 +127,7 @@ class KindProvider:
         if burst_id not in {*claims, *inside, self._cluster.orphan}:
             raise gone
         claim = claims.pop(burst_id, Claim(()))
-        self._home.open()
-        self._claim(burst_id, Claim(claim.hosts, ending=True))
+        self._note_ending(burst_id, claim)
         inside.pop(burst_id, None)
         # Asked for also where the list has it not (any more): a list may be late.
         if sight.open and not self._gone_inside(burst_id, sight):
@@ -202,12 +216,23 @@ class KindProvider:
         return False
 
     def _claims(self) -> dict[BurstId, Claim]:
-        paths = sorted(self._home.path.glob(f"*{_CLAIM}"))
+        # Not a file in which one was being written when there was no more room.
+        paths = [p for p in self._home.path.glob(f"*{_CLAIM}") if is_name(p.stem)]
         # One that is damaged is of a burst all the same, and has to be reaped.
-        return {BurstId(p.stem): load(p, Claim) or Claim(()) for p in paths}
+        return {BurstId(p.stem): load(p, Claim) or Claim(()) for p in sorted(paths)}
 
     def _claim(self, burst_id: BurstId, claim: Claim) -> None:
         store(self._claim_path(burst_id), msgspec.json.encode(claim))
+
+    def _note_ending(self, burst_id: BurstId, claim: Claim) -> None:
+        """Write down that it is being reaped, if that can be written.
+
+        It keeps a daemon after this one from going on to make it. So a full disk is no
+        reason to leave pods and clusters to be paid for.
+        """
+        with contextlib.suppress(OSError, InsufficientCapacity):
+            self._home.open()
+            self._claim(burst_id, Claim(claim.hosts, ending=True))
 
     def _claim_path(self, burst_id: BurstId) -> Path:
         return self._home.path / f"{burst_id}{_CLAIM}"

@@ -12,6 +12,7 @@ import pytest
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.plugins.kind.backend import KindBackend
 from tests.plugins.kind.desk import Desk, open_desk
 
 
@@ -25,6 +26,10 @@ class TestKindProvider(ProviderContract):
     def desk(self) -> Iterator[Desk]:
         with open_desk() as desk:
             yield desk
+
+    @pytest.fixture
+    def backend(self, desk: Desk) -> KindBackend:
+        return KindBackend(desk)
 
     @pytest.fixture
     def make_provider(self, desk: Desk) -> MakeProvider:

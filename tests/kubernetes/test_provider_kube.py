@@ -24,6 +24,7 @@ from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import CRD, new_namespace
 from tests.kubernetes.api import Api
+from tests.kubernetes.backend import KubeBackend, another_proxy
 from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.proxy import Fault, Proxy
 
@@ -49,6 +50,8 @@ def operator(api: Api) -> Iterator[None]:
 class KubeContract(ProviderContract):
     patience = 30.0
     pause = 0.02
+    ends_leases = True
+    lease = 8.0
     form: Literal["job", "operator"] = "job"
     parent = "jobs"
 
@@ -65,9 +68,21 @@ class KubeContract(ProviderContract):
             offers={"nodes": OfferTable(cores=1, max_nodes=4)},
         )
 
+    @pytest.fixture(autouse=True)
+    def way(self, api: Api, tmp_path: Path) -> Iterator[Proxy]:
+        """Between the API server and all providers that are not to crash."""
+        with another_proxy(api, tmp_path / "way") as way:
+            yield way
+
     @pytest.fixture
-    def make_provider(self, settings: KubeSettings) -> MakeProvider:
-        return lambda owner: KubeProvider("here", settings, owner)
+    def backend(
+        self, api: Api, settings: KubeSettings, way: Proxy, proxy: Proxy
+    ) -> KubeBackend:
+        return KubeBackend(api, settings, way, proxy)
+
+    @pytest.fixture
+    def make_provider(self, backend: KubeBackend) -> MakeProvider:
+        return lambda owner: backend.named(owner, "here")
 
     @pytest.fixture(autouse=True)
     def proxy(self, api: Api, tmp_path: Path) -> Iterator[Proxy]:

@@ -65,6 +65,8 @@ class Desk:
         """What is in each cluster, by the id of its control plane."""
         self.pods: list[Pods] = []
         """Each made by a provider that reached its cluster, the last last."""
+        self.stalled = self.full = False
+        """Of the clusters: whether no pod starts, whether there is no node for one."""
         bin_ = directory / "bin"
         bin_.mkdir()
         self.world.mkdir()
@@ -100,10 +102,16 @@ class Desk:
     def reach(self, kubeconfig: Path, owner: str) -> Pods:
         """Return the bursts in the cluster that a kubeconfig is for."""
         cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())
+        self.tell()
         settings = FakeSettings(shape=self.shape, modes=("joined", "isolated"))
         pods = Pods("far", settings, owner, cloud)
         self.pods.append(pods)
         return pods
+
+    def tell(self) -> None:
+        """Have all clusters be as the desk says."""
+        for cloud in self.clouds.values():
+            cloud.stalled, cloud.full = self.stalled, self.full
 
     @property
     def shape(self) -> Any:

@@ -275,3 +275,21 @@ def test_the_cluster_is_reached_by_its_kubeconfig(desk: Desk) -> None:
     )
     with pytest.raises(Refused, match=r"/kubeconfig: cannot be used"):
         provider.observe()
+
+
+def test_where_nothing_can_be_written_pods_are_deleted_all_the_same(
+    desk: Desk,
+) -> None:
+    desk.make_cluster("dev")
+    provider, spec = desk.provider(create=False, cluster="dev"), desk.spec()
+    desk.provision(provider, spec)
+    (home,) = (desk.path / "run").iterdir()
+    in_the_way = home / f".{spec.burst_id}.claim"
+    in_the_way.mkdir()
+    with pytest.raises(Transient, match="Is a directory"):
+        provider.provision(spec)
+    assert [status.burst_id for status in provider.observe()] == [spec.burst_id]
+    provider.reap(spec.burst_id)
+    assert desk.count(spec.burst_id) == 0
+    in_the_way.rmdir()
+    desk.reap_all(provider, spec.burst_id)
