@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NoReturn
 
 from burst import log
 from burst.core import draft
 from burst.core.health import Verb
 from burst.core.world import Books
-from burst.errors import Denied, JobspecError, LeadError, LeadGone, Unreadable
+from burst.errors import (
+    Denied,
+    JobspecError,
+    LeadError,
+    LeadGone,
+    SpecRefused,
+    Unreadable,
+)
 from burst.lead import Failures, Lead
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
@@ -53,7 +61,7 @@ class Actor:
             except Unreadable as error:
                 log.say("%s; asked again later", error, level=logging.WARNING)
                 unanswered.append(action)
-            except (Denied, LeadError, JobspecError) as error:
+            except (Denied, LeadError) as error:
                 log.say("%s", error, level=logging.WARNING)
         return unanswered
 
@@ -61,7 +69,14 @@ class Actor:
         if isinstance(action, draft.Reap):
             self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
         else:
-            spec = make_spec(burst, self._identity, self._program(burst))
+            try:
+                program = self._program(burst)
+            except JobspecError as error:
+                # Asked as little as by a provider that refuses it: that job fails.
+                refused = SpecRefused(error.what, error.advice)
+                self._watch.call(burst, Verb.PROVISION, lambda _: _raise(refused))
+                return
+            spec = make_spec(burst, self._identity, program)
             self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
 
     def _program(self, burst: Burst) -> Program | None:
@@ -113,6 +128,10 @@ def _needs_lead(action: draft.Action, books: Books) -> bool:
         return True
     isolated = books.bursts[action.burst].lease.isolated
     return isolated is not None and isolated.job is not None
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def make_spec(

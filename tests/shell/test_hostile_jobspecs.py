@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.model.request import Wish
 from burst.shell.flux.fold import JobEvent, new_job
 from tests.build import whole
 from tests.fakes import FakeLead
@@ -194,3 +195,22 @@ def test_a_job_whose_constraint_is_beyond_the_budget_is_told_the_limit() -> None
     assert memo["state"] == "unreadable"
     assert "at most 4096" in str(memo["why"])
     assert sim.lead.jobs[odd].urgency == 8
+
+
+@pytest.mark.parametrize("environment", [5, "x", [["A", "b"]], {"A": 1}])
+def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
+    environment: Any,
+) -> None:
+    lead = LeadWithJobspecs()
+    sim = Sim(lead, modes=("isolated",))
+    sim.tick(2)
+    spec = put(("attributes", "system", "environment"), environment)
+    job = lead.take(msgspec.json.encode(spec))
+    assert job is not None
+    good = lead.submit(whole(3), wish=Wish(mode="isolated"), t_submit=sim.now)
+    sim.until(lambda: lead.jobs[job].state is JobState.INACTIVE, turns=20)
+    ((_, _, why),) = [entry for entry in lead.log if entry[1] == job]
+    assert "its jobspec cannot be read" in why
+    sim.until(lambda: lead.jobs[good].state is JobState.INACTIVE, turns=20)
+    sim.until(lambda: all(not burst.live for burst in sim.bursts))
+    assert sim.engine.snapshot.books.health == {}
