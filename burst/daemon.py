@@ -13,6 +13,7 @@ from burst import __version__, log
 from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
 from burst.core.reconcile import Decisions
+from burst.core.report import burst_row
 from burst.core.world import Books, World
 from burst.errors import (
     BurstError,
@@ -30,6 +31,7 @@ from burst.shell.address import check_address
 from burst.shell.bell import Bell
 from burst.shell.connect import connect
 from burst.shell.patience import Patience
+from burst.shell.reload import Reloads
 from burst.shell.runtime import Runtime
 
 # After the store refused a write, in seconds: a full disk does not empty faster.
@@ -61,7 +63,7 @@ class Daemon:
         self._patience = Patience(self._bell, lambda: self._stopping)
         self._stopping = False
         self._impatient = False
-        self._reload_asked = False
+        self._reloads = Reloads(read, path, self._bell)
 
     def run(self) -> None:
         """Serve the lead until told to stop, or until it stays away.
@@ -81,8 +83,7 @@ class Daemon:
 
     def reload(self) -> None:
         """Have the settings read again before the next turn."""
-        self._reload_asked = True
-        self._bell.ring()
+        self._reloads.ask_by_signal()
 
     def handle_signals(self) -> None:
         """Stop on SIGTERM and SIGINT, reload on SIGHUP. From the main thread."""
@@ -148,9 +149,9 @@ class Daemon:
     def _make_runtime(self, lead: Lead) -> Runtime:
         try:
             path = str(self._path.absolute()) if self._path else ""
-            return Runtime(lead, self._settings, self._bell, self.reload, path)
+            return Runtime(lead, self._settings, self._bell, self._reloads.ask, path)
         except ConfigError as error:
-            raise self._with_file(error) from error
+            raise self._reloads.with_file(error) from error
 
     def _serve(self, runtime: Runtime) -> None:
         """Turn until told to stop, or the lead is gone."""
@@ -161,13 +162,16 @@ class Daemon:
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
         finally:
+            self._reloads.drop()
             runtime.close()
             runtime.lead.close()
 
     def _turn(self, runtime: Runtime, longest: float | None = None) -> None:
-        if self._reload_asked:
-            self._reload_asked = False
-            self._reload_now(runtime)
+        self._reloads.turn(runtime)
+        self._settings = runtime.settings
+        left = self._reloads.left()
+        if left is not None:
+            longest = left if longest is None else min(left, longest)
         try:
             runtime.turn(longest)
         except LeadGone:
@@ -176,31 +180,6 @@ class Daemon:
             # Unreadable: the lead did not answer whether it has what was to be kept.
             log.say("nothing is done: %s", error, level=logging.ERROR)
             self._bell.wait(_STORE_PAUSE)
-
-    def _reload_now(self, runtime: Runtime) -> None:
-        if self._path is None:
-            log.say("no file was given that could be reloaded", level=logging.WARNING)
-            return
-        try:
-            settings = self._read()
-            if settings.lead.uri != self._settings.lead.uri or (
-                settings.intake.attribute != self._attribute
-            ):
-                raise ConfigError("lead.uri and intake.attribute change by a restart")
-            runtime.replace(settings)
-        except BurstError as error:
-            told = self._with_file(error) if isinstance(error, ConfigError) else error
-            log.say("the old settings stay: %s", told, level=logging.WARNING)
-            return
-        self._settings = settings
-        log.start(settings.daemon.log)
-        log.say("reloaded %s", self._path)
-
-    def _with_file(self, error: ConfigError) -> ConfigError:
-        """Return the error with the file in it, where it names only the key."""
-        if self._path is None or str(self._path) in error.what:
-            return error
-        return ConfigError(f"{self._path}: {error.what}", error.advice)
 
     def _stop(self, runtime: Runtime) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
@@ -214,17 +193,34 @@ class Daemon:
         )
 
     def _reap_all(self, runtime: Runtime) -> None:
-        """Take everything down and wait until it is gone, or until told again."""
+        """Take everything down and wait until it is gone, or until told again.
+
+        Ranks that were drained for that are undrained, as nobody else would.
+        """
         limit = self._settings.deadlines.reap
         ends = runtime.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
+        runtime.engine.stop_planning()
         runtime.engine.post(take_all_down)
         self._turn(runtime, 0)
-        while runtime.engine.snapshot.books.live and not self._impatient:
+        while not self._impatient and _has_work(runtime.engine.snapshot.books):
             if runtime.clock() > ends:
-                log.say("not all gone by the reap deadline", level=logging.WARNING)
-                return
+                break
             self._turn(runtime, 1.0)
+        snapshot = runtime.engine.snapshot
+        for burst in snapshot.books.live:
+            note = burst_row(burst, snapshot.world, snapshot.now)["note"]
+            log.say(
+                "%s of provider %s is not down: it is in state %s%s; burst daemon goes"
+                " on with it, or run-burst --down --provider %s --name %s",
+                burst.id,
+                burst.lease.provider,
+                burst.state.value,
+                f" ({note})" if note else "",
+                burst.lease.provider,
+                burst.lease.slot or burst.id,
+                level=logging.WARNING,
+            )
 
     def _begin_again(self) -> Runtime | None:
         """Return once the lead is back and can be read, None if told to stop meanwhile.
@@ -271,6 +267,11 @@ class Daemon:
 def _may_come(error: BurstError) -> bool:
     """Tell whether a lead that could not be begun with may be there later."""
     return isinstance(error, LeadError) and not isinstance(error, ServiceTaken)
+
+
+def _has_work(books: Books) -> bool:
+    """Tell whether there are bursts to take down, or ranks to undrain after them."""
+    return any(burst.live or burst.drained for burst in books.bursts.values())
 
 
 def take_all_down(

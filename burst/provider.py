@@ -14,8 +14,9 @@ What the daemon assumes of a provider:
 * It is **eventually consistent**: what was provisioned may be missing from `observe`
   for a while, what was reaped may linger there.
 * It is **idempotent** by `burst_id`: the daemon repeats any call whose answer it lost.
-* It **tags** everything it makes with owner and burst id, before or as it makes it, so
-  that `observe` finds half-built things after a crash too.
+* It **tags** everything it makes with owner, its own name and burst id, before or as it
+  makes it, so that two tables of one type see each its own, and that `observe` finds
+  half-built things after a crash too.
 * It **may block**: each provider has a worker of its own. It never waits for progress
   though; progress is what `observe` is for.
 * It is **called from one thread** at a time.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -19,13 +20,12 @@ from burst.cli.common import (
 )
 from burst.config import Settings
 from burst.core.report import orphan_row
-from burst.errors import BurstError, NoDaemon, NotFound
+from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
-from burst.provider import Provider
 from burst.shell import registry
 from burst.shell.api import plan as plan_of
-from burst.shell.oneshot import look, release_held
+from burst.shell.oneshot import look, reap_orphans, release_held
 
 # How long `burst gc --yes` repeats a deletion before it says what is left, in seconds.
 _GC_DEADLINE = 600.0
@@ -122,14 +122,14 @@ def gc(yes: bool, place: Place, listing: Listing) -> None:
         found = _from_daemon(lead, "gc", {"yes": yes})
         if found is None:
             found = _gc(lead, place.settings_or_say(), yes)
+        elif yes:
+            _await_reaps(lead, found["asked"])
     if listing.as_json:
         print_json(found)
     elif not found["orphans"]:
         click.echo("no orphans")
     else:
         print_rows(found["orphans"], _ORPHANS, listing)
-        if found["deleting"] and listing.form is None:
-            click.echo("they are being deleted; burst gc shows what is left")
 
 
 def _from_daemon(
@@ -142,24 +142,43 @@ def _from_daemon(
 
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
+    """Do without a daemon what it would."""
     providers = registry.load(settings, lead.identity().owner)
     orphans = look(lead, settings, providers).orphans
-    if yes:
-        for orphan in orphans:
-            _delete(providers[orphan.provider], orphan.burst)
-    rows = [orphan_row(orphan) for orphan in orphans]
-    return {"orphans": rows, "deleting": False}
+    left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}
+    _say_left(left)
+    return {"orphans": [orphan_row(orphan) for orphan in orphans], "deleting": False}
 
 
-def _delete(provider: Provider, burst: Any) -> None:
-    """Repeat the deletion until the provider says that nothing is left."""
+def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
+    """Wait until the daemon has deleted these, and tell how it goes."""
+    wanted = {(str(provider), str(burst)): "" for provider, burst in asked}
     ends = time.monotonic() + _GC_DEADLINE
-    while time.monotonic() < ends:
-        try:
-            provider.reap(burst)
-        except NotFound:
-            click.echo(f"{burst} is deleted", err=True)
-            return
-        click.echo(f"{burst} is being deleted", err=True)
-        time.sleep(1.0)
-    raise BurstError(f"{burst} is still there after {_GC_DEADLINE:.0f} s", "burst gc")
+    while wanted and time.monotonic() < ends:
+        time.sleep(0.5)
+        found = lead.call("gc", {}, timeout=60.0)
+        reaps = {(row["provider"], row["id"]): row for row in found["reaps"]}
+        listed = {(row["provider"], row["id"]) for row in found["orphans"]}
+        for key, note in list(wanted.items()):
+            row = reaps.get(key)
+            # The daemon forgets one that is gone and not seen any more.
+            if row["gone"] if row else key not in listed:
+                _tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
+                del wanted[key]
+            elif row and row["note"] != note:
+                wanted[key] = row["note"]
+                _tell(f"{key[1]} of provider {key[0]}: {row['note']}")
+    _say_left({key[1]: note or "it is being deleted" for key, note in wanted.items()})
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _say_left(left: Mapping[Any, str]) -> None:
+    """Raise BurstError if anything is left."""
+    if left:
+        told = "; ".join(f"{burst}: {why}" for burst, why in left.items())
+        raise BurstError(
+            f"not deleted within {_GC_DEADLINE:.0f} s: {told}", "burst gc --yes goes on"
+        )

@@ -113,8 +113,13 @@ def enable(provider: str, place: Place) -> None:
 def reload(place: Place) -> None:
     """Have the daemon read its settings again (as SIGHUP does)."""
     with place.lead() as lead:
-        lead.call("reload", {})
-    click.echo("asked for; the daemon's log says whether the new settings hold")
+        found = lead.call("reload", {}, timeout=120.0)
+    click.echo(f"reloaded; changed: {', '.join(found['changed']) or 'nothing'}")
+    for name in found["late"]:
+        click.echo(
+            f"provider {name} has not answered its last call yet, and gets no other"
+            " before it has"
+        )
 
 
 def _idle(row: Row) -> str:

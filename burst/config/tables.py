@@ -158,6 +158,9 @@ class DeadlineSettings(Table, frozen=True):
     drain: Seconds = Seconds(1800)
     """From draining to no allocation left. A job is never killed: past this, the burst
     is reported as overdue and waited for."""
+    reload: Seconds = Seconds(20)
+    """From reading the settings again to their providers made. A provider is made
+    without waiting for anything far away; the old settings stay if it takes longer."""
     reap: Seconds = Seconds(600)
     """From the first reap to NotFound. Past this it is reported and repeated."""
     complete: Seconds = Seconds(600)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.core.world import Books, World
-from burst.model.burst import BurstId, State
+from burst.model.burst import BurstId
 from burst.provider import BurstStatus
 
 # A thing must be seen unexplained for this long before it is believed, in seconds:
@@ -67,8 +67,9 @@ def _unexplained(books: Books, provider: str, burst_id: BurstId) -> str:
         return ""
     if burst is None:
         return "no record of it"
+    if burst.live:
+        # Of whichever provider: two tables of one type may see the same things.
+        return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
-    if burst.state is State.INACTIVE:
-        return "its record says that nothing of it was left"
-    return ""
+    return "its record says that nothing of it was left"

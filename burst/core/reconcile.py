@@ -137,6 +137,8 @@ def make_plan(
 ) -> Plan:
     """Place the demands on what is free and offered now. Changes nothing."""
     assert world.lead is not None
+    if world.closing:
+        return Plan(verdicts={d.job: Verdict(Reason.CLOSING) for d in demands})
     books = draft.books()
     offers = {name: view.offers for name, view in world.providers.items()}
     market = open_market(offers, books.health, draft.now, being_asked(books.live))

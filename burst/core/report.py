@@ -11,11 +11,11 @@ from typing import Any
 
 from burst.core.bill import cost, per_hour
 from burst.core.facts import provider_words
-from burst.core.health import Health
+from burst.core.health import Health, Outcome
 from burst.core.orphans import Orphan
 from burst.core.slots import RankSlot, leased_slots
 from burst.core.timeline import begun, story, timeline, was_for
-from burst.core.world import Books, ProviderView, World
+from burst.core.world import Books, Call, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58, parse_jobid
@@ -137,6 +137,17 @@ def unreadable_rows(books: Books, world: World) -> list[Row]:
             }
         )
     return rows
+
+
+def reap_row(provider: str, burst: BurstId, call: Call) -> Row:
+    """Return how it stands with an orphan that is or was deleted."""
+    return {
+        "id": burst,
+        "provider": provider,
+        "gone": call.outcome is Outcome.NOT_FOUND,
+        "attempts": call.attempts,
+        "note": call.note,
+    }
 
 
 def job_row(job: JobView, verdict: Verdict) -> Row:

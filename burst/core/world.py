@@ -75,6 +75,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, ProviderView] = {}
     """In the order of the settings; only those that are enabled."""
     calls: Mapping[BurstId, Call] = {}
+    closing: bool = False
+    """Whether the daemon takes all bursts down, and makes nothing new."""
     answered: Sequence[Answered] = ()
     """What was answered since the last tick."""
 

@@ -220,6 +220,11 @@ class Reason(enum.Enum):
     EXCLUDED = _impossible(
         "its constraints exclude every rank slot",
     )
+    CLOSING = _waits(
+        "the daemon is stopping and takes all bursts down; it makes none before it is"
+        " started again",
+        lasting=False,
+    )
     TURNED_DOWN = _waits(
         "every offer was turned down",
         lasting=False,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 from typing import Annotated, Any, TypeVar
 
@@ -44,7 +45,7 @@ class Api:
         self,
         engine: Callable[[], Engine],
         wake: Callable[[], None],
-        reload: Callable[[], None],
+        reload: Callable[[], Future[Row]],
         served_by: Row,
         deadline: float = _TICK_DEADLINE,
     ) -> None:
@@ -210,11 +211,18 @@ class Api:
         spoilt = report.unreadable_rows(snapshot.books, snapshot.world)
         yes = _read(request, _Named).yes
         if yes:
-            for orphan in snapshot.orphans:
-                self._engine().reap_orphan(orphan)
+            self._engine().reap_orphans(snapshot.orphans)
+            self._wake()
             for row in spoilt:
                 self._take_down(Down(row["id"], "burst gc --yes"))
-        return {"orphans": [*rows, *spoilt], "deleting": yes}
+        reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
+        asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
+        return {
+            "orphans": [*rows, *spoilt],
+            "deleting": yes,
+            "asked": asked,
+            "reaps": reaps,
+        }
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = _read(request, _Named).provider
@@ -227,18 +235,22 @@ class Api:
         )
 
     def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
-        self._reload()
-        return {}
+        # Its providers may take so long to be made; then it is refused.
+        limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
+        return self._wait(self._reload(), limit)
 
     def _carry_out(self, command: Command) -> Row:
         """Have the next tick do it, and wait for that tick."""
         future = self._engine().post(command)
         self._wake()
+        return self._wait(future, self._deadline)
+
+    def _wait(self, future: Future[Row], limit: float) -> Row:
         try:
-            answer: Row = future.result(self._deadline)
+            answer: Row = future.result(limit)
         except LateError:
             raise LeadError(
-                f"the daemon has not turned for {self._deadline:g} s",
+                f"the daemon has not turned for {limit:g} s",
                 "its log says what it waits for",
             ) from None
         return answer

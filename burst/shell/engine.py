@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import queue
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -20,14 +20,14 @@ from burst import log
 from burst.config import Settings
 from burst.core.course import next_deadline
 from burst.core.draft import ReleaseJobs
-from burst.core.health import Answered, Verb
+from burst.core.health import Answered
 from burst.core.isolated import next_begin
-from burst.core.orphans import SURE_AFTER, Orphan, find_orphans, is_harmless
+from burst.core.orphans import Orphan, find_orphans
 from burst.core.reconcile import Decisions, reconcile
 from burst.core.slots import RankSlot
 from burst.core.standing import Standing
 from burst.core.too_large import without
-from burst.core.world import Books, World
+from burst.core.world import Books, Call, World
 from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
 from burst.lead import Lead
 from burst.model.jobid import JobId
@@ -35,11 +35,12 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.model.reason import Verdict
 from burst.provider import Provider
 from burst.shell.act import Actor
-from burst.shell.executor import Executor, Task
+from burst.shell.executor import Executor
 from burst.shell.ledger import Ledger
 from burst.shell.question import tell_health
+from burst.shell.reaping import OrphanReaper
 from burst.shell.upkeep import Upkeep
-from burst.shell.watch import Watch
+from burst.shell.watch import Key, Watch
 
 # So much after a deadline a turn is taken, in seconds.
 _LATE = 0.01
@@ -65,6 +66,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing | None = None
     """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
+    reaps: Mapping[Key, Call] = {}
+    """How it stands with orphans that are or were deleted."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +89,6 @@ class Engine:
         self._lead = parts.lead
         self._identity = parts.identity
         self._slots = parts.slots
-        self._providers = parts.providers
         self._executor = parts.executor
         self._settings = parts.settings
         self._ledger = Ledger(parts.lead.store())
@@ -98,7 +100,9 @@ class Engine:
         self._upkeep = Upkeep(parts.lead, parts.settings, now)
         self._silent = False
         """Whether the lead left something unanswered in this tick."""
-        self._suspects: dict[tuple[str, str], float] = {}
+        unasked = parts.settings.daemon.orphans == "reap"
+        self._orphans = OrphanReaper(self._watch, unasked=unasked)
+        self._closing = False
         self._snapshot = Snapshot(
             now=now,
             books=self._books,
@@ -158,9 +162,10 @@ class Engine:
             providers=self._watch.views,
             calls=self._watch.calls,
             answered=answered,
+            closing=self._closing,
         )
         self._obey(world, now)
-        standing = self._snapshot.standing
+        standing = None if self._closing else self._snapshot.standing
         decisions = reconcile(self._books, world, self._settings, now, standing)
         decisions = self._adopt(decisions, now, answered)
         due = self._watch.ask(self._books, now)
@@ -174,7 +179,10 @@ class Engine:
             standing=decisions.standing,
             orphans=orphans,
         )
-        self._mind(orphans, world, now)
+        due = min(due, self._orphans.turn(orphans, self._books, world, now))
+        self._snapshot = msgspec.structs.replace(
+            self._snapshot, reaps=self._watch.orphans
+        )
         if view is not None and not self._silent:
             self._upkeep.ask(self._books, view, decisions.verdicts, now)
         if decisions.unsettled:
@@ -201,6 +209,33 @@ class Engine:
         while not self._commands.empty():
             _, future = self._commands.get()
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
+
+    def change(
+        self,
+        identity: LeadIdentity,
+        slots: tuple[RankSlot, ...],
+        providers: Mapping[str, Provider],
+        settings: Settings,
+    ) -> None:
+        """Go on with other settings from the next tick on. Nothing is forgotten."""
+        self._identity, self._slots = identity, slots
+        self._settings = settings
+        self._watch.replace(providers, settings.daemon)
+        self._actor = Actor(self._lead, identity, self._watch)
+        self._upkeep.change(settings)
+        self._orphans.unasked = settings.daemon.orphans == "reap"
+        replace = msgspec.structs.replace
+        world = replace(
+            self._snapshot.world,
+            identity=identity,
+            slots=slots,
+            providers=self._watch.views,
+        )
+        self._snapshot = replace(self._snapshot, world=world, settings=settings)
+
+    def stop_planning(self) -> None:
+        """Make nothing new from the next tick on: the daemon takes all down."""
+        self._closing = True
 
     def _observe(self) -> tuple[LeadView | None, str]:
         trouble = self._snapshot.world.trouble
@@ -259,33 +294,9 @@ class Engine:
                 self._upkeep.release_later(action.urgencies)
         return decisions
 
-    def _mind(self, orphans: tuple[Orphan, ...], world: World, now: float) -> None:
-        """Report what no record explains, once it is sure; delete it if told so."""
-        seen = {(orphan.provider, str(orphan.burst)): orphan for orphan in orphans}
-        self._suspects = {key: self._suspects.get(key, now) for key in seen}
-        for key, orphan in seen.items():
-            age = now - self._suspects[key]
-            if age < SURE_AFTER:
-                continue
-            self._suspects[key] = now
-            log.say(
-                "%s: orphan of provider %s: %s; burst gc lists and deletes it",
-                orphan.burst,
-                orphan.provider,
-                orphan.why,
-                level=logging.WARNING,
-            )
-            if self._settings.daemon.orphans == "reap" and is_harmless(orphan, world):
-                self.reap_orphan(orphan)
+    def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
+        """Have these deleted, from the next tick on, until nothing is left of them.
 
-    def reap_orphan(self, orphan: Orphan) -> None:
-        """Have a provider delete something that no record explains."""
-        provider = self._providers[orphan.provider]
-        self._executor.submit(
-            Task(
-                provider=orphan.provider,
-                verb=Verb.REAP,
-                burst=orphan.burst,
-                run=lambda: provider.reap(orphan.burst),
-            )
-        )
+        From any thread. What comes of it is in the snapshot.
+        """
+        self._orphans.ask_for(orphans)

@@ -81,6 +81,7 @@ class Workers:
         self._clock = clock
         self._wake = wake
         self._tasks: dict[str, queue.SimpleQueue[Task | None]] = {}
+        self._busy: set[str] = set()
         self._threads: list[threading.Thread] = []
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
@@ -105,6 +106,10 @@ class Workers:
             answers.append(self._answers.get())
         return answers
 
+    def busy(self, provider: str) -> bool:
+        """Tell whether a call of the provider is under way."""
+        return provider in self._busy
+
     def close(self) -> None:
         """Have each thread end after its present call."""
         for tasks in self._tasks.values():
@@ -120,7 +125,10 @@ class Workers:
 
     def _work(self, tasks: queue.SimpleQueue[Task | None]) -> None:
         while task := tasks.get():
-            self._answers.put(run(task, self._clock))
+            self._busy.add(task.provider)
+            answer = run(task, self._clock)
+            self._busy.discard(task.provider)
+            self._answers.put(answer)
             self._wake()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -66,6 +67,10 @@ def settings_for(base: Settings, provider: str, slot: str) -> Settings:
     )
 
 
+def _no_reload() -> Future[dict[str, Any]]:
+    raise BurstError("run-burst serves the lead, and reads no settings again", "wait")
+
+
 class OnePass:
     """An engine of our own, for the time of one command."""
 
@@ -73,7 +78,7 @@ class OnePass:
         """Take the daemon's place. Raises ServiceTaken, and what a daemon raises."""
         self._bell = Bell()
         self._show = show
-        self._runtime = Runtime(lead, settings, self._bell, lambda: None)
+        self._runtime = Runtime(lead, settings, self._bell, _no_reload)
         self._runtime.begin()
 
     def up(self, provider: str, slot: str, nodes: int) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 
+from burst import log
 from burst.config import Settings
 from burst.core.commands import held_jobs, let_go
-from burst.core.health import Outcome, Verb
-from burst.core.orphans import find_orphans
+from burst.core.health import Outcome, Verb, pause_after
+from burst.core.orphans import Orphan, find_orphans
 from burst.core.slots import find_slots
-from burst.core.world import ProviderView, World, observe
+from burst.core.world import Call, ProviderView, World, observe, repeat_at
 from burst.errors import BurstError, LeadError
 from burst.lead import Failures, Lead, ServiceRequest
+from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.shell import registry
@@ -104,4 +107,56 @@ def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
             )
     return observe(
         ProviderView(offers=tuple(offers.value)), seen.value, [], seen.began_at
+    )
+
+
+def reap_orphans(
+    orphans: Sequence[Orphan],
+    providers: Mapping[str, Provider],
+    tell: Callable[[str], None],
+    limit: float,
+) -> dict[BurstId, str]:
+    """Have orphans deleted as a daemon would, for at most `limit` seconds.
+
+    Each is asked for until its provider has nothing of it any more, later each time.
+    Returns those that are left, and why.
+    """
+    clock = Clock()
+    ends = clock() + limit
+    calls = {(o.provider, o.burst): Call(verb=Verb.REAP, attempts=0) for o in orphans}
+    due = dict.fromkeys(calls, clock())
+    while due and (now := min(due.values())) < ends:
+        time.sleep(max(0.0, now - clock()))
+        key = min(due, key=lambda key: due[key])
+        before = calls[key]
+        calls[key] = _reap(providers[key[0]], key, before, clock)
+        due[key] = repeat_at(calls[key])
+        note = calls[key].note or "it is being deleted"
+        if calls[key].outcome is Outcome.NOT_FOUND:
+            tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
+            del due[key]
+        elif calls[key].note != before.note or not before.attempts:
+            tell(f"{key[1]} of provider {key[0]}: {note}")
+    return {burst: calls[name, burst].note or "still there" for name, burst in due}
+
+
+def _reap(
+    provider: Provider, key: tuple[str, BurstId], before: Call, clock: Clock
+) -> Call:
+    name, burst = key
+    task = Task(
+        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
+    )
+    answer = run(task, clock)
+    if answer.error and answer.note != before.note:
+        log.failure("provider %s: reap of %s raised", name, burst, error=answer.error)
+    attempts = before.attempts + 1
+    pause = pause_after(answer.outcome, attempts, answer.retry_after)
+    return Call(
+        verb=Verb.REAP,
+        outcome=answer.outcome,
+        note=answer.note,
+        attempts=attempts,
+        done_at=answer.done_at,
+        retry_at=answer.done_at + pause,
     )

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import msgspec
 
+from burst import log
 from burst.config import ProviderTable, Settings, convert
-from burst.errors import ConfigError
+from burst.errors import BurstError, ConfigError
 from burst.provider import Provider
 
 GROUP = "burst.providers"
@@ -58,7 +59,16 @@ def _make(
     name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
 ) -> Provider:
     kind, parsed = _options(f"providers.{name}", table, known)
-    return cast(Provider, kind(name, parsed, owner))
+    try:
+        return cast(Provider, kind(name, parsed, owner))
+    except BurstError:
+        raise
+    except (Exception, SystemExit) as error:
+        log.failure("provider %s cannot be made", name, error=error)
+        raise ConfigError(
+            f"providers.{name}: it cannot be made: {type(error).__name__}: {error}",
+            "that is a mistake in its package; set enabled = false until it is mended",
+        ) from error
 
 
 def _options(

@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.slots import find_slots
+from burst.core.slots import RankSlot, find_slots
 from burst.core.world import Books
 from burst.errors import ConfigError
 from burst.lead import Lead
 from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
+from burst.provider import Provider
 from burst.shell import registry
 from burst.shell.api import Api, holder
 from burst.shell.bell import Bell
@@ -22,9 +28,6 @@ from burst.shell.connect import as_followers_see_it
 from burst.shell.engine import Engine, Parts
 from burst.shell.executor import Workers
 
-# A provider's call that is under way when settings change has this long to end, in
-# seconds: two objects of one provider must not work at the same time.
-_HAND_OVER = 30.0
 # From the first of several events to the turn that deals with all of them, in seconds.
 # Nodes that join together and jobs that are submitted together are heard of one by one,
 # within a millisecond; a turn for the first alone would be in vain.
@@ -40,6 +43,19 @@ def spare_collector() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
+Load = Callable[[Settings, str], Mapping[str, Provider]]
+"""Makes the providers of settings, for an owner."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What was made of settings."""
+
+    identity: LeadIdentity
+    """As followers are to see it."""
+    slots: tuple[RankSlot, ...]
+    providers: Mapping[str, Provider]
+
+
 class Runtime:
     """Holds what lives as long as the connection to a lead. Use from one thread."""
 
@@ -48,7 +64,7 @@ class Runtime:
         lead: Lead,
         settings: Settings,
         bell: Bell,
-        reload: Callable[[], None],
+        reload: Callable[[], Future[dict[str, Any]]],
         config: str = "",
     ) -> None:
         """Make an engine. `reload` is called, from any thread, when asked to reload.
@@ -62,9 +78,15 @@ class Runtime:
         self.clock = Clock()
         self._bell = bell
         self.settings = settings
-        self._workers, self.engine = self._make(settings)
+        self._made = _make(self.load, lead.identity(), settings)
+        self._workers = Workers(self.clock, self.wake)
+        self.engine = self._start(settings)
         served_by = holder(self.clock(), config)
         self.api = Api(lambda: self.engine, self.wake, reload, served_by)
+
+    def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
+        """Make providers, on whatever thread. Raises BurstError."""
+        return registry.load(settings, owner)
 
     def wake(self) -> None:
         """Have the next turn taken now. From any thread."""
@@ -93,36 +115,49 @@ class Runtime:
         pause = max(0.0, due - self.clock())
         self._bell.wait(pause if longest is None else min(pause, longest), GATHER)
 
-    def replace(self, settings: Settings) -> None:
-        """Go on with other settings. Raises ConfigError; then the old ones stay."""
+    def maker(self, settings: Settings) -> Callable[[], Made]:
+        """Return what makes all that other settings need, for whatever thread.
+
+        Raises ConfigError where the settings do not fit what there is.
+        """
+        self._check_left_out(settings, self.engine.snapshot.books)
+        seen, old = self.lead.identity(), self._made
+
+        def make() -> Made:
+            return _make(self.load, seen, settings, self.settings, old)
+
+        return make
+
+    def replace(self, settings: Settings, made: Made) -> list[str]:
+        """Go on with other settings, and what was made of them.
+
+        Commands on their way, what is known of bursts, and providers whose settings
+        are the same go over. Returns those whose last call is not answered yet, while
+        they got other settings. Raises BurstError; then the old settings stay.
+        """
         self._check_left_out(settings, self.engine.snapshot.books)
         self.lead.prepare(settings.intake)
-        if not self._workers.finish(_HAND_OVER):
-            raise ConfigError(
-                "a provider has not answered its last call yet", "reload again later"
-            )
-        try:
-            workers, engine = self._make(settings)
-        except Exception:
-            self._workers, self.engine = self._make(self.settings)
-            raise
-        self.settings, self._workers, self.engine = settings, workers, engine
+        before, self._made, self.settings = self._made, made, settings
+        self.engine.change(made.identity, made.slots, made.providers, settings)
         self.wake()
+        return [
+            name
+            for name, provider in made.providers.items()
+            if before.providers.get(name) is not provider and self._workers.busy(name)
+        ]
 
     def close(self) -> None:
         """Take no more turns. Bursts stay."""
         self.engine.close()
 
-    def _make(self, settings: Settings) -> tuple[Workers, Engine]:
-        identity = as_followers_see_it(self.lead.identity(), settings.lead)
-        workers = Workers(self.clock, self.wake)
+    def _start(self, settings: Settings) -> Engine:
         engine = Engine(
             Parts(
                 lead=self.lead,
-                identity=identity,
-                slots=find_slots(identity, settings.lead.slots),
-                providers=registry.load(settings, identity.owner),
-                executor=workers,
+                identity=self._made.identity,
+                slots=self._made.slots,
+                providers=self._made.providers,
+                executor=self._workers,
                 settings=settings,
             ),
             self.clock(),
@@ -134,7 +169,7 @@ class Runtime:
                 name,
                 level=logging.WARNING,
             )
-        return workers, engine
+        return engine
 
     def _check_left_out(self, settings: Settings, books: Books) -> None:
         names = left_out(settings, books) - left_out(self.settings, books)
@@ -149,6 +184,35 @@ def known_jobs(books: Books) -> frozenset[JobId]:
     """Return the jobs on record: held by us, or counting on a burst."""
     jobs = {job for burst in books.bursts.values() for job in burst.jobs}
     return frozenset(jobs | books.holds.keys())
+
+
+def _make(
+    load: Load,
+    seen: LeadIdentity,
+    settings: Settings,
+    old_settings: Settings | None = None,
+    old: Made | None = None,
+) -> Made:
+    """Make what settings need; providers whose tables are the same are the old ones.
+
+    Raises BurstError.
+    """
+    identity = as_followers_see_it(seen, settings.lead)
+    kept: dict[str, Provider] = {}
+    if old is not None and old_settings is not None:
+        kept = {
+            name: provider
+            for name, provider in old.providers.items()
+            if settings.providers.get(name) == old_settings.providers.get(name)
+        }
+    tables = {name: t for name, t in settings.providers.items() if name not in kept}
+    only = msgspec.structs.replace(settings, providers=tables)
+    made = {**kept, **load(only, identity.owner)}
+    return Made(
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        providers={name: made[name] for name in settings.providers if name in made},
+    )
 
 
 def left_out(settings: Settings, books: Books) -> set[str]:

@@ -35,6 +35,11 @@ class Upkeep:
         self._memos = Memos(lead)
         self._releases: dict[JobId, int] = {}
 
+    def change(self, settings: Settings) -> None:
+        """Go on with other settings. A scheduler is told of leases anew."""
+        self._settings = settings
+        self._lent = self._lent[0], None
+
     def release_later(self, urgencies: Mapping[JobId, int]) -> None:
         """Note jobs that were to be released, of which the lead said nothing."""
         self._releases |= urgencies

@@ -2,6 +2,8 @@
 """What the service answers, to the owner and to a guest."""
 
 import json
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,9 @@ class Asking:
 
     def reload(self):
         self.reloads += 1
+        future: Future[dict[str, Any]] = Future()
+        future.set_result({"changed": [], "late": []})
+        return future
 
     def ask(self, method, guest=False, **payload):
         request = ServiceRequest(method, payload, GUEST if guest else 0, not guest)
@@ -240,7 +245,7 @@ def test_a_provider_is_enabled_and_settings_are_reloaded():
     asking.sim.lead.submit(whole(4))
     asking.sim.tick(2)
     assert asking.ask("enable", provider="local") == {"enabled": "local"}
-    assert asking.ask("reload") == {}
+    assert asking.ask("reload") == {"changed": [], "late": []}
     assert asking.reloads == 1
 
 

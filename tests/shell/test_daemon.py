@@ -169,10 +169,15 @@ def test_without_a_file_there_is_nothing_to_reload(said: Callable[[], str]) -> N
 def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -> None:
     lead = TurnedLead()
     daemon = on(lead, "site.toml")
-    lead.at_turn = daemon.stop
+
+    def stop_after_it() -> None:
+        if daemon._reloads.left() is None:
+            daemon.stop()
+
+    lead.at_turn = stop_after_it
     daemon.reload()
     daemon.run()
-    assert "reloaded site.toml" in said()
+    assert "reloaded site.toml; changed: nothing" in said()
 
 
 def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
@@ -199,5 +204,6 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
     told = said()
     assert "provider local has live bursts but is not enabled" in told
     assert "taking all bursts down, for at most 0s" in told
-    assert "not all gone by the reap deadline" in told
+    assert f"{burst.id} of provider local is not down: it is in state drain" in told
+    assert "run-burst --down --provider local --name burst-0" in told
     assert "stopped; live bursts: 1, held jobs: 0" in told

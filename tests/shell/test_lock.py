@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from burst.shell.bell import Bell
 from burst.shell.runtime import Runtime
@@ -22,10 +23,6 @@ class TakenOver(FakeLead):
         super().serve(handler, holder)
 
 
-def nothing() -> None:
-    """Nobody is asked to reload."""
-
-
 def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice():
     lead = TakenOver()
     before = Sim(lead)
@@ -36,7 +33,7 @@ def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice()
         before.tick()
 
     lead.at_serve = last_tick
-    after = Runtime(lead, settings(), Bell(), nothing)
+    after = Runtime(lead, settings(), Bell(), Future)
     assert not after.engine.snapshot.books.bursts
 
     after.begin()
