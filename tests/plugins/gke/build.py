@@ -57,11 +57,13 @@ def provider(
     found: GkeSettings,
     owner: str = "owner-a",
     clock: Callable[[], float] | None = None,
+    *,
+    name: str = "gke",
 ) -> GkeProvider:
     """Return a provider that works in this world."""
     cloud = Cloud(found.parent, client=client, credentials=Token())
     means = Means(cloud, kubernetes.followers, clock or Clock())
-    return GkeProvider("gke", found, owner, means)
+    return GkeProvider(name, found, owner, means)
 
 
 class Asking:

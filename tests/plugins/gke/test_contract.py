@@ -16,6 +16,7 @@ from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.plugins.gke import build
+from tests.plugins.gke.backend import GkeBackend
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 
@@ -36,6 +37,19 @@ class GkeContract(ProviderContract):
         settings: GkeSettings,
     ) -> MakeProvider:
         return lambda owner: build.provider(client, kubernetes, settings, owner)
+
+    @pytest.fixture
+    def backend(
+        self,
+        gke: Gke,
+        client: ClusterManagerClient,
+        kubernetes: Kubernetes,
+        settings: GkeSettings,
+    ) -> GkeBackend:
+        def make(owner: str, name: str) -> Provider:
+            return build.provider(client, kubernetes, settings, owner, name=name)
+
+        return GkeBackend(gke, kubernetes, make, orders=not settings.pool)
 
     @pytest.fixture
     def make_interrupted(

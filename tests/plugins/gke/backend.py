@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The GKE of these tests as a provider's backend."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from burst.errors import Transient
+from burst.provider import BurstSpec, Provider
+from burst.testing import Backend
+from burst.testing.backend import Moment, missing
+from tests.plugins.gke.gke import STOCKOUT, Denied, Fate, Gke
+from tests.plugins.gke.kubernetes import Kubernetes
+
+_METHODS = (
+    *("list_clusters", "get_cluster", "list_operations"),
+    *("create_cluster", "create_node_pool", "delete_cluster", "delete_node_pool"),
+)
+
+
+class GkeBackend(Backend):
+    """What a test does to Google's service, and to the API servers of its clusters."""
+
+    def __init__(
+        self,
+        gke: Gke,
+        kubernetes: Kubernetes,
+        make: Callable[[str, str], Provider],
+        *,
+        orders: bool,
+    ) -> None:
+        self.gke = gke
+        self.kubernetes = kubernetes
+        self.make = make
+        self.orders = orders
+        """Whether nodes are ordered of Google with each burst."""
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        self._deny()
+        self.kubernetes.trouble = Transient("no answer")
+        yield
+        self.gke.denials.clear()
+        self.kubernetes.trouble = None
+
+    def full(self, owner: str) -> Provider:
+        if not self.orders:
+            missing("full", "a backend without free capacity")
+        self.gke.fates = [Fate(conditions=[STOCKOUT], remains="ERROR")]
+        return self.make(owner, "gke")
+
+    def crashing(self, owner: str, when: Moment) -> Provider:
+        if when == "before":
+            self._deny()
+        elif self.orders:
+            self.gke.drops = {"create_cluster": 1, "create_node_pool": 1}
+        else:
+            self.kubernetes.crash = True
+        return Dying(self.make(owner, "gke"), self.gke)
+
+    def named(self, owner: str, name: str) -> Provider:
+        return self.make(owner, name)
+
+    def left(self, spec: BurstSpec) -> Sequence[str]:
+        inside = [str(key) for key in self.kubernetes.bursts if key[3] == spec.burst_id]
+        return [*self.gke.things(), *(inside if not self.orders else ())]
+
+    def _deny(self) -> None:
+        for method in _METHODS:
+            self.gke.denials[method] = [
+                Denied("UNAVAILABLE", "Socket closed") for _ in range(100)
+            ]
+
+
+class Dying:
+    """A provider whose first provision does not come to its end; then all is well."""
+
+    def __init__(self, provider: Provider, gke: Gke) -> None:
+        self.offers, self.observe = provider.offers, provider.observe
+        self.reap, self._provision = provider.reap, provider.provision
+        self._gke = gke
+
+    def provision(self, spec: BurstSpec) -> None:
+        try:
+            self._provision(spec)
+        finally:
+            self._gke.denials.clear()
