@@ -7,10 +7,9 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,8 @@ from tests.flux_instance import FluxInstance, flux_bindings
 CHECKPOINT_S = 1.0
 """How often the lead's KVS is made safe; what is newer may be lost with the lead."""
 _MARGIN_S = 4.0
+_MOST_S = 30.0
+"""How long a job may be safe in part, on a machine whose disk has other work."""
 # How many jobs in a hundred are like this: nodes, slots, lent nodes only, burstable.
 _KINDS = (
     (50, (0, 1, True, True)),
@@ -31,6 +32,9 @@ _KINDS = (
     (10, (0, 1, False, False)),
 )
 _COMMANDS = (("true",), ("sleep", "0.1"), ("sleep", "0.3"))
+_SIMULATED = ("simulated",)
+"""Half of the jobs: Flux allocates nodes and plays 0.1 s of a job there, without the
+shell, which takes most of the time of those that are real."""
 
 
 class Killing(msgspec.Struct, frozen=True):
@@ -68,7 +72,8 @@ class Jobs:
         shares = [share for share, _ in _KINDS]
         futures = []
         for kind in self._random.choices(kinds, shares, k=count):
-            spec = _spec(kind, self._random.choice(_COMMANDS))
+            real = self._random.choice(_COMMANDS)
+            spec = _spec(kind, self._random.choice([real, _SIMULATED]))
             futures.append(job.submit_async(handle, spec))
         for future in futures:
             self.accepted[int(future.get_id())] = time.time()
@@ -125,22 +130,25 @@ class Jobs:
         """Return what became of each job that ought to have ended otherwise."""
         ended = {job.id: job for job in self.ended()}
         leads = [killing.when for killing in killings if killing.what == "lead"]
+        log = self._instance.log("lead-0")
         wrong = []
         for job, when in self.accepted.items():
             name = format_f58(job)
             if job not in ended:
                 safe = when + CHECKPOINT_S + _MARGIN_S
+                if f"job {name} not replayed" in log:
+                    # Made safe in part: the new lead could not go on with it.
+                    safe = when + _MOST_S
                 if not any(when <= killed <= safe for killed in leads):
                     after = [f"{killed - when:.1f} s" for killed in leads]
-                    said = self._instance.log("lead-0").splitlines()
-                    said = [line for line in said if name in line]
-                    wrong.append(f"{name} is lost; killed after {after}; {said}")
-            elif job not in self._broken and not _is_explained(ended[job], killings):
+                    wrong.append(f"{name} is lost; the lead was killed after {after}")
+            elif job not in self._broken and not is_explained(ended[job], killings):
                 wrong.append(f"{name}: {ended[job]}")
         return wrong
 
 
-def _is_explained(job: Ended, killings: list[Killing]) -> bool:
+def is_explained(job: Ended, killings: list[Killing]) -> bool:
+    """Tell whether a job ended well, or with its follower or its lead."""
     if job.result == "COMPLETED":
         return True
     if job.result != "FAILED" or not job.note.startswith("exec "):
@@ -167,9 +175,10 @@ def _spec(kind: tuple[int, int, bool, bool], command: tuple[str, ...]) -> str:
     spec.environment = {"PATH": os.environ["PATH"]}
     # Nobody reads it, and each would be an entry in the KVS.
     spec.stdout = "/dev/null"
-    attributes: Mapping[str, Any] = {"burstable": True} if burstable else {}
-    for name, value in attributes.items():
-        spec.setattr(name, value)
+    if burstable:
+        spec.setattr("burstable", True)
+    if command == _SIMULATED:
+        spec.setattr("system.exec.test.run_duration", "0.1s")
     wanted = "burst" if lent else "local"
     if lent or not burstable:
         spec.setattr("system.constraints", {"properties": [wanted]})

@@ -76,6 +76,9 @@ class Month:
         self.repaired = 0
         """Jobs that Flux itself could not go on with after its lead was killed."""
         self.sizes: list[Size] = []
+        """Each time that the site was idle."""
+        self.one_daemons: list[Size] = []
+        """Those of them that are of the last daemon."""
         self._tell = tell
         self._batches = max(1, jobs // BATCH)
         self._random = random.Random(seed)
@@ -221,6 +224,7 @@ class Month:
     def _start_daemon(self) -> None:
         daemon = DaemonProcess(self.site.desk)
         self._daemon = daemon
+        self.one_daemons = []
         self._stack.callback(_end, daemon)
         # Not until it knows offers: a provider may be failing.
         daemon.says(" serves ")
@@ -240,6 +244,7 @@ class Month:
         self._wait_for_jobs(0)
         wait_until(lambda: not self._live(), lambda: f"an end of {self._live()}")
         self.sizes.append(self._size())
+        self.one_daemons.append(self.sizes[-1])
 
     def _live(self) -> list[Any]:
         self._check_daemon()
