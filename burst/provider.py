@@ -77,6 +77,7 @@ __all__ = [
     "NotFound",
     "Offer",
     "Phase",
+    "Placed",
     "Probed",
     "Program",
     "Provider",
@@ -249,6 +250,21 @@ class Examined(Protocol):
         Each thing that was looked at is one finding (`burst.model.finding`), those
         that are as they should be too. What it raises is a finding as well, but says
         nothing of the rest.
+        """
+        ...
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """An optional interface: says where bursts are made, for as long as they live."""
+
+    def place(self) -> str:
+        """Return where: cluster, namespace, project, server, directory. No secret.
+
+        Asked once, when the provider is made; answers at once, from its settings and
+        files. Another text means that bursts made before cannot be seen from here: a
+        reload that brings it is refused while there are some. Empty where it is not
+        known.
         """
         ...
 

@@ -123,7 +123,8 @@ def burst_ahead(
     constraints = Constraints(world.identity)
     plan = make_plan(draft, world, settings, constraints, [demand])
     for proposal in plan.proposals:
-        draft.begin(proposal.lease, {})
+        place = world.places.get(proposal.lease.provider, "")
+        draft.begin(msgspec.structs.replace(proposal.lease, place=place), {})
     return _decisions(draft), plan.verdicts[None]
 
 

@@ -8,7 +8,7 @@ import math
 from burst.config import Settings
 from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
-from burst.core.facts import provider_words
+from burst.core.facts import moved, provider_words
 from burst.core.health import Outcome, Verb
 from burst.core.lasting import drained_from
 from burst.core.slots import DRAIN_TAG
@@ -270,7 +270,8 @@ def _give_up(draft: Draft, burst: Burst, note: str, settings: Settings) -> None:
 def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:
     """Tell whether the provider is to be asked (again) now."""
     call = world.calls.get(burst.id)
-    if burst.lease.provider not in world.providers:
+    lease = burst.lease
+    if lease.provider not in world.providers or moved(lease, world.places):
         return False
     if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
         return True

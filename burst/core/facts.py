@@ -8,11 +8,11 @@ every way. Each combination has a row; one without a row quarantines the burst.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from burst.core.health import Outcome, Verb
 from burst.core.world import ABSENT_READS, Call, World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, Lease, State
 from burst.provider import Phase
 
 
@@ -58,8 +58,28 @@ _PHASES = {
 }
 
 
+MOVED = "it was made in another place than that of its provider"
+"""What a reason begins with why a burst is in no reach of its provider."""
+
+
+def moved(lease: Lease, places: Mapping[str, str]) -> str:
+    """Return why a burst is in no reach of its provider, empty if it may be.
+
+    A provider of that name elsewhere does not show it, and that says nothing.
+    """
+    place = places.get(lease.provider, "")
+    if not place or not lease.place or place == lease.place:
+        return ""
+    return (
+        f"{MOVED}: in {lease.place}, and provider {lease.provider} is now {place};"
+        " set that provider's table as it was until the burst is gone"
+    )
+
+
 def provider_word(burst: Burst, world: World) -> Word:
     """Return the provider's word, UNREAD unless it was given after our last call."""
+    if moved(burst.lease, world.places):
+        return Word.UNREAD
     view = world.providers.get(burst.lease.provider)
     if view is None or view.trouble or not view.read_at:
         return Word.UNREAD

@@ -195,8 +195,10 @@ def _adopt(draft: Draft, plan: Plan, world: World) -> None:
     assert world.lead is not None
     jobs = world.lead.jobs
     for proposal in plan.proposals:
+        place = world.places.get(proposal.lease.provider, "")
+        lease = msgspec.structs.replace(proposal.lease, place=place)
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        draft.begin(proposal.lease, submitted)
+        draft.begin(lease, submitted)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, burst in plan.assignments.items():
         assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit

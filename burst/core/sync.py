@@ -10,7 +10,7 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import health, isolated
 from burst.core.draft import Draft
-from burst.core.facts import Meaning, meaning, provider_word, rank_count
+from burst.core.facts import MOVED, Meaning, meaning, moved, provider_word, rank_count
 from burst.core.health import Outcome, Verb
 from burst.core.lifecycle import LIVE
 from burst.core.world import Call, World
@@ -46,7 +46,8 @@ def sync(
         if said.burst is not None and said.burst in draft.bursts:
             burst = draft.bursts[said.burst]
             _conclude(draft, burst, world.calls[burst.id], settings)
-    for burst in list(draft.bursts.values()):
+    for known in list(draft.bursts.values()):
+        burst = _locate(draft, known, world) if known.live else known
         if burst.live and not burst.quarantined:
             _follow(draft, burst, world, settings)
     if world.lead is None:
@@ -59,6 +60,16 @@ def sync(
             _follow_jobs(draft, burst, world.lead)
             _follow_use(draft, draft.bursts[burst.id], world.lead)
     _follow_holds(draft, world.lead.jobs, same)
+
+
+def _locate(draft: Draft, burst: Burst, world: World) -> Burst:
+    """Quarantine a burst that its provider cannot reach, for as long as that is so."""
+    why = moved(burst.lease, world.places)
+    if why and not burst.quarantined:
+        draft.quarantine(burst.id, why)
+    elif not why and burst.quarantined.startswith(MOVED):
+        draft.note(burst.id, "acquit", {"note": "its provider is where it was made"})
+    return draft.bursts[burst.id]
 
 
 def _follow_holds(

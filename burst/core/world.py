@@ -74,6 +74,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Why the lead could not be read."""
     providers: Mapping[str, ProviderView] = {}
     """In the order of the settings; only those that are enabled."""
+    places: Mapping[str, str] = {}
+    """Where each provider makes bursts, as `Lease.place`."""
     calls: Mapping[BurstId, Call] = {}
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes nothing new."""

@@ -83,6 +83,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
     isolated: Isolated | None = None
+    place: str = ""
+    """Where its provider makes bursts: its type, and its cluster, namespace, project or
+    the like. Empty in records that are older."""
 
     @property
     def nodes(self) -> int:

@@ -80,6 +80,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider]
     executor: Executor
     settings: Settings
+    places: Mapping[str, str] = {}
+    """Where each provider makes bursts."""
 
 
 class Engine:
@@ -89,6 +91,7 @@ class Engine:
         self._lead = parts.lead
         self._identity = parts.identity
         self._slots = parts.slots
+        self._places = parts.places
         self._executor = parts.executor
         self._settings = parts.settings
         self._ledger = Ledger(parts.lead.store())
@@ -163,6 +166,7 @@ class Engine:
             calls=self._watch.calls,
             answered=answered,
             closing=self._closing,
+            places=self._places,
         )
         self._obey(world, now)
         standing = None if self._closing else self._snapshot.standing
@@ -210,26 +214,22 @@ class Engine:
             _, future = self._commands.get()
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
 
-    def change(
-        self,
-        identity: LeadIdentity,
-        slots: tuple[RankSlot, ...],
-        providers: Mapping[str, Provider],
-        settings: Settings,
-    ) -> None:
+    def change(self, parts: Parts) -> None:
         """Go on with other settings from the next tick on. Nothing is forgotten."""
-        self._identity, self._slots = identity, slots
-        self._settings = settings
-        self._watch.replace(providers, settings.daemon)
-        self._actor = Actor(self._lead, identity, self._watch)
+        settings = parts.settings
+        self._identity, self._slots = parts.identity, parts.slots
+        self._settings, self._places = settings, parts.places
+        self._watch.replace(parts.providers, settings.daemon)
+        self._actor = Actor(self._lead, parts.identity, self._watch)
         self._upkeep.change(settings)
         self._orphans.unasked = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace
         world = replace(
             self._snapshot.world,
-            identity=identity,
-            slots=slots,
+            identity=parts.identity,
+            slots=parts.slots,
             providers=self._watch.views,
+            places=parts.places,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
 

@@ -13,13 +13,14 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.core.facts import moved
 from burst.core.slots import RankSlot, find_slots
 from burst.core.world import Books
 from burst.errors import ConfigError
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
-from burst.provider import Provider
+from burst.provider import Placed, Provider
 from burst.shell import registry
 from burst.shell.api import Api, holder
 from burst.shell.bell import Bell
@@ -32,6 +33,8 @@ from burst.shell.executor import Workers
 # Nodes that join together and jobs that are submitted together are heard of one by one,
 # within a millisecond; a turn for the first alone would be in vain.
 GATHER = 0.001
+# Of what a provider says of its place so much is kept, in characters.
+_LONGEST_PLACE = 500
 
 
 def spare_collector() -> None:
@@ -54,6 +57,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     """As followers are to see it."""
     slots: tuple[RankSlot, ...]
     providers: Mapping[str, Provider]
+    places: Mapping[str, str]
+    """Where each provider makes bursts."""
 
 
 class Runtime:
@@ -135,10 +140,12 @@ class Runtime:
         are the same go over. Returns those whose last call is not answered yet, while
         they got other settings. Raises BurstError; then the old settings stay.
         """
-        self._check_left_out(settings, self.engine.snapshot.books)
+        books = self.engine.snapshot.books
+        self._check_left_out(settings, books)
+        self._check_places(made, books)
         self.lead.prepare(settings.intake)
         before, self._made, self.settings = self._made, made, settings
-        self.engine.change(made.identity, made.slots, made.providers, settings)
+        self.engine.change(self._parts(settings))
         self.wake()
         return [
             name
@@ -151,17 +158,7 @@ class Runtime:
         self.engine.close()
 
     def _start(self, settings: Settings) -> Engine:
-        engine = Engine(
-            Parts(
-                lead=self.lead,
-                identity=self._made.identity,
-                slots=self._made.slots,
-                providers=self._made.providers,
-                executor=self._workers,
-                settings=settings,
-            ),
-            self.clock(),
-        )
+        engine = Engine(self._parts(settings), self.clock())
         for name in left_out(settings, engine.snapshot.books):
             log.say(
                 "provider %s has live bursts but is not enabled: nothing is done"
@@ -170,6 +167,29 @@ class Runtime:
                 level=logging.WARNING,
             )
         return engine
+
+    def _parts(self, settings: Settings) -> Parts:
+        return Parts(
+            lead=self.lead,
+            identity=self._made.identity,
+            slots=self._made.slots,
+            providers=self._made.providers,
+            executor=self._workers,
+            settings=settings,
+            places=self._made.places,
+        )
+
+    def _check_places(self, made: Made, books: Books) -> None:
+        """Raise ConfigError for bursts that their provider could not reach any more."""
+        now = self._made.places
+        lost = {
+            burst.id: why
+            for burst in books.live
+            if (why := moved(burst.lease, made.places)) and not moved(burst.lease, now)
+        }
+        if lost:
+            told = "; ".join(f"{burst}: {why}" for burst, why in lost.items())
+            raise ConfigError(told, "or take them down first (burst down)")
 
     def _check_left_out(self, settings: Settings, books: Books) -> None:
         names = left_out(settings, books) - left_out(self.settings, books)
@@ -212,7 +232,14 @@ def _make(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         providers={name: made[name] for name in settings.providers if name in made},
+        places={name: _place(settings, name, made[name]) for name in made},
     )
+
+
+def _place(settings: Settings, name: str, provider: Provider) -> str:
+    """Return where a provider makes bursts; another type is another place, too."""
+    where = provider.place() if isinstance(provider, Placed) else ""
+    return f"{settings.providers[name].type} {where}".rstrip()[:_LONGEST_PLACE]
 
 
 def left_out(settings: Settings, books: Books) -> set[str]:

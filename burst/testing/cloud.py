@@ -68,6 +68,8 @@ class FakeCloud:
     ghosts: dict[Key, tuple[BurstStatus, int]] = field(default_factory=dict)
     """What is gone, and for how many calls of `observe` it is listed all the same."""
 
+    name: str = "cloud"
+
     begun: list[BurstId] = field(default_factory=list)
     """Isolated bursts whose program was begun, each time that it was."""
 

@@ -113,6 +113,10 @@ class FakeProvider:
             )
         ]
 
+    def place(self) -> str:
+        """Return the name of the cloud."""
+        return self.cloud.name
+
     def provision(self, spec: BurstSpec) -> None:
         """Make what is missing of the burst."""
         self._enter(Call("provision", spec.burst_id))

@@ -79,6 +79,12 @@ class GkeProvider:
         """Return the machines of the settings."""
         return offers_of(self._settings)
 
+    def place(self) -> str:
+        """Return project and location, the shared cluster if any, and the namespace."""
+        known = self._settings
+        cluster = f" cluster {known.cluster}" if known.cluster else ""
+        return f"{known.parent}{cluster} namespace {known.namespace}"
+
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster or pool, and once there is one the pods in it.
 

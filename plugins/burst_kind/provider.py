@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -87,6 +88,11 @@ class KindProvider:
     def offers(self) -> Sequence[Offer]:
         """Return what the settings' tables sell."""
         return offers(self._settings)
+
+    def place(self) -> str:
+        """Return the cluster on this host, and the namespace."""
+        host = socket.gethostname()
+        return f"{host}:{self._settings.cluster} namespace {self._settings.namespace}"
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster, then the burst in it; Transient until there is one."""

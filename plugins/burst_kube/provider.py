@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from burst.config import Seconds
-from burst.kits.kube import Cluster, choose_access
+from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.minicluster import MiniClusters, MiniClusterSettings, PodProvider
 
 
@@ -30,7 +30,12 @@ class KubeProvider(PodProvider):
         super().__init__(name, settings, owner)
         access = choose_access(settings.kubeconfig, settings.context, settings.login)
         cluster = Cluster(access, timeout=settings.timeout)
+        self._place = f"{server_of(access)} namespace {settings.namespace}"
         self._bursts = MiniClusters(cluster, settings, self.tags)
+
+    def place(self) -> str:
+        """Return the API server and the namespace."""
+        return self._place
 
     def bursts(self) -> MiniClusters:
         """Return the bursts in the cluster."""

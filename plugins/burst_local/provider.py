@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -85,7 +86,8 @@ class LocalProvider:
         self._settings = settings
         self._tags = {"BURST_OWNER": owner, "BURST_PROVIDER": name}
         base = Path(settings.dir) if settings.dir else default_base()
-        self._home = Home(base.absolute(), owner, name)
+        self._base = base.absolute()
+        self._home = Home(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
         # Of the machine, so that a daemon after this one can go on by it.
         self._clock = clock
@@ -106,6 +108,10 @@ class LocalProvider:
                 join_time=1.0,
             )
         ]
+
+    def place(self) -> str:
+        """Return the directory in which followers of this host have theirs."""
+        return f"{socket.gethostname()}:{self._base}"
 
     def provision(self, spec: BurstSpec) -> None:
         """Start those followers that do not run."""

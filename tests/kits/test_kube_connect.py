@@ -19,6 +19,7 @@ from burst.kits.kube import (
     InCluster,
     Kubeconfig,
     choose_access,
+    server_of,
 )
 from tests.kits.kubeserver import Said, api_server, kubeconfig
 
@@ -243,3 +244,21 @@ def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/g")
     assert str(Kubeconfig()) == "/g"
     assert str(Endpoint("https://a", "", str)) == "https://a"
+
+
+def test_the_server_of_an_access_is_known_without_asking_it(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: a\n"
+        "contexts: [{name: a, context: {cluster: one, user: u}},"
+        " {name: b, context: {cluster: two, user: u}}]\n"
+        "clusters: [{name: one, cluster: {server: 'https://one.example:6443'}},"
+        " {name: two, cluster: {server: 'https://two.example'}}]\n"
+        "users: [{name: u, user: {exec: {command: /nonexistent}}}]\n"
+    )
+    assert server_of(Kubeconfig(str(path))) == "one.example"
+    assert server_of(Kubeconfig(str(path), "b")) == "two.example"
+    assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
+    assert server_of(Kubeconfig("/nonexistent")) == "/nonexistent"
+    assert server_of(Endpoint("https://three.example:1", "", str)) == "three.example"
+    assert "pod" in server_of(InCluster())

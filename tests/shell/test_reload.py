@@ -234,3 +234,25 @@ def test_who_waits_for_a_reload_is_told_when_the_daemon_stops(bench):
         with pytest.raises(BurstError, match="the daemon is stopping"):
             future.result(0)
     assert one.reloads.left() is None
+
+
+def test_a_place_cannot_change_under_live_bursts(bench):
+    one = bench()
+    job = one.lead.submit(whole(4))
+    one.until(lambda: one.lead.running() == [job])
+    (burst,) = one.bursts
+    assert burst.lease.place == "fake cloud"
+    one.cloud, before = FakeCloud(name="elsewhere"), one.cloud
+    one.site["local"] = {"type": "fake", "zone": "b"}
+    with pytest.raises(ConfigError, match=f"{burst.id}: it was made in another place"):
+        one.reload()
+    one.site["local"] = {"type": "other"}
+    one.cloud = before
+    with pytest.raises(ConfigError, match="in fake cloud, and provider local is now"):
+        one.reload()
+
+    assert one.provider().cloud is before
+    one.turn(20)
+    assert one.bursts[0].state is State.ONLINE
+    one.site["local"] = {"type": "fake", "zone": "a"}
+    assert one.reload()["changed"] == ["providers.local"]

@@ -17,6 +17,7 @@ from burst.kits.kube.connect import (
     InCluster,
     Kubeconfig,
     choose_access,
+    server_of,
 )
 from burst.kits.kube.kinds import Kind, Manifest
 from burst.kits.kube.manifests import install
@@ -32,4 +33,5 @@ __all__ = [
     "Manifest",
     "choose_access",
     "install",
+    "server_of",
 ]

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import urllib3
@@ -73,6 +73,40 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 Access = Kubeconfig | InCluster | Endpoint
+
+
+def server_of(access: Access) -> str:
+    """Return the host of the API server, or the words for the access if it is unknown.
+
+    Nothing is asked of it, and no exec plugin is run.
+    """
+    if isinstance(access, Endpoint):
+        return urlsplit(access.url).hostname or access.url
+    if isinstance(access, InCluster):
+        return "the cluster of the daemon's pod"
+    path = access.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    contexts: dict[str, Any] = {}
+    clusters: dict[str, Any] = {}
+    current = access.context
+    for name in filter(None, path.split(os.pathsep)):
+        try:
+            found = yaml.safe_load(Path(name).expanduser().read_text())
+            current = current or found.get("current-context", "")
+            for item in found.get("contexts") or []:
+                contexts.setdefault(item["name"], item["context"]["cluster"])
+            for item in found.get("clusters") or []:
+                clusters.setdefault(item["name"], item["cluster"]["server"])
+        except (
+            OSError,
+            ValueError,
+            yaml.YAMLError,
+            AttributeError,
+            KeyError,
+            TypeError,
+        ):
+            continue  # what is wrong with it is told when a connection is made
+    server = str(clusters.get(str(contexts.get(current, "")), ""))
+    return urlsplit(server).hostname or str(access)
 
 
 def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""A lease knows the place it was made in: elsewhere, its absence says nothing."""
+
+import msgspec
+
+from burst.core.reconcile import reconcile
+from burst.core.world import ABSENT_READS, ProviderView
+from burst.model.burst import State
+from tests.build import T0, job, settings, view, whole, world
+from tests.core.test_lifecycle import run
+from tests.core.test_reconcile import ID, on_books, turn
+
+
+def placed(place, *events):
+    burst = run(*events)
+    lease = msgspec.structs.replace(burst.lease, place=place)
+    return msgspec.structs.replace(burst, lease=lease)
+
+
+def at(place, *jobs):
+    """The world with a provider at a place, where nothing is to be seen of a burst."""
+    seen = world(view(*jobs))
+    gone = ProviderView(
+        offers=seen.providers["local"].offers, absent={ID: ABSENT_READS}, read_at=T0 + 9
+    )
+    return msgspec.structs.replace(
+        seen, providers={"local": gone}, places={"local": place} if place else {}
+    )
+
+
+UP = ("provision-start", "provision-finish", "online")
+
+
+def test_a_new_lease_has_the_place_of_its_provider():
+    seen = world(view(job(1, whole(4))))
+    seen = msgspec.structs.replace(seen, places={"local": "kube a"})
+
+    (burst,) = turn(seen).books.bursts.values()
+
+    assert burst.lease.place == "kube a"
+
+
+def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
+    books = on_books(placed("kube a", *UP))
+    made = turn(at("kube b"), books)
+
+    (burst,) = made.books.bursts.values()
+    assert burst.state is State.ONLINE
+    assert "in kube a, and provider local is now kube b; set" in burst.quarantined
+    assert made.actions == ()
+    again = reconcile(made.books, at("kube b"), settings(), T0 + 200)
+    assert again.events == ()
+
+
+def test_it_goes_on_once_its_provider_is_back():
+    made = turn(at("kube b"), on_books(placed("kube a", *UP)))
+    back = turn(at("kube a"), made.books)
+
+    (burst,) = back.books.bursts.values()
+    assert not burst.quarantined
+    # What is not seen where it was made is gone.
+    assert burst.state is State.REAP
+
+
+def test_one_that_is_being_deleted_is_not_asked_for_elsewhere():
+    down = placed("kube a", "provision-start", "exception")
+    made = turn(at("kube b"), on_books(down))
+
+    (burst,) = made.books.bursts.values()
+    assert burst.state is State.REAP
+    assert burst.quarantined
+    assert made.actions == ()
+
+
+def test_a_record_without_a_place_is_trusted():
+    for there, was in (("", "kube a"), ("kube b", "")):
+        made = turn(at(there), on_books(placed(was, *UP)))
+        (burst,) = made.books.bursts.values()
+        assert not burst.quarantined
+        assert burst.state is State.REAP
