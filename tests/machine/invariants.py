@@ -292,7 +292,15 @@ class Invariants:
                 and burst.jobs <= world.running_at_look
                 and not burst.lease.isolated
             )
+            # One that has waited long enough gets a burst at the next moment.
+            vain = vain and any(self._is_patient(job) for job in burst.jobs)
             self.must("use", not vain, f"{burst.id} is made for jobs that run already")
+
+    def _is_patient(self, job):
+        patience = self.world.settings.intake.patience
+        view = self.world.lead.jobs[job]
+        waited = self.world.now - view.t_submit
+        return view.wish.wait is None and waited < patience
 
     def _lease_is_long_enough(self, burst, job):
         deadlines = self.world.settings.deadlines

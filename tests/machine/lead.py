@@ -65,7 +65,7 @@ class SimLead(FakeLead):
     disk: SimStore = field(default_factory=SimStore)
     plain: set[JobId] = field(default_factory=set)
     lagging: bool = False
-    """Whether a start is seen in the journal only after the next look."""
+    """Whether the journal is behind the scheduler, by less than a turn."""
     stopped: bool = False
     """Whether a person has stopped all queues."""
     mode: str = "hold"
@@ -97,19 +97,28 @@ class SimLead(FakeLead):
             if number not in self.plain
             and (not job.t_finish or self.now - job.t_finish < _REMEMBERED)
         }
+        granting = {
+            rank: self.known.shapes[rank]
+            for job in self._late
+            for rank in self.jobs[job].ranks
+        }
         jobs |= self._late
-        self._late = {}
         return LeadView(
             read_at=self.now,
             jobs=jobs,
             online=frozenset(self.online),
             drained=dict(self.drained),
             allocated=used,
+            granting=granting,
             free={
                 rank: _NOTHING if rank in used else shape
                 for rank, shape in enumerate(self.known.shapes)
             },
         )
+
+    def settle(self):
+        """Let the journal come to what the scheduler has done."""
+        self._late = {}
 
     def hold(self, jobs):
         return self._order("hold", jobs, super().hold)

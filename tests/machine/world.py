@@ -25,6 +25,7 @@ from tests.machine.lead import SimLead
 
 OWN = (0, 1)
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+_PARSED: dict[str, config.Settings] = {}
 STORE_PAUSE = 5.0
 """When the daemon takes the next turn after one that the store refused."""
 TABLES: dict[str, dict[str, Any]] = {
@@ -137,6 +138,7 @@ class World:
         self.lead.now = self.now
         self.executor.pump()
         self.meet()
+        self.lead.settle()
         self.lead.schedule()
         self.running_at_look = {job.id for job in self.jobs(JobState.RUN)}
         self.due = self.now + STORE_PAUSE
@@ -227,7 +229,12 @@ class World:
             name: {"type": "fake", "enabled": site.get("enabled", True)}
             for name, site in self.sites.items()
         }
-        return config.parse({**self.tables, "providers": providers}, "machine.toml")
+        tables = {**self.tables, "providers": providers}
+        # The same few are asked for again and again, and parsing takes long.
+        key = repr(tables)
+        if key not in _PARSED:
+            _PARSED[key] = config.parse(tables, "machine.toml")
+        return _PARSED[key]
 
     def _provider(self, name: str, site: dict[str, Any]):
         wanted = FakeSettings(
