@@ -8,6 +8,8 @@ gone      nothing is left: no burst, no hold, no drain, no object
 
 from __future__ import annotations
 
+import math
+
 from burst.core.slots import DRAIN_TAG, find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
@@ -62,8 +64,10 @@ def heal(steps: Steps) -> None:
     for burst in world.bursts:
         if burst.live and (burst.quarantined or burst.lease.isolated):
             steps.world.engine.post(_taking_down(burst.id))
-    for key in world.books.unreadable:
-        steps.world.engine.post(_taking_down(key.removeprefix("burst/")))
+    for name in sorted({key.split("/")[1] for key in world.books.unreadable}):
+        made = [key[1] for _, key, _ in world.made() if key[2] == name]
+        by = made[0] if made else next(iter(world.providers))
+        steps.world.engine.post(_taking_down(name, by))
     steps.turn(1.0)
 
 
@@ -103,7 +107,9 @@ def servable(steps: Steps, job) -> bool:
         return bool(job.urgency and job.request.nodes <= len(OWN))
     request, wish = job.request, job.wish
     ours = job.urgency or world.is_held_by_us(job)
-    if request is None or not ours or wish.mode == "isolated" or job.duration:
+    if request is None or not ours or wish.mode == "isolated":
+        return False
+    if job.duration and not math.isinf(world.settings.deadlines.lease):
         return False
     if job.queue and request.constraint:
         return False  # Flux does not let it change its queue

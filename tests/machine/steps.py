@@ -21,6 +21,7 @@ from burst.errors import (
     Refused,
     StoreError,
     Transient,
+    Unreadable,
 )
 from burst.model.burst import Isolated
 from burst.model.lead import JobState
@@ -335,7 +336,7 @@ class Steps:
         silences = lead.silence.came
         try:
             world.tick(seconds)
-        except StoreError:
+        except (StoreError, Unreadable):
             self.invariants.after_turn(healthy=False)
             return
         troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
@@ -353,7 +354,7 @@ class Steps:
         disk.crash = when
         try:
             self.world.tick()
-        except StoreError:
+        except (StoreError, Unreadable):
             pass
         except Crash:
             self._reboot()
@@ -398,10 +399,11 @@ class Steps:
     @step(1, burst=_ANY, text=["", "{", "null", '{"version":99}', "\\x00"])
     def record_is_spoiled(self, burst, text):
         """Somebody wrote into the store while no daemon ran."""
-        keys = [k for k in self.world.lead.disk.records if k.startswith("burst/")]
+        kinds = ("burst/", "job/")
+        keys = [k for k in self.world.lead.disk.records if k.startswith(kinds)]
         key = self._one(sorted(keys), burst)
         if key:
-            self.world.spoiled.add(key.removeprefix("burst/"))
+            self.world.spoiled.add(key.split("/")[1])
             self.world.lead.disk.records[key] = text
             self._reboot()
 
@@ -460,9 +462,11 @@ class Steps:
         self.invariants.watch_reaps()
 
 
-def _taking_down(name):
+def _taking_down(name, provider=""):
     def ask(books, world, its_settings, now):
-        return commands.bring_down(books, name, "said so", now), None
+        return commands.bring_down_any(
+            books, world, commands.Down(name, provider=provider), now
+        )
 
     return ask
 
