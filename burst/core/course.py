@@ -245,14 +245,16 @@ def _quiet(draft: Draft, burst: Burst, lead: LeadView) -> bool:
     """Tell whether nothing runs on the burst's ranks nor can start there any more.
 
     What is not drained yet is drained, ranks that never came too: one that comes late
-    must not get a job just before it is deleted.
+    must not get a job just before it is deleted. What we have drained before is noted,
+    too: the record that said so may have been lost, and is to be undrained in the end.
     """
     ranks = frozenset(burst.lease.ranks)
     open_ranks = ranks - lead.drained.keys() - lead.excluded
+    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    if not open_ranks | ours <= burst.drained:
+        context = {"ranks": format_idset(open_ranks | ours)}
+        draft.note(burst.id, "rank-drain", context)
     if open_ranks:
-        if not open_ranks <= burst.drained:
-            context = {"ranks": format_idset(open_ranks)}
-            draft.note(burst.id, "rank-drain", context)
         draft.actions.append(_drain_action(burst, open_ranks))
         return False
     return not lead.allocated.intersection(ranks)

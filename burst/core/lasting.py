@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from burst.config import DeadlineSettings
 from burst.core.market import Market, Priced, lease_end
@@ -62,11 +62,7 @@ class Terms:
         """Return for how many seconds any offer that a job may have lasts."""
         found = self._longest.get(wish.provider)
         if found is None:
-            lasts = [
-                self._on_new(priced.key)
-                for priced in self._market.known
-                if wish.provider in {"", priced.provider}
-            ]
+            lasts = [self._on_new(priced.key) for priced in self._may_have(wish)]
             found = self._longest[wish.provider] = max(lasts, default=0.0)
         return found
 
@@ -96,11 +92,20 @@ class Terms:
         )
 
     def never(self, demand: Demand) -> dict[str, object] | None:
-        """Return why no offer could ever last for a job, as facts; None if one may."""
+        """Return why no offer could ever last for a job, as facts; None if one may.
+
+        Where it may have no offer at all, it is not for want of time.
+        """
         longest = self.longest(demand.wish)
-        if not self._market.known or longest >= demand.duration:
+        if longest >= demand.duration or not any(self._may_have(demand.wish)):
             return None
         return {"most": format_fsd(longest), "need": format_fsd(demand.duration)}
+
+    def _may_have(self, wish: Wish) -> Iterator[Priced]:
+        """Return the offers of the provider that a job asks for."""
+        for priced in self._market.known:
+            if wish.provider in {"", priced.provider}:
+                yield priced
 
     def _on_new(self, offer: str) -> float:
         return self._market.lasting.get(offer, math.inf)

@@ -255,8 +255,12 @@ class Invariants:
                 continue  # requested ahead of jobs: nobody bears it
             its = {jobs[job].userid for job in burst.jobs} | set(burst.lease.userids)
             users.update(dict.fromkeys(its, burst.lease.nodes))
-            joined = burst.jobs - self._before.get(burst.id, frozenset())
-            grown |= {jobs[job].userid for job in joined}
+            before = self._before.get(burst.id)
+            if before is None:
+                grown |= its
+            else:
+                bore = {jobs[job].userid for job in before} | set(burst.lease.userids)
+                grown |= its - bore
         most = limits.max_nodes_per_user
         for user in grown:
             fits = not most or users[user] <= most
