@@ -105,22 +105,29 @@ def servable(steps: Steps, job) -> bool:
     world, lead = steps.world, steps.world.lead
     if job.id in lead.plain:
         return bool(job.urgency and job.request.nodes <= len(OWN))
-    request, wish = job.request, job.wish
-    ours = job.urgency or world.is_held_by_us(job)
-    if request is None or not ours or wish.mode == "isolated":
+    if job.request is None or not _may_be_served(steps, job):
         return False
-    if job.duration and not math.isinf(world.settings.deadlines.lease):
-        return False
-    if job.queue and request.constraint:
-        return False  # Flux does not let it change its queue
     admitted = lead.admitted(job)
-    if not job.queue and len(admitted & set(OWN)) >= request.nodes:
+    if not job.queue and len(admitted & set(OWN)) >= job.request.nodes:
         return True
     return any(
         _served_by(steps, job, admitted, name, site)
         for name, site in world.sites.items()
         if name in world.providers
     )
+
+
+def _may_be_served(steps: Steps, job) -> bool:
+    """Tell whether neither its user nor Flux keeps us from serving a job."""
+    world, settings = steps.world, steps.world.settings
+    held_by_user = not job.urgency and not world.is_held_by_us(job)
+    too_long = job.duration and not math.isinf(settings.deadlines.lease)
+    # A queue that is stopped and no longer ours; and Flux lets no job with further
+    # constraints change its queue.
+    stopped = job.queue and settings.intake.mode != "queue"
+    bound = job.queue and job.request.constraint
+    elsewhere = job.wish.mode == "isolated"
+    return not (held_by_user or too_long or stopped or bound or elsewhere)
 
 
 def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:

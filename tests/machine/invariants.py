@@ -88,7 +88,7 @@ class Invariants:
         self._unneeded, self._unused = Since(), Since()
         self._ready, self._waits, self._blocked = Since(), Since(), Since()
         self._deadlines = Since()
-        self._before: dict[str, frozenset[int]] = {}
+        self._before: dict[str, frozenset[JobId]] = {}
         self._help: dict[int, int] = {}
         self.healthy = 0
 
