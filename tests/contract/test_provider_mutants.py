@@ -101,7 +101,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         cwd=path.parent.parent.parent,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
     assert report.exists(), done.stdout + done.stderr
