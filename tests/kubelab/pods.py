@@ -43,7 +43,18 @@ def flux_mounts():
     linked = _output("ldd", flux, broker).split()
     libraries = [os.path.dirname(word) for word in linked if word.startswith("/")]
     prefix = os.path.commonpath([os.path.dirname(os.path.realpath(flux)), settings[0]])
-    return [prefix, *settings, *libraries, *python_mounts(flux, "python")]
+    return [prefix, *settings, *libraries, *python_mounts(flux, "python"), *pyenv_of(flux)]
+
+
+def pyenv_of(flux):
+    """-> the root of the pyenv whose shim is the Python that this flux was configured with, if so.
+
+    The shim says where by PYENV_ROOT, and needs all of it but other versions.
+    """
+    env = {name: value for name, value in os.environ.items() if name != "PYENV_ROOT"}
+    command = [flux, "python", "-c", "import os; print(os.environ.get('PYENV_ROOT', ''))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    return done.stdout.split()
 
 
 def _output(*command):

@@ -29,6 +29,8 @@ WAITING = 150
 """The most jobs that have not ended while more are submitted."""
 IDLE_EVERY = 10
 """Batches after which the site falls idle until no burst is left."""
+FAULT_S = 5.0
+"""The longest that jobs wait for a provider that fails."""
 JOB_DEADLINE_S = 240.0
 PROVIDERS = ("east", "west")
 # How many of a hundred batches are followed by what.
@@ -231,9 +233,13 @@ class Month:
 
     def _wait_for_jobs(self, most: int) -> None:
         """Wait until no more than so many jobs have not ended."""
-        ends = time.monotonic() + JOB_DEADLINE_S
+        began = time.monotonic()
+        ends = began + JOB_DEADLINE_S
         while len(active := self._active()) > most:
             self._check_daemon()
+            if time.monotonic() > began + FAULT_S:
+                # A burst waits for its provider for [deadlines] provision.
+                self._mend()
             assert time.monotonic() < ends, self._explain(active)
             time.sleep(_LOOK_S)
 

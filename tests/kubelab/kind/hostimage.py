@@ -14,6 +14,7 @@ import sys
 
 from tests.kubelab.build import kind_debian
 from tests.kubelab.kind import nodeimage
+from tests.kubelab.pods import pyenv_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FLUX_FOLDERS = (
@@ -24,6 +25,7 @@ MODULES = (
     *("msgspec", "zmq", "pyzmq*", "tomli_w", "click", "rich", "*flux_burst_orchestrator*"),
     *("markdown_it", "mdurl", "pygments", "cffi*", "_cffi*", "pycparser*", "yaml", "_yaml", "ply"),
 )
+PYENV = ("bin", "libexec", "shims", "version")
 UNWANTED = ("site-packages", "test", "idlelib", "config-*", "ensurepip", "tkinter")
 # Of the Debian that nodes are made of; its containerd and its documents are no use here.
 BALLAST = (
@@ -65,6 +67,8 @@ def contents():
         found |= set(pathlib.Path("/usr").glob("share/lua"))
         found |= set(pathlib.Path("/usr/lib").glob("*-linux-gnu/lua"))
         found |= {pathlib.Path(flux).with_name("flux-python")}
+        for root in pyenv_of(flux):
+            found |= {pathlib.Path(root, name) for name in PYENV}
         found |= set(
             python_paths(_output(flux, "python", "-c", "import sys; print(sys.executable)"))
         )
