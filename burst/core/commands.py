@@ -24,14 +24,12 @@ from burst.core.world import Books, World
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Request, Wish
-
-_HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
 class Down(msgspec.Struct, frozen=True):
@@ -168,7 +166,7 @@ def let_go(
     urgencies: dict[JobId, int] = {}
     for job in jobs:
         hold = books.holds.get(job)
-        if hold is None or not (hold.state in _HELD or _was_lost(job, hold, lead)):
+        if hold is None or not (hold.state in HELD_BY_US or _was_lost(job, hold, lead)):
             raise LeadError(
                 f"{format_f58(job)} is not held by burst",
                 "flux job urgency changes what its user set",
@@ -188,7 +186,7 @@ def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
 
 def held_jobs(books: Books) -> list[JobId]:
     """Return the jobs that are held by us now."""
-    return sorted(job for job, hold in books.holds.items() if hold.state in _HELD)
+    return sorted(job for job, hold in books.holds.items() if hold.state in HELD_BY_US)
 
 
 def enable(books: Books, provider: str, now: float) -> Decisions:

@@ -18,7 +18,7 @@ from burst.core.room import is_up, missing_nodes, own_ranks
 from burst.core.shortfall import Shortfall
 from burst.core.world import Books, World
 from burst.model.burst import Burst, Isolated
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason, Verdict, moment
@@ -29,7 +29,6 @@ from burst.model.shape import Shape
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 # So long at least what is being given to some job is taken for a pending one's.
 _GRANTED_S = 1.0
-_OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
 class Intake:
@@ -139,7 +138,7 @@ class Intake:
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
         hold = self._holds.get(job.id)
-        return hold.urgency if hold and hold.state in _OURS else job.urgency
+        return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
 
     def _rank(self, job: JobView) -> tuple[int, int]:
         return -self.urgency(job), job.id
@@ -219,7 +218,7 @@ class Intake:
         if job.state is not JobState.SCHED:
             what = "dependencies" if job.state is JobState.DEPEND else "priority"
             return Verdict(Reason.NOT_READY, {"what": what})
-        if job.urgency == 0 and not (hold and hold.state in _OURS):
+        if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
             return Verdict(Reason.USER_HOLD)
         if parked(job, self._settings) and not self._may_move(job.request):
             return Verdict(Reason.UNMOVABLE, {"queue": job.queue})
@@ -267,7 +266,7 @@ class Intake:
 
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
-        held = hold is not None and hold.state in _OURS
+        held = hold is not None and hold.state in HELD_BY_US
         if request in self._blocked or parked(job, self._settings) or is_far(job):
             return False
         if not self._local.take(request, self._admitted(request)):

@@ -24,6 +24,10 @@ class HoldState(enum.Enum):
     """The user changed the urgency of a held job: we never hold it again."""
 
 
+HELD_BY_US = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+"""While urgency 0 is our doing."""
+
+
 class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was done to one job."""
 

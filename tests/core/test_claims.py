@@ -3,6 +3,7 @@
 
 import pytest
 
+from burst.core.commands import let_go
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
@@ -186,3 +187,59 @@ def test_a_job_submitted_for_us_with_a_wish_keeps_it():
     job = s.lead.submit(whole(4), urgency=0, wish=Wish(urgency=7))
     s.until(lambda: s.lead.jobs[job].urgency == 7)
     assert hold_of(s, job).urgency == 7
+
+
+@pytest.mark.parametrize("mode", ["queue", "scheduler"])
+def test_a_job_that_its_user_holds_gives_up_what_comes_for_it(mode):
+    s = sim(intake={"mode": mode})
+    job = s.lead.submit(whole(4), queue="burst" if mode == "queue" else "")
+    s.until(s.in_state(State.PROVISION))
+    s.lead.change(job, urgency=0)
+    s.until(s.in_state(State.INACTIVE))
+    assert why(s, job) is Reason.USER_HOLD
+
+    s.lead.change(job, urgency=16)
+    if mode == "scheduler":
+        s.until(lambda: s.lead.running() == [job])
+
+
+def test_a_released_job_that_its_user_holds_gives_up_its_burst():
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: why(s, job) is Reason.RELEASED)
+    s.lead.change(job, urgency=0)
+    s.tick(320)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.lead.jobs[job].urgency == 0
+
+
+def test_a_job_that_was_let_go_keeps_its_burst_while_its_urgency_is_on_its_way():
+    s = sim()
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.PROVISION))
+    s.tick()
+    s.lead.deaf = True
+    s.engine.post(lambda books, *_: (let_go(books, [job], s.now), None))
+    s.joins = False
+    s.tick(5)
+    assert s.burst.jobs == {job}
+
+
+def test_a_job_that_cannot_be_read_any_more_gives_up_its_burst():
+    s = sim()
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.PROVISION))
+    s.lead.change(job, request=None, unreadable="event alloc cannot be read")
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_a_job_without_a_priority_gives_up_its_burst():
+    s = sim(intake={"mode": "scheduler"})
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.PROVISION))
+    s.lead.change(job, state=JobState.PRIORITY)
+    s.until(s.in_state(State.ONLINE))
+    s.tick(290)
+    assert s.burst.jobs == {job}
+    s.until(s.in_state(State.INACTIVE))
