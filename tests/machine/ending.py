@@ -45,9 +45,10 @@ def heal(steps: Steps) -> None:
     world.joins = True
     world.executor.hung.clear()
     world.garbage.clear()
-    if any(not site.get("enabled", True) for site in world.sites.values()):
-        for site in world.sites.values():
-            site["enabled"] = True
+    _clear_elsewhere(steps)
+    sites = {name: dict(site) for name, site in world.scenario["providers"].items()}
+    if world.sites != sites:
+        world.sites = sites
         steps._reboot()
     lead.drained = {r: why for r, why in lead.drained.items() if why != "broken fan"}
     for name, provider in world.providers.items():
@@ -69,6 +70,30 @@ def heal(steps: Steps) -> None:
         by = made[0] if made else next(iter(world.providers))
         steps.world.engine.post(_taking_down(name, by))
     steps.turn(1.0)
+
+
+def _clear_elsewhere(steps: Steps) -> None:
+    """Take down what a provider made in another place, where it has to be for that."""
+    world = steps.world
+
+    def there():
+        return [b for b in world.live if b.lease.place == "fake elsewhere"]
+
+    if not there():
+        return
+    world.sites["a"] |= {"place": "elsewhere", "enabled": True}
+    steps._reboot()
+    steps.turn(1.0)
+    for burst in there():
+        world.engine.post(_taking_down(burst.id))
+    for _ in range(_GONE_BY):
+        if not there():
+            return
+        for job in world.jobs(JobState.RUN):
+            world.lead.finish(job.id)
+        world.set_capacity("a", 0)
+        steps.turn(_TURN)
+    steps.invariants.must("gone", False, "what is elsewhere has not ended")
 
 
 def serve(steps: Steps) -> None:

@@ -48,6 +48,8 @@ class Scope(NamedTuple):
 
     steps: frozenset[str] = frozenset()
     invariants: frozenset[str] = frozenset()
+    scenario: frozenset[str] = frozenset()
+    """Keys of scenarios."""
 
 
 ALL = Scope()
@@ -56,7 +58,8 @@ ALL = Scope()
 def make(seed: int, scope: Scope = ALL) -> tuple[dict[str, Any], list[Taken]]:
     """Return the interleaving of a seed."""
     random = Random(seed)
-    scenario = draw(random)
+    drawn = draw(random)
+    scenario = {key: drawn[key] for key in drawn if key not in scope.scenario}
     names = [n for n in STEPS if n in _NEEDED or random.random() > _LEFT_OUT]
     names = [n for n in names if n not in scope.steps]
     weights = [STEPS[name].weight for name in names]

@@ -371,7 +371,11 @@ class Invariants:
     def _isolation(self):
         world = self.world
         found = [
-            b.id for b in world.bursts if b.quarantined and b.id not in world.spoiled
+            b.id
+            for b in world.bursts
+            if b.quarantined
+            and b.id not in world.spoiled
+            and b.lease.place not in world.left
         ]
         self.must("isolation", not found, f"{found} are quarantined")
         ours = {r: why for r, why in world.lead.drained.items() if r in OWN}

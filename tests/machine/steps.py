@@ -9,6 +9,7 @@ interleaving is one, too, and those that fail can be shortened.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,6 +75,8 @@ CHANGES: tuple[dict[str, dict[str, Any]], ...] = (
     {"providers": {"a": {"enabled": True}}},
     {"providers": {"b": {"enabled": False}}},
     {"providers": {"b": {"enabled": True}}},
+    {"providers": {"a": {"place": "elsewhere"}}},
+    {"providers": {"a": {"place": "a"}}},
 )
 GARBAGE: tuple[Any, ...] = (None, 7, "text", [None], [{"name": "nodes"}], [object()])
 
@@ -369,17 +372,22 @@ class Steps:
 
     @step(3, change=range(len(CHANGES)), reload=[True, False])
     def settings_change(self, change, reload):
-        """With a reload what is under way is waited for; with a restart it is not."""
-        if reload:
-            self.world.executor.pump()
+        """A reload happens wholly or not at all; a restart drops what is under way."""
+        world = self.world
+        tables, sites = deepcopy(world.tables), deepcopy(world.sites)
         for table, values in CHANGES[change].items():
             if table == "providers":
                 for name, site in values.items():
-                    if name in self.world.sites:
-                        self.world.sites[name] |= site
+                    if name in world.sites:
+                        world.sites[name] |= site
             else:
-                self.world.tables[table] |= values
-        self._reboot()
+                world.tables[table] |= values
+        if not reload:
+            self._reboot()
+        elif world.reload():
+            self.invariants.watch_reaps()
+        else:
+            world.tables, world.sites = tables, sites
 
     @step(3, rpc=RPCS, took_effect=[True, False])
     def rpc_is_not_answered(self, rpc, took_effect):

@@ -10,6 +10,7 @@ import msgspec
 
 from burst import config
 from burst.core import timeline
+from burst.core.facts import moved
 from burst.core.slots import find_slots
 from burst.model.burst import BurstId
 from burst.model.hold import HoldState
@@ -101,6 +102,8 @@ class World:
         """Ids of what bears our tag and was never made by us."""
         self.spoiled: set[str] = set()
         """Bursts of which a record was spoiled."""
+        self.left: set[str] = set()
+        """Places that a provider was in before it was told to be elsewhere."""
         self.running_at_look: set[int] = set()
         self.garbage: dict[tuple[str, str], Any] = {}
         """What a provider's method returns next, if it is not what it should."""
@@ -110,27 +113,57 @@ class World:
     def boot(self):
         """Start the daemon (again), with nothing but the store to remember by."""
         self.boots += 1
+        self.left |= {"fake a", "fake elsewhere"} if self._is_elsewhere() else set()
         self.settings = self._settings()
         self.lead.mode = self.settings.intake.mode
-        known = self.lead.identity()
         self.executor = SimExecutor(lambda: self.now)
-        self.providers = {
+        self.providers = self._make_providers()
+        self.due = self.now
+        self.engine = Engine(self._parts(), self.now)
+
+    def reload(self) -> bool:
+        """Have the engine go on with other settings; tell whether it may, as Runtime.
+
+        It may not while a provider has live bursts that is gone or elsewhere then.
+        """
+        places = self._places()
+        lost = [b for b in self.live if b.lease.provider not in places]
+        if lost or any(moved(b.lease, places) for b in self.live):
+            return False
+        self.settings = self._settings()
+        self.lead.mode = self.settings.intake.mode
+        self.providers = self._make_providers()
+        self.engine.change(self._parts())
+        return True
+
+    def _is_elsewhere(self) -> bool:
+        return any(site.get("place") == "elsewhere" for site in self.sites.values())
+
+    def _parts(self) -> Parts:
+        known = self.lead.identity()
+        return Parts(
+            lead=self.lead,
+            identity=known,
+            slots=find_slots(known, self.settings.lead.slots),
+            providers=self.providers,
+            executor=self.executor,
+            settings=self.settings,
+            places=self._places(),
+        )
+
+    def _places(self) -> dict[str, str]:
+        return {
+            name: f"fake {site.get('place', name)}"
+            for name, site in self.sites.items()
+            if site.get("enabled", True)
+        }
+
+    def _make_providers(self):
+        return {
             name: self._provider(name, site)
             for name, site in self.sites.items()
             if site.get("enabled", True)
         }
-        self.due = self.now
-        self.engine = Engine(
-            Parts(
-                lead=self.lead,
-                identity=known,
-                slots=find_slots(known, self.settings.lead.slots),
-                providers=self.providers,
-                executor=self.executor,
-                settings=self.settings,
-            ),
-            self.now,
-        )
 
     def tick(self, seconds: float = 1.0):
         """Let time pass, and then everything and everybody take one turn."""
