@@ -106,6 +106,10 @@ def open_market(
     )
 
 
+# What ends in the year 10,000 or later never ends; no date can show it.
+_END_OF_TIME = 253_402_300_800.0
+
+
 def lease_end(offer: Offer, longest: float, now: float) -> float:
     """Return when a burst of the offer ends if it is made now; 0 for never.
 
@@ -113,7 +117,7 @@ def lease_end(offer: Offer, longest: float, now: float) -> float:
     ever. Times are seconds since the epoch.
     """
     end = now + min(longest, offer.lifetime or math.inf)
-    return 0.0 if math.isinf(end) else end
+    return 0.0 if end >= _END_OF_TIME else end
 
 
 def _preferred(offers: Iterable[Priced]) -> list[Priced]:

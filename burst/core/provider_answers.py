@@ -25,6 +25,8 @@ _LONGEST_NAME = 255
 # A sentence, or the end of a log; what is longer is cut, in characters.
 LONGEST_WHY = 4_000
 _LONGEST_ACCESS = 1_000
+# What is stored and sent as JSON are numbers of 64 bits.
+_LARGEST = 2**63 - 1
 
 
 class BadAnswer(Exception):
@@ -38,12 +40,15 @@ def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
         _check_name(offer.name, "an offer's name")
         shape = offer.shape
         numbers = (offer.max_nodes, shape.cores, shape.gpus)
-        if min(numbers) < 0 or not (shape.cores or shape.gpus):
+        small = min(numbers) < 0 or not (shape.cores or shape.gpus)
+        if small or max(numbers) > _LARGEST:
             raise BadAnswer(f"offer {offer.name} has {numbers} nodes, cores, GPUs")
         for key in ("price", "join_time"):
             value = getattr(offer, key)
             if not (math.isfinite(value) and value >= 0):
                 raise BadAnswer(f"{key} of offer {offer.name} is {value}")
+        if not offer.lifetime >= 0:  # NaN neither
+            raise BadAnswer(f"lifetime of offer {offer.name} is {offer.lifetime}")
         if not offer.modes:
             raise BadAnswer(f"offer {offer.name} has no modes")
     _check_unique([offer.name for offer in offers], "offers")
@@ -59,6 +64,9 @@ def check_statuses(found: Iterable[BurstStatus]) -> tuple[BurstStatus, ...]:
         _check_name(status.burst_id, "a burst's id")
         for follower in status.followers:
             _check_name(follower.host, f"a host of {status.burst_id}")
+        ended = status.instance.exit_status if status.instance else None
+        if ended is not None and abs(ended) > _LARGEST:
+            raise BadAnswer(f"the exit status of {status.burst_id} is {_shown(ended)}")
     _check_unique([status.burst_id for status in statuses], "bursts")
     return tuple(_cut(status) for status in statuses)
 
@@ -109,13 +117,11 @@ def _cut(status: BurstStatus) -> BurstStatus:
         end = instance.output.encode(errors="replace")[-OUTPUT_MOST:]
         instance = replace(
             instance,
-            access=instance.access[:_LONGEST_ACCESS],
+            access=storable(instance.access[:_LONGEST_ACCESS]),
             output=end.decode(errors="ignore"),
         )
     followers = tuple(
-        replace(follower, why=_shorten(follower.why))
-        if len(follower.why) > LONGEST_WHY
-        else follower
+        replace(follower, why=_shorten(follower.why)) if follower.why else follower
         for follower in status.followers
     )
     why = _shorten(status.why)
@@ -125,9 +131,19 @@ def _cut(status: BurstStatus) -> BurstStatus:
 def _shorten(why: str) -> str:
     """Return a text without its middle if it is too long: a log's end tells most."""
     if len(why) <= LONGEST_WHY:
-        return why
+        return storable(why)
     kept = LONGEST_WHY - 3
-    return f"{why[: kept // 4]}...{why[-(kept - kept // 4) :]}"
+    return storable(f"{why[: kept // 4]}...{why[-(kept - kept // 4) :]}")
+
+
+def storable(text: str) -> str:
+    """Return a text with a question mark for each character that is not of Unicode.
+
+    `os.fsdecode`, and errors="surrogateescape" for a program's output, make such
+    characters of bytes that are no UTF-8. No store keeps them, and no answer of the
+    service can have them.
+    """
+    return text.encode(errors="replace").decode()
 
 
 def _shown(value: object) -> str:

@@ -15,7 +15,12 @@ from typing import Any, Protocol
 import msgspec
 
 from burst.core.health import Outcome, Verb
-from burst.core.provider_answers import LONGEST_WHY, check_offers, check_statuses
+from burst.core.provider_answers import (
+    LONGEST_WHY,
+    check_offers,
+    check_statuses,
+    storable,
+)
 from burst.errors import (
     CertificateError,
     ConfigError,
@@ -29,6 +34,16 @@ from burst.model.burst import BurstId
 from burst.provider import Provider
 
 Clock = Callable[[], float]
+
+# The first that fits. A wrong setting, as our kits raise it, is a lasting refusal of
+# its provider.
+_MEANINGS: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
+    ((NotFound,), Outcome.NOT_FOUND),
+    ((InsufficientCapacity,), Outcome.CAPACITY),
+    ((SpecRefused,), Outcome.SPEC),
+    ((Refused, ConfigError, CertificateError), Outcome.REFUSED),
+    ((Transient,), Outcome.TRANSIENT),
+)
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,40 +160,46 @@ def ask_statuses(provider: Provider) -> Any:
 def run(task: Task, clock: Clock) -> Answer:
     """Run a task now. Never raises: the class of what it raised is the outcome.
 
-    A wrong setting, as our kits raise it, is a lasting refusal of its provider.
+    That goes for what is no Exception, too, such as asyncio.CancelledError: it would
+    end the worker's thread, and nothing of that provider would be deleted any more.
     """
     began_at = clock()
     value: Any = None
-    note, retry_after = "", None
-    bug: BaseException | None = None
+    error: BaseException | None = None
     try:
         value = task.run()
-        outcome = Outcome.OK
-    except NotFound as error:
-        outcome, note = Outcome.NOT_FOUND, str(error)
-    except InsufficientCapacity as error:
-        outcome, note = Outcome.CAPACITY, str(error)
-    except SpecRefused as error:
-        outcome, note = Outcome.SPEC, str(error)
-    except (Refused, ConfigError, CertificateError) as error:
-        outcome, note = Outcome.REFUSED, str(error)
-    except Transient as error:
-        outcome, note = Outcome.TRANSIENT, str(error)
-        retry_after = _patience(error)
-    # A plug-in's bug must not stop the rest, nor an exit that it asks for.
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        outcome, note = Outcome.UNEXPECTED, f"{type(error).__name__}: {error}"
-        bug = error
+    except BaseException as raised:  # noqa: BLE001 - see above
+        error = raised
+    outcome = _outcome(error)
+    unexpected = outcome is Outcome.UNEXPECTED
+    text = "" if error is None else _text(error)
+    note = f"{type(error).__name__}: {text}" if unexpected else text
     return Answer(
         task=task,
         began_at=began_at,
         done_at=clock(),
         outcome=outcome,
-        note=note[:LONGEST_WHY],
-        retry_after=retry_after,
+        note=storable(note[:LONGEST_WHY]),
+        retry_after=_patience(error) if isinstance(error, Transient) else None,
         value=value,
-        error=bug,
+        error=error if unexpected else None,
     )
+
+
+def _outcome(error: BaseException | None) -> Outcome:
+    """Return what a call means by what it raised, None where it returned."""
+    if error is None:
+        return Outcome.OK
+    found = (outcome for kinds, outcome in _MEANINGS if isinstance(error, kinds))
+    return next(found, Outcome.UNEXPECTED)
+
+
+def _text(error: BaseException) -> str:
+    """Return what an error says. A plug-in's may fail at that, too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return "it does not say why"
 
 
 def _patience(error: Transient) -> float | None:
@@ -187,5 +208,8 @@ def _patience(error: Transient) -> float | None:
     A plug-in may have set anything.
     """
     asked: object = error.retry_after
-    is_number = isinstance(asked, int | float) and math.isfinite(asked)
-    return float(asked) if is_number and isinstance(asked, int | float) else None
+    try:
+        seconds = float(asked) if isinstance(asked, int | float) else math.nan
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) else None

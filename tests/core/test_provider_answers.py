@@ -70,6 +70,9 @@ def test_a_duration_of_the_settings_is_a_number():
         [but(OFFER, price=-1.0)],
         [but(OFFER, join_time="soon")],
         [but(OFFER, join_time=math.nan)],
+        [but(OFFER, lifetime=math.nan)],
+        [but(OFFER, lifetime=-5.0)],
+        [but(OFFER, max_nodes=10**30)],
         [but(OFFER, modes=())],
         [but(OFFER, modes=("odd",))],
         (but(OFFER, name=str(number)) for number in range(1001)),
@@ -93,6 +96,7 @@ def test_offers_that_cannot_be_are_no_answer(answer):
         [but(STATUS, followers=(FollowerStatus("h", Phase.RUNNING),) * 100_001)],
         [but(STATUS, why=["a", "b"])],
         [but(STATUS, instance=but(InstanceStatus(), exit_status="0"))],
+        [but(STATUS, instance=but(InstanceStatus(), exit_status=10**30))],
     ],
 )
 def test_statuses_that_cannot_be_are_no_answer(answer):
@@ -104,6 +108,17 @@ def test_the_word_for_a_phase_is_taken_for_that_phase():
     (found,) = check_statuses([but(STATUS, phase="running")])
 
     assert found.phase is Phase.RUNNING
+
+
+def test_what_is_no_text_of_unicode_can_be_stored():
+    instance = InstanceStatus(output="o\udc80", access="a\udc80")
+    followers = (FollowerStatus("h", Phase.FAILED, "f\udc80"),)
+    odd = but(STATUS, why="w\udc80", followers=followers, instance=instance)
+
+    found = check_statuses([odd])
+
+    assert (found[0].why, found[0].followers[0].why) == ("w?", "f?")
+    assert b"a?" in msgspec.json.encode(found)
 
 
 def test_long_texts_are_cut_and_keep_their_ends():

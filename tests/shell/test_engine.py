@@ -818,3 +818,17 @@ def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
     of_one = [memos[waits] for memos in told if waits in memos]
     assert len(of_one) <= 8
     assert s.lead.memos[waits]["state"] in {"waiting", "impossible"}
+
+
+@pytest.mark.parametrize("raised", [Transient, Refused, SpecRefused, OSError])
+def test_an_error_that_is_no_text_of_unicode_ends_no_daemon(raised):
+    s = sim()
+    s.lead.submit(whole(4))
+    s.provider.next_provision_error = raised("cannot read /data/\udc80")
+    s.tick(3)
+
+    s.boot()
+    s.tick(3)
+
+    assert s.engine.snapshot.books.unreadable == {}
+    assert "/data/?" in s.story()

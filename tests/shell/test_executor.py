@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import asyncio
 import threading
 
 import pytest
@@ -49,6 +50,45 @@ def test_the_class_of_an_error_is_the_outcome(error, outcome, note):
     assert answer.retry_after == (7 if outcome is Outcome.TRANSIENT else None)
     assert (answer.error is error) == (outcome is Outcome.UNEXPECTED)
     assert answer.began_at == answer.done_at == 5.0
+
+
+class Speechless(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        asyncio.CancelledError(),
+        Speechless(),
+        Transient(None),  # type: ignore[arg-type]
+        Transient("busy", retry_after=10**400),
+    ],
+)
+def test_nothing_that_a_call_raises_ends_its_worker(error):
+    woken = threading.Semaphore(0)
+    workers = Workers(lambda: 0.0, woken.release)
+    try:
+        workers.submit(task(raising(error)))
+        workers.submit(task(lambda: "deleted"))
+
+        assert woken.acquire(timeout=10)
+        assert woken.acquire(timeout=10)
+
+        failed, worked = workers.collect()
+        assert failed.outcome is not Outcome.OK
+        assert worked.value == "deleted"
+    finally:
+        workers.close()
+
+
+def test_a_note_can_be_stored_whatever_the_error_says():
+    answer = run(task(raising(Transient("path \udc80"))), lambda: 5.0)
+
+    assert answer.note == "path ?"
 
 
 @pytest.mark.parametrize("patience", ["soon", float("nan"), float("inf")])

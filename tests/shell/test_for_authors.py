@@ -31,6 +31,7 @@ def sim(lifetime: float = 0.0, **tables: Any) -> Sim:
         (0.0, 7200.0, T0 + 7200),
         (3600.0, 7200.0, T0 + 3600),
         (7200.0, 3600.0, T0 + 3600),
+        (1e300, math.inf, 0.0),
     ],
 )
 def test_a_lease_ends_by_the_least_of_offer_and_settings(
