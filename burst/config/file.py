@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from burst.config.convert import convert
+from burst.config.convert import Seconds, convert
 from burst.config.tables import ProviderTable, Settings
 from burst.errors import ConfigError
+from burst.model.fsd import LONGEST, format_fsd
 
 
 def load(path: Path) -> Settings:
@@ -129,11 +130,16 @@ def _check_ranges(settings: Settings, where: str) -> None:
         ),
         ("limits.max_nodes_per_user", settings.limits.max_nodes_per_user, 0, math.inf),
         ("limits.breaker", settings.limits.breaker, 1, math.inf),
+        ("limits.set_aside", settings.limits.set_aside, 0, LONGEST),
+        ("limits.breaker_pause", settings.limits.breaker_pause, 0, LONGEST),
+        ("limits.refused_retry", settings.limits.refused_retry, 0, LONGEST),
+        ("deadlines.reload", settings.deadlines.reload, 0, 86400),
     ):
+        most = format_fsd(high) if isinstance(value, Seconds) else str(high)
         if not low <= value <= high:
             raise ConfigError(
                 f"{where}: {key}: {value} is out of range",
-                f"at least {low}" + (f", at most {high}" if high < math.inf else ""),
+                f"at least {low}" + (f", at most {most}" if high < math.inf else ""),
             )
     if settings.deadlines.lease <= settings.deadlines.drain:
         raise ConfigError(

@@ -15,7 +15,7 @@ import msgspec
 from burst.core.draft import COUNTED_ON, Draft
 from burst.core.room import is_up
 from burst.model.burst import Burst
-from burst.model.fsd import format_fsd
+from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState, JobView, LeadView
@@ -48,7 +48,7 @@ def expire(draft: Draft, lead: LeadView, limit: float) -> None:
 
 def pause(hold: Hold | None, job: JobView, limit: float, now: float) -> Verdict | None:
     """Return the verdict on a job that left its bursts a while ago, if it did."""
-    if hold is None or not hold.expired:
+    if hold is None or not hold.expired or limit > LONGEST:
         return None
     again = hold.expired + max(limit, hold.expired - job.t_submit)
     if now >= again:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import re
 
+# A hundred years, in seconds: a limit that is longer is none.
+LONGEST = 36500 * 86400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _FSD = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(ms|[smhd]?)", re.ASCII)
 

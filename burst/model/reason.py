@@ -334,8 +334,16 @@ class Reason(enum.Enum):
 
 def moment(seconds: float) -> str:
     """Return a time, seconds since the epoch, as people write it, with its day."""
-    time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return time.astimezone().strftime("%Y-%m-%d %H:%M")
+    return _date(seconds, "%Y-%m-%d %H:%M")
+
+
+def _date(seconds: float, form: str) -> str:
+    """Return a time in a form of strftime(3); "never" for what no calendar has."""
+    try:
+        time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        return time.astimezone().strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return "never"
 
 
 class _Sentence(string.Formatter):
@@ -344,8 +352,7 @@ class _Sentence(string.Formatter):
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion != "t":
             return super().convert_field(value, conversion)
-        time = datetime.datetime.fromtimestamp(value, datetime.UTC)
-        return time.astimezone().strftime("%H:%M:%S")
+        return _date(value, "%H:%M:%S")
 
 
 _SENTENCE = _Sentence()

@@ -12,6 +12,9 @@ import os
 import select
 import time
 
+# select(2) takes no time without end; who is woken early waits again. In seconds.
+_LONGEST = 86400.0
+
 
 class Bell:
     """Rung by anybody, heard by one."""
@@ -32,7 +35,8 @@ class Bell:
 
         Once it rings, `gather` seconds more, so that what comes together is one.
         """
-        ready, _, _ = select.select([self._heard], [], [], max(0.0, seconds))
+        pause = max(0.0, min(seconds, _LONGEST))
+        ready, _, _ = select.select([self._heard], [], [], pause)
         if ready:
             time.sleep(gather)
             os.read(self._heard, 65536)

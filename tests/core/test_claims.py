@@ -207,6 +207,7 @@ def test_a_released_job_that_its_user_holds_gives_up_its_burst():
     s = sim()
     s.lead.schedule = lambda: None
     job = s.lead.submit(whole(4))
+    s.tick()
     s.until(lambda: why(s, job) is Reason.RELEASED)
     s.lead.change(job, urgency=0)
     s.tick(320)
@@ -236,6 +237,7 @@ def test_a_job_that_cannot_be_read_any_more_gives_up_its_burst():
 
 def test_a_job_without_a_priority_gives_up_its_burst():
     s = sim(intake={"mode": "scheduler"})
+    s.lead.schedule = lambda: None
     job = s.lead.submit(whole(4))
     s.until(s.in_state(State.PROVISION))
     s.lead.change(job, state=JobState.PRIORITY)
@@ -243,3 +245,16 @@ def test_a_job_without_a_priority_gives_up_its_burst():
     s.tick(290)
     assert s.burst.jobs == {job}
     s.until(s.in_state(State.INACTIVE))
+
+
+@pytest.mark.parametrize("limit", ["inf", "99999999d"])
+def test_who_left_under_another_deadline_is_tried_at_once_without_one(limit):
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: len(s.bursts) == 1 and why(s, job) is Reason.NOT_STARTED, 400)
+    s.until(s.in_state(State.INACTIVE))
+    s.tables["deadlines"] = {**LIMIT, "release": limit}
+    s.boot()
+    s.tick(5)
+    assert len(s.bursts) == 2

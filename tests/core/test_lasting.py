@@ -155,3 +155,10 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
             in (s.lead.memos[endless]["why"])
         )
     assert len(s.bursts) == bursts
+
+
+@pytest.mark.parametrize("long", ["9999999d", "inf"])
+def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
+    made = turn(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
+    (burst,) = made.books.bursts.values()
+    assert burst.lease.end == 0.0

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import burst
-from burst.model.reason import OnJob, OnOffer, Reason, Refusal, Verdict
+from burst.model.reason import OnJob, OnOffer, Reason, Refusal, Verdict, moment
 
 ABOUT_JOBS = [reason for reason in Reason if isinstance(reason.value, OnJob)]
 ABOUT_OFFERS = [reason for reason in Reason if isinstance(reason.value, OnOffer)]
@@ -95,3 +95,9 @@ def test_other_conversions_of_facts_are_those_of_python():
     shown = Refusal("local/small", Reason.UNREAD, {"provider": "gke!t"})
 
     assert shown.text() == "provider gke!t has not answered yet"
+
+
+@pytest.mark.parametrize("until", [float("inf"), 1e12, float("nan")])
+def test_a_time_that_no_calendar_has_is_never(until):
+    assert Refusal("a/b", Reason.SET_ASIDE, {"until": until}).text().endswith("never")
+    assert moment(until) == "never"

@@ -59,3 +59,8 @@ def test_a_clock_goes_on() -> None:
     clock = Clock()
     first = clock()
     assert 0 <= clock() - first < LONG_S
+
+
+def test_one_may_wait_without_end(bell: Bell) -> None:
+    bell.ring()
+    bell.wait(float("inf"))
