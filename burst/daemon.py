@@ -201,12 +201,22 @@ class Daemon:
         ends = runtime.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
         runtime.engine.stop_planning()
-        runtime.engine.post(take_all_down)
-        self._turn(runtime, 0)
-        while not self._impatient and _has_work(runtime.engine.snapshot.books):
-            if runtime.clock() > ends:
-                break
-            self._turn(runtime, 1.0)
+        asked = runtime.engine.post(take_all_down)
+        try:
+            self._turn(runtime, 0)
+            while not self._impatient and _has_work(runtime.engine.snapshot.books):
+                if runtime.clock() > ends:
+                    break
+                if asked.done() and asked.exception():
+                    # The store refused it, for a moment perhaps; nothing was begun.
+                    asked = runtime.engine.post(take_all_down)
+                self._turn(runtime, 1.0)
+        finally:
+            # If the lead goes meanwhile, too: often both are stopped together.
+            self._tell_left(runtime)
+
+    def _tell_left(self, runtime: Runtime) -> None:
+        """Say of each burst that is still live how to finish it."""
         snapshot = runtime.engine.snapshot
         for burst in snapshot.books.live:
             note = burst_row(burst, snapshot.world, snapshot.now)["note"]

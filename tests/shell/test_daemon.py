@@ -207,3 +207,46 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
     assert f"{burst.id} of provider local is not down: it is in state drain" in told
     assert "run-burst --down --provider local --name burst-0" in told
     assert "stopped; live bursts: 1, held jobs: 0" in told
+
+
+def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
+    said: Callable[[], str],
+) -> None:
+    lead = TurnedLead()
+    burst = run(*WHOLE_WAY[:4])
+    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "1h"})
+    looks = 0
+
+    def stop_while_it_refuses() -> None:
+        nonlocal looks
+        looks += 1
+        daemon._bell.ring()
+        lead.disk.full = looks < 3
+        if looks in (1, 6):
+            daemon.stop()
+
+    lead.disk.full = False
+    lead.at_turn = stop_while_it_refuses
+    daemon.run()
+    assert f"{burst.id} of provider local is not down: it is in state reap" in said()
+
+
+def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(
+    said: Callable[[], str],
+) -> None:
+    lead = TurnedLead()
+    burst = run(*WHOLE_WAY[:4])
+    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    daemon = on(lead, daemon={"on_stop": "reap"})
+
+    def stop_together() -> None:
+        def be_gone() -> None:
+            raise LeadGone("connection lost")
+
+        lead.at_turn = be_gone
+        daemon.stop()
+
+    lead.at_turn = stop_together
+    daemon.run()
+    assert f"{burst.id} of provider local is not down: it is in state online" in said()
