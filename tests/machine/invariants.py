@@ -61,16 +61,20 @@ class Since:
 
     def note(self, keys, now: float) -> None:
         """Note of what it is so now; of all else it is not."""
-        self._turns = {key: [*self._turns.get(key, [])[:2], now] for key in keys}
-        # Kept: the first two turns, and the last. The daemon may see it at the second.
+        # Kept: the first two turns, and the last two.
+        old = {key: self._turns.get(key, []) for key in keys}
+        self._turns = {k: [*seen[:2], *seen[2:][-1:], now] for k, seen in old.items()}
 
     def turns(self, key) -> int:
         return len(self._turns.get(key, ()))
 
     def lasting(self, key, seconds: float) -> bool:
-        """Tell whether it was so for longer, between the second turn and the last."""
+        """Tell whether it was so for longer, from the second turn to the last but one.
+
+        The daemon may see it at the second, and in the last it may be just so again.
+        """
         seen = self._turns.get(key, ())
-        return len(seen) > 2 and seen[-1] - seen[1] > seconds
+        return len(seen) > 3 and seen[-2] - seen[1] > seconds
 
     def clear(self) -> None:
         self._turns = {}
@@ -158,7 +162,11 @@ class Invariants:
         ready = set()
         for job in pending:
             bursts = [b for b in live if job in b.jobs]
-            if bursts and all(b.id in up for b in bursts):
+            request = world.lead.jobs[job].request
+            there = sum(len(b.expected) for b in bursts)
+            # One that lacks a part is held, and gives its part back by a deadline.
+            whole = request is not None and there >= request.nodes
+            if bursts and whole and all(b.id in up for b in bursts):
                 ready.add(job)
         self._ready.note(ready, now)
         stuck = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
@@ -290,7 +298,10 @@ class Invariants:
                     continue
                 assert view.request is not None
                 need = nodes_needed(view.request, burst.lease.shape)
-                ended = any(job in b.jobs and b.state in _ENDING for b in world.bursts)
+                ended = any(
+                    job in b.jobs and (b.state in _ENDING or b.quarantined)
+                    for b in world.bursts
+                )
                 enough = self._help.get(job, 0) >= need and not ended
                 self.must("once", not enough, f"{burst.id} is a second for job {job}")
             vain = burst.id not in self._before and burst.jobs

@@ -100,11 +100,11 @@ def test_a_job_that_stands_in_the_queue_for_absent_ranks_is_seen(
 
 def test_time_counts_from_the_second_turn_and_only_while_it_is_so() -> None:
     since = Since()
-    for now in (0.0, 10.0, 20.0):
+    for now in (0.0, 10.0, 20.0, 30.0):
         since.note(["x"], now)
     assert since.lasting("x", 9.0)
     assert not since.lasting("x", 10.0)
-    since.note([], 30.0)
+    since.note([], 40.0)
     assert not since.turns("x")
 
 

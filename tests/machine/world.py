@@ -37,6 +37,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "rejoin": "20s",
         "drain": "60s",
         "release": "60s",
+        "complete": "120s",
     },
     "limits": {"max_nodes": 8, "max_bursts": 3, "set_aside": "20s"},
     "intake": {"patience": "10s"},
