@@ -172,6 +172,8 @@ class FakeLead:
         return told
 
     def drain(self, ranks, reason):
+        if max(ranks, default=0) >= len(self.known.hosts):
+            raise LeadError("resource.drain: idset is out of range")
         for rank in ranks:
             self.drained.setdefault(rank, reason)
 

@@ -8,14 +8,13 @@ import math
 from burst.config import Settings
 from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
-from burst.core.facts import moved, provider_words
+from burst.core.facts import moved, provider_words, ranks_of
 from burst.core.health import Outcome, Verb
 from burst.core.lasting import drained_from
 from burst.core.slots import DRAIN_TAG
 from burst.core.world import World, repeat_at
 from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
 # What followers that do not join, and whose provider has no more to say, may have.
@@ -24,6 +23,7 @@ _SILENT = (
     " burst doctor checks them"
 )
 
+_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 _NEEDLESS = "no job needs it any more"
 # What an isolated burst may have that does not come up; nothing of ours is in its way.
 _MUTE = "its provider does not say why"
@@ -33,6 +33,9 @@ def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> Non
     """Do what is due for one burst; nothing that rests on what could not be read."""
     if burst.lease.isolated:
         isolated.advance(draft, burst, world, settings)
+    elif burst.state in _UP and len(ranks_of(burst, world)) < burst.lease.nodes:
+        # Its followers know other ranks than the lead has by now.
+        draft.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
     elif burst.state is State.NEW:
         draft.start(burst.id)
     if draft.bursts[burst.id].state is burst.state:
@@ -54,9 +57,9 @@ def _stay(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     elif burst.state is State.ONLINE and not burst.lease.isolated:
         _online(draft, burst, settings)
     elif burst.state is State.DRAIN:
-        _drain(draft, burst, world.lead, settings)
+        _drain(draft, burst, world, settings)
     elif burst.state is State.INACTIVE and burst.drained:
-        _undrain(draft, burst, world.lead)
+        _undrain(draft, burst, world)
 
 
 def next_deadline(burst: Burst, settings: Settings) -> float:
@@ -174,11 +177,13 @@ def _drained_from(burst: Burst, settings: Settings) -> float:
     return drained_from(lease.created, lease.end, settings.deadlines.drain)
 
 
-def _drain(draft: Draft, burst: Burst, lead: LeadView, settings: Settings) -> None:
-    if _quiet(draft, burst, lead):
-        draft.note(burst.id, "drained", {"ranks": format_idset(burst.lease.ranks)})
+def _drain(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+    ranks = ranks_of(burst, world)
+    if _quiet(draft, burst, world):
+        draft.note(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
-    busy = lead.allocated.intersection(burst.lease.ranks)
+    assert world.lead is not None
+    busy = world.lead.allocated & ranks
     limit = settings.deadlines.drain
     what = (
         f"jobs still run on ranks {format_idset(busy)}" if busy else "not drained yet"
@@ -191,14 +196,15 @@ def _reap(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
     assert lead is not None
     call = world.calls.get(burst.id)
     gone = call is not None and call.outcome is Outcome.NOT_FOUND
-    online = lead.online.intersection(burst.lease.ranks)
+    ranks = ranks_of(burst, world)
+    online = lead.online & ranks
     if gone and not online:
         # The only way to INACTIVE: the provider confirmed, and the lead agrees.
         draft.note(burst.id, "reaped", {})
         return
     limit = settings.deadlines.reap
-    if not _quiet(draft, burst, lead):
-        busy = format_idset(lead.allocated.intersection(burst.lease.ranks))
+    if not _quiet(draft, burst, world):
+        busy = format_idset(lead.allocated & ranks)
         what = f"jobs still run on ranks {busy}" if busy else "ranks not drained yet"
         _report_overdue(draft, burst, limit, f"reap: {what}")
         return
@@ -212,14 +218,24 @@ def _reap(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
         draft.actions.append(Reap(burst.id))
 
 
-def _undrain(draft: Draft, burst: Burst, lead: LeadView) -> None:
+def _undrain(draft: Draft, burst: Burst, world: World) -> None:
     """Take back the drains that are ours, once the brokers are gone.
 
     A drain outlives the broker, so the next burst on these ranks would get no job.
-    One that a person put in place of ours is his.
+    One that a person put in place of ours is his. Where another host has a rank by
+    now, its broker has nothing to do with us, but our drain may be on it.
     """
-    ranks = burst.drained - lead.online
-    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    lead = world.lead
+    assert lead is not None
+    own = ranks_of(burst, world)
+    ranks = burst.drained - (lead.online & own)
+    ours = {
+        rank
+        for rank in ranks
+        if lead.drained.get(rank, "").startswith(
+            DRAIN_TAG if rank in own else f"{DRAIN_TAG}{burst.id} "
+        )
+    }
     if ours:
         draft.actions.append(Undrain(burst.id, frozenset(ours)))
     done = ranks - ours
@@ -241,14 +257,16 @@ def _drain_action(burst: Burst, ranks: frozenset[int]) -> Drain:
     return Drain(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
 
 
-def _quiet(draft: Draft, burst: Burst, lead: LeadView) -> bool:
+def _quiet(draft: Draft, burst: Burst, world: World) -> bool:
     """Tell whether nothing runs on the burst's ranks nor can start there any more.
 
     What is not drained yet is drained, ranks that never came too: one that comes late
     must not get a job just before it is deleted. What we have drained before is noted,
     too: the record that said so may have been lost, and is to be undrained in the end.
     """
-    ranks = frozenset(burst.lease.ranks)
+    lead = world.lead
+    assert lead is not None
+    ranks = ranks_of(burst, world)
     open_ranks = ranks - lead.drained.keys() - lead.excluded
     ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
     if not open_ranks | ours <= burst.drained:

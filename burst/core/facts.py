@@ -107,12 +107,27 @@ def provider_words(burst: Burst, world: World) -> str:
     return call.note if call and call.outcome in failing else ""
 
 
+def ranks_of(burst: Burst, world: World) -> frozenset[int]:
+    """Return the ranks that are still the burst's.
+
+    A lead that was restarted with other hosts has some of them no more, or has other
+    nodes there, its own perhaps. To those nothing may be done for a burst's sake.
+    """
+    hosts = world.identity.hosts
+    lease = burst.lease
+    return frozenset(
+        rank
+        for rank, host in zip(lease.ranks, lease.hosts, strict=False)
+        if rank < len(hosts) and hosts[rank] == host
+    )
+
+
 def rank_count(burst: Burst, world: World) -> Ranks:
     """Return how many of the ranks that the burst should have are online."""
     if world.lead is None:
         return Ranks.UNREAD
     ranks = burst.expected or frozenset(burst.lease.ranks)
-    online = world.lead.online & ranks
+    online = world.lead.online & ranks & ranks_of(burst, world)
     if not online:
         return Ranks.NONE
     return Ranks.ALL if len(online) == len(ranks) else Ranks.SOME

@@ -10,7 +10,15 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import health, isolated
 from burst.core.draft import Draft
-from burst.core.facts import MOVED, Meaning, meaning, moved, provider_word, rank_count
+from burst.core.facts import (
+    MOVED,
+    Meaning,
+    meaning,
+    moved,
+    provider_word,
+    rank_count,
+    ranks_of,
+)
 from burst.core.health import Outcome, Verb
 from burst.core.lifecycle import LIVE
 from burst.core.world import Call, World
@@ -122,7 +130,7 @@ def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -
             _hold_against(draft, burst, settings)
         return
     if world.lead is not None and burst.state is not State.NEW:
-        new = world.lead.online.intersection(burst.lease.ranks) - burst.came
+        new = world.lead.online & ranks_of(burst, world) - burst.came
         if new:
             draft.note(burst.id, "joined", {"ranks": format_idset(new)})
     while True:
