@@ -820,7 +820,7 @@ def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
     assert s.lead.memos[waits]["state"] in {"waiting", "impossible"}
 
 
-@pytest.mark.parametrize("raised", [Transient, Refused, SpecRefused, OSError])
+@pytest.mark.parametrize("raised", [Transient, Refused, SpecRefused])
 def test_an_error_that_is_no_text_of_unicode_ends_no_daemon(raised):
     s = sim()
     s.lead.submit(whole(4))
