@@ -36,6 +36,8 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     that is limited."""
     known: tuple[Priced, ...] = ()
     """All offers, those that cannot be taken now too."""
+    unread: frozenset[str] = frozenset()
+    """Providers that have not told their offers yet."""
     on_trial: frozenset[str] = frozenset()
     """Providers that may have one burst, which shows whether they work again."""
     refused_specs: Mapping[tuple[str, str], Mapping[str, object]] = {}
@@ -49,8 +51,8 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def providers(self) -> frozenset[str]:
-        """Names of all that offer anything."""
-        return frozenset(priced.provider for priced in self.known)
+        """Names of all that offer anything, or may once they have answered."""
+        return self.unread.union(priced.provider for priced in self.known)
 
 
 def being_asked(live: Iterable[Burst]) -> set[str]:
@@ -94,6 +96,7 @@ def open_market(
         offers=tuple(_preferred(usable)),
         refusals=tuple(refusals),
         known=tuple(known),
+        unread=frozenset(name for name, its in offers.items() if its is None),
         on_trial=frozenset(
             n for n in offers if n in health and health[n].on_trial(now)
         ),

@@ -215,6 +215,9 @@ class Planner:
         limit = self._usage.never(self._ground.least(request), demand.userid)
         if limit:
             return Reason.OVER_LIMIT, limit
+        if self._market.unread & ({wish} if wish else self._market.unread):
+            # A job that is failed for what one more answer would show is lost.
+            return None
         too_long = self._terms.never(demand)
         if too_long:
             return Reason.TOO_LONG, too_long

@@ -369,6 +369,24 @@ def test_a_slot_with_a_providers_name_is_kept_for_it():
     assert made.proposals == () or sum(n for _, _, n, _ in leases(made)) == 8
 
 
+@pytest.mark.parametrize("asked", [whole(5), whole(1, gpus_per_slot=2)])
+def test_nothing_is_impossible_before_each_provider_has_answered(asked):
+    offers = {"local": [offer(max_nodes=1)], "gke": None}
+    for wish in ("", "gke"):
+        made = plan(demand(1, asked, wish=wish), offers=offers)
+        assert not made.verdicts[1].reason.on_job.final
+    made = plan(demand(1, asked, wish="local"), offers=offers)
+    assert made.verdicts[1].reason.on_job.final
+    made = plan(demand(1, asked), offers={**offers, "gke": []})
+    assert made.verdicts[1].reason.on_job.final
+
+
+def test_a_slot_is_kept_for_a_provider_that_has_not_answered_yet():
+    lead = identity("lead-0,burst-0-[0-3]", properties={"gke": frozenset(range(1, 5))})
+    offers = {"local": [offer()], "gke": None}
+    assert plan(demand(1, whole(4)), lead=lead, offers=offers).proposals == ()
+
+
 def test_a_slot_is_passed_over_where_a_constraint_excludes_its_start():
     second = '{"hostlist":["burst-1-[0-3]"]}'
 
