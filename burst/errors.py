@@ -95,7 +95,10 @@ class InsufficientCapacity(ProviderError):
 
 
 class Transient(ProviderError):
-    """It may work later: back off and try again, after `retry_after` s if given."""
+    """It may work later: back off and try again, after `retry_after` s if given.
+
+    From a second to an hour.
+    """
 
     def __init__(
         self, what: str, advice: str = "", *, retry_after: float | None = None

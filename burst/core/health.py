@@ -171,12 +171,13 @@ def pause_after(outcome: Outcome, attempts: int, patience: float | None) -> floa
     """Return after how many seconds a method may be called again for the same.
 
     `attempts` are those in a row that failed, this one too; `patience` is what the
-    provider asks for, None if it does not.
+    provider asks for, None if it does not. Whoever asks for less than FIRST_PAUSE, such
+    as an API that says `Retry-After: 0`, would be called hundreds of times a second.
     """
     if outcome is Outcome.OK:
         return 0.0
     if patience is not None and patience >= 0:
-        return min(patience, _MOST_PATIENCE)
+        return min(max(patience, FIRST_PAUSE), _MOST_PATIENCE)
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
 
 

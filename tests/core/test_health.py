@@ -173,4 +173,7 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
     assert pause_after(Outcome.TRANSIENT, 5, 2.0) == 2.0
     assert pause_after(Outcome.TRANSIENT, 1, -5.0) == 1.0
     assert pause_after(Outcome.TRANSIENT, 1, 1e9) == 3600.0
+    # It would be called hundreds of times a second.
+    assert pause_after(Outcome.TRANSIENT, 1, 0.0) == 1.0
+    assert pause_after(Outcome.REFUSED, 1, 0.001) == 1.0
     assert pause_after(Outcome.OK, 1, 7.0) == 0.0
