@@ -133,3 +133,10 @@ def test_effective_settings_say_where_they_come_from():
     assert listed["providers.a.type"] == ("local", "f")
     assert listed["providers.a.enabled"] == (False, "f")
     assert listed["providers.a.max_nodes"] == (2, "f")
+
+
+def test_a_file_that_is_nested_beyond_reason_is_a_wrong_setting(tmp_path):
+    path = tmp_path / "burst.toml"
+    path.write_text("a = " + "[" * 100_000)
+    with pytest.raises(ConfigError, match="not TOML"):
+        load(path)

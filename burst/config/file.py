@@ -33,7 +33,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{path}: cannot be read: {error.strerror}",
             "name another file with -c, or write one (README.md shows a small one)",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
 
 

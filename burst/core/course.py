@@ -163,6 +163,9 @@ def _online(draft: Draft, burst: Burst, settings: Settings) -> None:
         ahead = burst.lease.end - _drained_from(burst, settings)
         note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
         _begin_drain(draft, burst, Result.COMPLETED, note)
+        if burst.lease.userids and not burst.served:
+            # It came up too late for any job, and so would the next.
+            _hold_against(draft, burst, settings)
 
 
 def _is_needless(burst: Burst) -> bool:
@@ -280,8 +283,13 @@ def _quiet(draft: Draft, burst: Burst, world: World) -> bool:
 
 def _give_up(draft: Draft, burst: Burst, note: str, settings: Settings) -> None:
     """End a burst that did not come up in time; its offer has to wait."""
-    provider, offer = burst.lease.provider, burst.lease.offer
     draft.fail(burst.id, "timeout", note)
+    _hold_against(draft, burst, settings)
+
+
+def _hold_against(draft: Draft, burst: Burst, settings: Settings) -> None:
+    """Set its offer aside, as a burst of it was paid for in vain."""
+    provider, offer = burst.lease.provider, burst.lease.offer
     known = draft.health_of(provider)
     held = health.set_aside(known, offer, settings.limits, draft.now)
     draft.set_health(provider, held)

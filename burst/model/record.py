@@ -44,6 +44,11 @@ def decode_record(text: str) -> Record:
             f"record of version {record.version}, this program knows {RECORD_VERSION}",
             "run the version that wrote it",
         )
+    lease = record.lease
+    if not lease.isolated and len(lease.ranks) != len(lease.hosts):
+        raise RecordUnreadable(
+            f"not a burst record: {len(lease.hosts)} hosts, {len(lease.ranks)} ranks"
+        )
     return record
 
 

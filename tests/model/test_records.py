@@ -61,3 +61,10 @@ def test_what_is_no_record_is_refused(text: str) -> None:
         decode_hold(text)
     with pytest.raises(RecordUnreadable, match="not a burst record: "):
         decode_record(text)
+
+
+def test_a_lease_with_other_hosts_than_ranks_cannot_be_read() -> None:
+    record = json.loads(encode_record(run()))
+    record["lease"]["hosts"].pop()
+    with pytest.raises(RecordUnreadable, match="1 hosts, 2 ranks"):
+        decode_record(json.dumps(record))

@@ -102,3 +102,15 @@ def test_a_provider_is_told_for_whose_jobs_a_burst_is() -> None:
     s.until(s.in_state(State.ONLINE))
     [made] = s.cloud.bursts.values()
     assert made.spec.userids == (4711,)
+
+
+def test_an_offer_whose_bursts_come_up_too_late_for_any_job_is_set_aside() -> None:
+    s = sim(20.0)
+    s.provider.starts_after = 15
+    s.lead.submit(whole(4))
+
+    s.tick(500)
+
+    assert len(s.bursts) == 1
+    assert s.state() is State.INACTIVE
+    assert s.engine.snapshot.books.health["local"].offers["nodes"].failures == 1
