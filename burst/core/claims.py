@@ -34,7 +34,7 @@ def expire(draft: Draft, lead: LeadView, limit: float) -> None:
             if view is None or view.state not in _PENDING:
                 continue
             hold = draft.holds.get(job)
-            why = _unwanted(view, hold, limit, draft.now)
+            why = _unwanted(view, hold, limit, draft.now) or _too_long(view, burst)
             if why:
                 draft.note(burst.id, "job-leave", {"id": format_f58(job), "note": why})
                 continue
@@ -68,6 +68,17 @@ def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
     if hold is not None and now - hold.since <= limit:
         return ""
     return "its user holds it (urgency 0)"
+
+
+def _too_long(job: JobView, burst: Burst) -> str:
+    """Return why a pending job, with its time limit of now, is not for such a lease.
+
+    Its user may have changed the limit (flux-update(1)) since it was placed.
+    """
+    end, created = burst.lease.end, burst.lease.created
+    if not end or job.duration <= end - created:
+        return ""
+    return f"it may run for {format_fsd(job.duration)} now, longer than the lease"
 
 
 def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | None:

@@ -146,6 +146,9 @@ def _begin(draft: Draft, burst: Burst, lead: LeadView, limit: float) -> None:
     """Have the provider asked, once nothing else can run the job."""
     if not burst.jobs:
         draft.fail(burst.id, "canceled", "no job needs it any more")
+    elif any(_is_other(burst, lead.jobs.get(job)) for job in burst.jobs):
+        # What runs there is ended by the time limit that the lease says.
+        draft.fail(burst.id, NOT_HELD, "its job has another time limit now")
     elif all(_is_settled(draft, lead.jobs.get(job)) for job in burst.jobs):
         draft.start(burst.id)
     elif draft.now - burst.since > limit:
@@ -266,6 +269,13 @@ def _taken_back(draft: Draft, job: JobId, lead: LeadView) -> bool:
     if hold is not None and hold.state in (HoldState.OBEYED, HoldState.RELEASED):
         return True
     return view is not None and view.state in (JobState.RUN, JobState.CLEANUP)
+
+
+def _is_other(burst: Burst, view: JobView | None) -> bool:
+    """Tell whether the job's time limit is not the one with which it was placed."""
+    isolated = burst.lease.isolated
+    assert isolated is not None
+    return view is not None and view.duration != isolated.duration
 
 
 def _is_settled(draft: Draft, view: JobView | None) -> bool:

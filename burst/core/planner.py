@@ -176,8 +176,11 @@ class Planner:
             refused = self._market.refused(priced, opened.slot.name, size)
             if not nodes or size > min(opened.most, room) or refused:
                 return False
-            if self._usage.refuse(key, (size,), nodes) or self._usage.refuse_user(
-                key, bears + nodes, demand.userid
+            # Whoever it is made for bears what it grows by.
+            more = dict.fromkeys((*opened.userids, demand.userid), nodes)
+            more[demand.userid] = bears + nodes
+            if self._usage.refuse(key, (size,), nodes) or any(
+                self._usage.refuse_user(key, each, user) for user, each in more.items()
             ):
                 return False
             opened.grow(nodes)

@@ -258,3 +258,17 @@ def test_who_left_under_another_deadline_is_tried_at_once_without_one(limit):
     s.boot()
     s.tick(5)
     assert len(s.bursts) == 2
+
+
+def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst():
+    s = Sim(deadlines={"lease": "1h", "drain": "10m"})
+    s.tick(2)
+    job = s.lead.submit(whole(4), duration=60.0)
+    s.until(s.in_state(State.PROVISION))
+    s.lead.change(job, duration=86400.0)
+    s.until(s.in_state(State.INACTIVE))
+    assert why(s, job) is Reason.TOO_LONG
+    assert s.lead.jobs[job].urgency == 0
+
+    s.lead.change(job, duration=1800.0)
+    s.until(lambda: s.lead.running() == [job])

@@ -216,3 +216,14 @@ def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):
     sim.until(over(sim))
     assert sim.burst.exception == "not-held"
     assert sim.lead.jobs[job].state is JobState.RUN
+
+
+def test_a_time_limit_that_is_changed_before_it_begins_is_the_one_it_has(sim):
+    job = submit(sim, duration=60.0)
+    sim.until(sim.in_state(State.NEW), seconds=0.1)
+    sim.lead.change(job, duration=7200.0)
+    sim.until(lambda: sim.cloud.begun)
+    (begun,) = [b for b in sim.bursts if b.state is not State.INACTIVE]
+    assert begun.lease.isolated.duration == 7200.0
+    sim.until(lambda: sim.lead.log)
+    assert reason(sim, job).endswith("exit status 0")

@@ -49,3 +49,15 @@ def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
     s.lead.finish(jobs[0])
     s.until(lambda: s.lead.running() == jobs[1:])
     assert len(s.bursts) == 2
+
+
+def test_a_burst_does_not_grow_for_one_user_beyond_what_another_may_have():
+    s = Sim(plan={"share_users": True}, limits={"max_nodes_per_user": 4})
+    s.tick(2)
+    first = submit(s, 1, 2)
+    s.until(lambda: s.lead.running() == [first])
+    jobs = [submit(s, 1, 2), submit(s, 2, 2)]
+    s.until(lambda: s.lead.running() == [first, jobs[0]])
+    s.tick(5)
+    his = [b for b in s.bursts if b.live and 1 in b.lease.userids]
+    assert sum(burst.lease.nodes for burst in his) == 4
