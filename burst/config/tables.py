@@ -160,7 +160,8 @@ class DeadlineSettings(Table, frozen=True):
     is reported as overdue and waited for."""
     reload: Seconds = Seconds(20)
     """From reading the settings again to their providers made. A provider is made
-    without waiting for anything far away; the old settings stay if it takes longer."""
+    without waiting for anything far away; the old settings stay if it takes longer. At
+    the start they have a minute at least; then the daemon ends."""
     reap: Seconds = Seconds(600)
     """From the first reap to NotFound. Past this it is reported and repeated."""
     complete: Seconds = Seconds(600)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import gc
 import logging
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from burst.core.slots import RankSlot, find_slots
 from burst.core.world import Books
 from burst.errors import ConfigError
 from burst.lead import Lead
+from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
 from burst.provider import Placed, Provider
@@ -35,6 +37,11 @@ from burst.shell.executor import Workers
 GATHER = 0.001
 # Of what a provider says of its place so much is kept, in characters.
 _LONGEST_PLACE = 500
+
+
+# So long plug-ins have at the start at least, in seconds: longer than in a reload, as
+# what they need is imported then, and a cloud's SDK takes its time.
+_AT_FIRST = 60.0
 
 
 def spare_collector() -> None:
@@ -83,7 +90,9 @@ class Runtime:
         self.clock = Clock()
         self._bell = bell
         self.settings = settings
-        self._made = _make(self.load, lead.identity(), settings)
+        seen = lead.identity()
+        limit = max(_AT_FIRST, settings.deadlines.reload)
+        self._made = in_time(lambda: _make(self.load, seen, settings), limit)
         self._workers = Workers(self.clock, self.wake)
         self.engine = self._start(settings)
         served_by = holder(self.clock(), config)
@@ -204,6 +213,29 @@ def known_jobs(books: Books) -> frozenset[JobId]:
     """Return the jobs on record: held by us, or counting on a burst."""
     jobs = {job for burst in books.bursts.values() for job in burst.jobs}
     return frozenset(jobs | books.holds.keys())
+
+
+def in_time(make: Callable[[], Made], limit: float) -> Made:
+    """Return what is made on a thread of its own, which may take so many seconds.
+
+    Raises ConfigError past the limit, and what making it raises.
+    """
+    done: Future[Made] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(make())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited
+            done.set_exception(error)
+
+    # A daemon thread: what hangs must not keep the daemon from its end.
+    threading.Thread(target=run, name="make-providers", daemon=True).start()
+    if not wait([done], limit).done:
+        raise ConfigError(
+            f"the providers were not made within {format_fsd(limit)}",
+            "burst doctor looks at each; deadlines.reload sets the time they have",
+        )
+    return done.result()
 
 
 def _make(

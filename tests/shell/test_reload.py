@@ -16,7 +16,7 @@ from burst.model.burst import State
 from burst.provider import Provider
 from burst.shell.bell import Bell
 from burst.shell.reload import Reloads
-from burst.shell.runtime import Runtime
+from burst.shell.runtime import Runtime, in_time
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.build import NODE, whole
 from tests.fakes import FakeLead
@@ -256,3 +256,25 @@ def test_a_place_cannot_change_under_live_bursts(bench):
     assert one.bursts[0].state is State.ONLINE
     one.site["local"] = {"type": "fake", "zone": "a"}
     assert one.reload()["changed"] == ["providers.local"]
+
+
+def test_a_provider_that_hangs_while_it_is_made_does_not_hang_the_daemons_start():
+    stuck = threading.Event()
+
+    def hang():
+        stuck.wait(60)
+        raise ConfigError("too late")
+
+    try:
+        with pytest.raises(ConfigError, match="were not made within 100ms"):
+            in_time(hang, 0.1)
+    finally:
+        stuck.set()
+
+
+def test_what_making_providers_raises_at_the_start_is_raised():
+    def fail():
+        raise ConfigError("no such cluster")
+
+    with pytest.raises(ConfigError, match="no such cluster"):
+        in_time(fail, 60.0)
