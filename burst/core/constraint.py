@@ -18,8 +18,12 @@ from burst.model.lead import LeadIdentity
 from burst.model.ranks import idset_mask, parse_hostlist
 
 _NONE = 0
-_REMEMBERED = 4096
-"""Constraints of one lead. Those of waiting jobs are evaluated once, not each tick."""
+_REMEMBERED = 16384
+"""Constraints of one lead. Those of waiting jobs are evaluated once, not each tick.
+
+Jobs are looked at in the same order each time, so where one more waits than is
+remembered, all are evaluated again: milliseconds for each that names 4096 hosts.
+"""
 
 
 class Constraints:

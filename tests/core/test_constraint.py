@@ -78,3 +78,13 @@ def test_what_was_asked_before_is_remembered():
     one = constraints.admitted('{"ranks":["1"]}')
 
     assert constraints.admitted('{"ranks":["1"]}') is one
+
+
+def test_constraints_of_many_waiting_jobs_are_evaluated_once():
+    lead = identity("many-[0-9]")
+    asked = [f'{{"ranks":["{number}"]}}' for number in range(10_000)]
+    for _ in range(2):
+        constraints = Constraints(lead)
+        for text in asked:
+            constraints.admitted(text)
+    assert constraints._evaluator.mask.cache_info().misses == len(asked)
