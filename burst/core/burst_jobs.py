@@ -22,14 +22,12 @@ def assign(burst: Burst, event: Event) -> dict[str, Any]:
         parse_jobid(job): float(submitted)
         for job, submitted in event.context.get("jobs", {}).items()
     }
-    changes: dict[str, Any] = {"idle_since": None} if event.name == "assign" else {}
     if not found:
-        return changes
+        return {}
     new = {job: JobTimes(submitted=at) for job, at in found.items()}
     times = {**new, **burst.times}
     first = min(found.values())
     return {
-        **changes,
         "times": times,
         "jobs": frozenset(times),
         "sums": _earlier(burst.sums, "submitted", first),
@@ -51,7 +49,7 @@ def job_start(burst: Burst, event: Event) -> dict[str, Any]:
     changes = _first_time(burst, event, "started")
     if changes:
         changes["started"] = burst.started | {parse_jobid(event.context["id"])}
-    return changes
+    return {**changes, "unused_since": None}
 
 
 def job_leave(burst: Burst, event: Event) -> dict[str, Any]:

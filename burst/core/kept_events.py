@@ -20,8 +20,8 @@ _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
     **dict.fromkeys(_LOSS, _LOSS),
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
-    # A job that counts on a burst ends its idleness.
-    "assign": _IDLENESS,
+    # A job that runs on a burst ends its idleness; one that counts on it may not come.
+    "job-start": _IDLENESS,
     "overdue": frozenset({"overdue"}),
     "retry": frozenset({"retry"}),
 }

@@ -184,7 +184,7 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
     return {
         "exception": kind,
         "result": RESULTS.get(kind, Result.FAILED),
-        "idle_since": None,
+        "unused_since": None,
         "lost_since": None,
     }
 
@@ -206,8 +206,8 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "exception": _exception,
     "lost": lambda _, event: {"lost_since": event.timestamp},
     "back": lambda _, __: {"lost_since": None},
-    "idle": lambda _, event: {"idle_since": event.timestamp},
-    "busy": lambda _, __: {"idle_since": None},
+    "idle": lambda _, event: {"unused_since": event.timestamp},
+    "busy": lambda _, __: {"unused_since": None},
     "quarantine": lambda _, event: {"quarantined": event.context["note"]},
     "acquit": lambda _, __: {"quarantined": ""},
 }

@@ -66,7 +66,8 @@ def reconcile(
 ) -> Decisions:
     """Sync, then step. Pure: equal arguments give equal decisions.
 
-    `standing` is that of the tick before; None gives the same verdicts, later.
+    `standing` is that of the tick before. Its refusals spare work and change nothing;
+    without it, what is known of jobs that lack a part of their nodes begins anew.
     """
     draft = Draft(books, now)
     same = unchanged(standing, books, world.lead)
@@ -114,10 +115,12 @@ def _judge(
     plan = make_plan(draft, world, settings, constraints, intake.demands)
     _adopt(draft, plan, world)
     fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
+    # Refusals rest on what the plan left, and not on what is given back after it.
+    left = grounds_of(draft, world, settings)
     shortfalls = shortfall.follow(draft, shortfalls, fresh, settings)
     settle(draft, world.lead, intake, fresh, settings.intake)
     return Judged(
-        grounds=grounds_of(draft, world, settings),
+        grounds=left,
         jobs=world.lead.jobs,
         here=intake.here,
         helped=bursts_of.keys(),

@@ -128,6 +128,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
 
+    def without_refusals(self) -> Standing:
+        """Return what it says of the jobs that decides, not only spares work."""
+        return msgspec.structs.replace(self, verdicts={})
+
 
 def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
     """Return the grounds that there are now."""

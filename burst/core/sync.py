@@ -208,13 +208,13 @@ def _runs_elsewhere(job: JobView, burst: Burst) -> bool:
 
 
 def _follow_use(draft: Draft, burst: Burst, lead: LeadView) -> None:
-    """Note since when nothing runs on an online burst and no job counts on it."""
+    """Note since when nothing runs on an online burst that no job counts on."""
     if burst.state is not State.ONLINE:
         return
-    used = bool(burst.jobs) or bool(lead.allocated.intersection(burst.lease.ranks))
-    if used and burst.idle_since is not None:
+    used = not lead.allocated.isdisjoint(burst.lease.ranks)
+    if used and burst.unused_since is not None:
         draft.note(burst.id, "busy", {})
-    if not used and burst.idle_since is None:
+    if not used and not burst.jobs and burst.unused_since is None:
         draft.note(burst.id, "idle", {})
 
 

@@ -156,8 +156,10 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks with which it went online; more may come, none may be lost."""
     drained: frozenset[int] = frozenset()
     """Ranks that we drained and did not undrain yet."""
-    idle_since: float | None = None
-    """Since when nothing runs on it and no job counts on it; None while busy."""
+    unused_since: float | None = None
+    """Since when nothing has run on it, from a moment at which no job counted on it;
+    None while something runs. Jobs that count on it and then do not come change
+    nothing of it: else each of them would prolong what is paid for in vain."""
     lost_since: float | None = None
     """Since when at least one rank that was online is not; None while all are."""
     exception: str = ""
@@ -176,6 +178,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether something of it may still exist: its rank slot is not free."""
         return self.state is not State.INACTIVE
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when nothing has run on it, where no job counts on it now."""
+        return None if self.jobs else self.unused_since
 
     @property
     def served(self) -> bool:

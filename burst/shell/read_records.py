@@ -123,7 +123,7 @@ def _read_burst(
         burst = msgspec.structs.replace(
             burst,
             since=now,
-            idle_since=None if burst.idle_since is None else now,
+            unused_since=None if burst.unused_since is None else now,
             lost_since=None if burst.lost_since is None else now,
         )
     return burst, record.version

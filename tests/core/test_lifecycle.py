@@ -9,7 +9,7 @@ from burst.core import lifecycle
 from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore
 from burst.model.burst import BurstId, Lease, Result, State
 from burst.model.event import Event
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
 from tests.build import NODE, T0
 
@@ -116,11 +116,28 @@ def test_notes_are_remembered():
     assert burst.lost_since == T0 + 4
     assert burst.expected == {2, 3}
     assert apply(burst, Event(T0 + 9, "back")).lost_since is None
-    burst = run("provision-start", "provision-finish", "online", "idle")
-    assert burst.idle_since == T0 + 4
-    assert apply(burst, Event(T0 + 9, "busy")).idle_since is None
     burst = run("provision-start", "exception", "rank-drain")
     assert burst.drained == {2}
+
+
+def test_only_what_runs_ends_the_idleness_of_a_burst():
+    """A job that counts on it and starts elsewhere, or ends before, does not."""
+    burst = run("provision-start", "provision-finish", "online")
+    for job in sorted(burst.jobs):
+        context = {"id": format_f58(job), "note": "elsewhere"}
+        burst = apply(burst, Event(T0 + 3, "job-leave", context))
+    burst = apply(burst, Event(T0 + 4, "idle"))
+    assert burst.idle_since == T0 + 4
+    assert apply(burst, Event(T0 + 9, "busy")).idle_since is None
+    job = {"id": format_f58(JobId(7)), "note": "elsewhere", "result": "canceled"}
+
+    counts = apply(burst, Event(T0 + 5, "assign", {"jobs": {job["id"]: T0}}))
+    assert counts.idle_since is None
+    for end in ("job-leave", "job-finish"):
+        assert apply(counts, Event(T0 + 6, end, job)).idle_since == T0 + 4
+        ran = apply(counts, Event(T0 + 6, "job-start", job))
+        assert apply(ran, Event(T0 + 7, end, job)).idle_since is None
+        assert "idle" not in [event.name for event in ran.events]
 
 
 def test_a_record_does_not_grow_while_it_idles():

@@ -89,8 +89,8 @@ def test_an_ended_burst_shows_its_own_nodes_and_not_whose_ranks_they_are_now():
 
 
 def test_a_row_says_how_long_it_idles_and_what_it_costs():
-    idle = Event(T0 + 30, "idle", {})
-    found = row(made(*DRAINED[:2], idle))
+    ended = Event(T0 + 29, "job-finish", {"id": "1"})
+    found = row(made(*DRAINED[:2], ended, Event(T0 + 30, "idle")))
 
     assert found["idle"] == 10.0
     assert row(made(*DRAINED[:2]))["idle"] is None

@@ -76,6 +76,8 @@ class SimLead(FakeLead):
     """Jobs that the daemon has given an order for."""
     specs: dict[JobId, object] = field(default_factory=dict)
     """Whole jobspecs of jobs that have strange ones."""
+    begun: dict[int, int] = field(default_factory=dict)
+    """How many jobs have begun on each rank."""
 
     def __post_init__(self):
         self.disk.silence = self.silence
@@ -234,6 +236,7 @@ class SimLead(FakeLead):
     def _start(self, job, ranks):
         if self.lagging and job.id not in self.plain:
             self._late[job.id] = job
+        self.begun |= {rank: self.begun.get(rank, 0) + 1 for rank in ranks}
         self.change(job.id, state=JobState.RUN, ranks=ranks, t_start=self.now)
 
     def change(self, job, **changes):

@@ -94,7 +94,7 @@ def test_a_store_from_a_newer_version_is_not_touched(schema):
 
 def test_records_from_the_future_count_from_now():
     store = MemoryStore()
-    names = (*WHOLE_WAY[:4], "idle", "lost")
+    names = (*WHOLE_WAY[:4], "job-finish", "idle", "lost")
     Ledger(store).write(Books(), Books(bursts={LEASE.id: run(*names)}))
 
     burst = Ledger(store).load(T0 - 500).bursts[LEASE.id]
