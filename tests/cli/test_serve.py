@@ -68,7 +68,7 @@ def test_a_stop_leaves_bursts_alone_and_a_new_daemon_goes_on_with_them(
         assert STOPPED in daemon.log
         assert "Traceback" not in daemon.log
     job = instance.submit(nodes=2)
-    assert "no daemon serves this lead" in desk.run("status").error
+    assert "no daemon serves this lead" in desk.run("status").stdout
     with desk.daemon() as second:
         wait_until(lambda: instance.info(job).state is JobState.INACTIVE, "the job")
         assert desk.row(burst_id)["state"] == "online"

@@ -3,13 +3,17 @@
 
 import pytest
 
+from burst.core.claims import expire
 from burst.core.commands import let_go
+from burst.core.draft import Draft
+from burst.core.world import Books
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from tests.build import whole
+from tests.build import T0, view, whole
+from tests.core.test_lifecycle import run
 from tests.sim import Sim
 
 LIMIT = {"release": "5m", "idle": "1m"}
@@ -272,3 +276,11 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
 
     s.lead.change(job, duration=1800.0)
     s.until(lambda: s.lead.running() == [job])
+
+
+def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
+    """The lead may not show it any more; then it has ended."""
+    burst = run("provision-start")
+    draft = Draft(Books(bursts={burst.id: burst}), T0 + 999)
+    expire(draft, view(), 60.0)
+    assert not draft.events

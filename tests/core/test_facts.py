@@ -103,6 +103,16 @@ def test_what_was_read_too_early_or_not_at_all_says_nothing(seen):
     assert provider_word(run(), seen) is Word.UNREAD
 
 
+def test_a_provider_that_is_elsewhere_by_now_says_nothing():
+    burst = run()
+    lease = msgspec.structs.replace(burst.lease, place="here")
+    there = msgspec.structs.replace(burst, lease=lease)
+    seen = in_world(told(status()))
+    for place, word in (("here", Word.RUNNING), ("elsewhere", Word.UNREAD)):
+        now = msgspec.structs.replace(seen, places={"local": place})
+        assert provider_word(there, now) is word
+
+
 def test_what_was_missed_often_enough_is_absent():
     seen = in_world(told(absent={ID: ABSENT_READS}), call())
 

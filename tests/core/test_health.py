@@ -19,9 +19,10 @@ from burst.core.health import (
     set_aside,
     unavailable,
 )
+from burst.core.market import open_market
 from burst.model.burst import Isolated
 from burst.model.reason import Reason
-from tests.build import settings
+from tests.build import T0, offer, settings
 from tests.core.test_lifecycle import LEASE
 
 LIMITS = settings(
@@ -177,3 +178,11 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
     assert pause_after(Outcome.TRANSIENT, 1, 0.0) == 1.0
     assert pause_after(Outcome.REFUSED, 1, 0.001) == 1.0
     assert pause_after(Outcome.OK, 1, 7.0) == 0.0
+
+
+def test_while_one_burst_tries_a_provider_it_gets_no_other():
+    held = Health(until=T0)
+    for asked, refusals in (((), []), (("local",), [Reason.ON_TRIAL])):
+        market = open_market({"local": (offer(),)}, {"local": held}, T0, asked)
+        assert [refusal.reason for refusal in market.refusals] == refusals
+        assert bool(market.offers) is not bool(refusals)

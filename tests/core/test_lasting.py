@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from burst.core.draft import FailJob, Provision
+from burst.core.course import make_way
+from burst.core.draft import Draft, FailJob, Provision
 from burst.core.lasting import drained_from
 from burst.core.reconcile import reconcile
 from burst.core.world import Books
@@ -13,6 +14,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from tests.build import T0, job, offer, settings, view, whole, world
+from tests.core.test_lifecycle import WHOLE_WAY, run
 from tests.sim import Sim
 
 LENT = '{"properties":["burst"]}'
@@ -162,3 +164,12 @@ def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
     made = turn(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
     (burst,) = made.books.bursts.values()
     assert burst.lease.end == 0.0
+
+
+def test_only_what_is_online_makes_way():
+    """What is taken down by then is on its way already."""
+    burst = run(*WHOLE_WAY[:8])
+    draft = Draft(Books(bursts={burst.id: burst}), T0 + 99)
+    make_way(draft, burst)
+    assert not draft.events
+    assert not draft.actions

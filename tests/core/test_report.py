@@ -3,7 +3,8 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle, report
-from burst.core.world import Books, ProviderView
+from burst.core.health import Outcome, Verb
+from burst.core.world import Books, Call, ProviderView
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.provider import BurstStatus, Phase
@@ -95,3 +96,11 @@ def test_a_row_says_how_long_it_idles_and_what_it_costs():
     assert found["idle"] == 10.0
     assert row(made(*DRAINED[:2]))["idle"] is None
     assert (found["per_hour"], found["cost"]) == (0.0, 0.0)
+
+
+def test_of_an_orphan_it_is_said_whether_it_is_gone():
+    for outcome in (Outcome.NOT_FOUND, Outcome.TRANSIENT):
+        call = Call(verb=Verb.REAP, outcome=outcome, attempts=2, note="busy")
+        found = report.reap_row("local", LEASE.id, call)
+        assert found["gone"] is (outcome is Outcome.NOT_FOUND)
+        assert (found["id"], found["attempts"]) == (LEASE.id, 2)

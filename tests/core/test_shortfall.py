@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.core.draft import Draft
+from burst.core.shortfall import Shortfall, follow
+from burst.core.world import Books
 from burst.model.burst import State
+from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.reason import Reason
-from tests.build import T0, whole
+from burst.model.reason import Reason, Verdict
+from tests.build import T0, settings, whole
 from tests.sim import Sim
 
 MINUTE = 60.0
@@ -108,3 +112,11 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
     sim.joins = False
     sim.until(lambda: not live(sim), turns=60, seconds=10.0)
     assert sim.now - T0 < 30 * MINUTE
+
+
+def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
+    before = {JobId(1): Shortfall(returned=1)}
+    draft = Draft(Books(), T0)
+    assert follow(draft, before, {}, settings()) == {}
+    waits = {JobId(1): Verdict(Reason.INCOMPLETE)}
+    assert follow(draft, before, waits, settings()) == before

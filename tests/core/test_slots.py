@@ -5,7 +5,7 @@ import pytest
 from burst.core.lifecycle import begin
 from burst.core.slots import find_slots, free_slots, is_found_by_name, leased_slots
 from burst.errors import ConfigError
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import BurstId, Lease, State
 from burst.model.shape import Shape
 from tests.build import NODE, T0, identity, view
 
@@ -130,6 +130,8 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
     assert [slot.name for slot in free] == ["burst-1"]
     # Of a lead that has started anew with its hosts in another order, hosts do.
     moved = find_slots(identity("lead-0,burst-1-[0-3],burst-0-[0-3],lead-1"))
+    ended = msgspec.structs.replace(leased, state=State.INACTIVE)
+    assert leased_slots(moved, [ended]) == {}
     assert leased_slots(moved, [leased]) == {
         "burst-1": lease.id,  # its ranks are those that the lease has
         "burst-0": lease.id,

@@ -418,3 +418,16 @@ def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
     )
     turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
     assert turns.verdict is not first
+
+
+def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:
+    turns = Turns(ONE)
+    turns.jobs[0] = job(1, whole(9), urgency=0)
+    turns.turn()
+    stands = turns.made.standing
+    assert stands is not None
+    assert stands.verdicts
+    fewer = stands.without_refusals()
+    assert fewer == msgspec.structs.replace(stands, verdicts={})
+    again = reconcile(turns.made.books, turns.seen, SETTINGS, turns.now, fewer)
+    assert again.verdicts == turns.made.verdicts

@@ -101,3 +101,7 @@ def test_other_conversions_of_facts_are_those_of_python():
 def test_a_time_that_no_calendar_has_is_never(until):
     assert Refusal("a/b", Reason.SET_ASIDE, {"until": until}).text().endswith("never")
     assert moment(until) == "never"
+
+
+def test_a_reason_is_shown_by_its_name():
+    assert repr(Reason.LOCAL) == "<Reason.LOCAL>"

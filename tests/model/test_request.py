@@ -131,6 +131,7 @@ def test_what_is_no_count_is_refused(count):
         {"resources": ["slot"]},
         jobspec(),
         jobspec(CORE),
+        jobspec(vertex("node", 2**20, vertex("slot", 2**20, CORE))),
         jobspec(vertex("slot", 1)),
         jobspec(vertex("slot", 1, vertex("gpu"))),
         {"resources": [SLOT], "attributes": [1]},

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""How often a job that waits is told of it."""
+
+from __future__ import annotations
+
+from burst.core import memo
+from burst.model.reason import Reason, Refusal, Verdict
+from tests.build import T0
+
+FULL = Verdict(
+    Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.SET_ASIDE, {"until": T0}),)
+)
+LATER = Verdict(
+    Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.SET_ASIDE, {"until": T0 + 60}),)
+)
+OTHER = Verdict(Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.NOT_JOINED),))
+
+
+def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:
+    told = memo.tell(None, FULL, memo.memo(FULL), T0, 0)
+
+    assert memo.tell_at(told, LATER, memo.memo(LATER)) == T0 + 600.0
+    assert memo.tell_at(told, OTHER, memo.memo(OTHER)) == T0
