@@ -8,7 +8,7 @@ from collections.abc import Container
 
 from burst.core.demand import describe_need, nodes_needed
 from burst.core.limits import Usage
-from burst.core.market import Priced
+from burst.core.market import Market, Priced
 from burst.core.place import Demand, Proposal
 from burst.core.world import Books
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
@@ -42,10 +42,12 @@ class Apart:
         self._lost = lost
         self._placed: list[tuple[Priced, Demand, int]] = []
 
-    def take(self, priced: Priced, demand: Demand) -> Refusal | None:
+    def take(self, priced: Priced, demand: Demand, market: Market) -> Refusal | None:
         """Place a demand on an offer; return why not, None if it is."""
         nodes = nodes_needed(demand.request, priced.offer.shape)
-        refusal = self._refuse(priced, demand, nodes)
+        refusal = self._refuse(priced, demand, nodes) or market.refused(
+            priced, "", nodes
+        )
         if refusal is None:
             userids = [] if demand.userid is None else [demand.userid]
             self.usage.add(nodes, 1, userids)

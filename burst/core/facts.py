@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from burst.core.health import Outcome, Verb
 from burst.core.world import ABSENT_READS, Call, World
 from burst.model.burst import Burst, Lease, State
-from burst.provider import Phase
+from burst.provider import Failure, Phase
 
 
 class Word(enum.Enum):
@@ -105,6 +105,13 @@ def provider_words(burst: Burst, world: World) -> str:
     call = world.calls.get(burst.id)
     failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED)
     return call.note if call and call.outcome in failing else ""
+
+
+def lacks_capacity(burst: Burst, world: World) -> bool:
+    """Tell whether the provider says that a burst failed for want of capacity."""
+    view = world.providers.get(burst.lease.provider)
+    status = view.statuses.get(burst.id) if view else None
+    return status is not None and status.failure is Failure.CAPACITY
 
 
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:

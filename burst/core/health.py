@@ -78,6 +78,13 @@ class OfferHealth(msgspec.Struct, frozen=True):
     failures: int = 0
     until: float = 0.0
     """Not tried before then; seconds since the epoch."""
+    nodes: int = 0
+    """Bursts of at least so many nodes are not tried: the smallest for which there was
+    no capacity. 0 for bursts of any size, as they did not come up."""
+
+    def covers(self, nodes: int, now: float) -> bool:
+        """Tell whether no burst of so many nodes is tried now."""
+        return self.until > now and self.nodes <= nodes
 
 
 class RefusedSpec(msgspec.Struct, frozen=True):
@@ -181,13 +188,25 @@ def pause_after(outcome: Outcome, attempts: int, patience: float | None) -> floa
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
 
 
-def set_aside(health: Health, offer: str, limits: LimitSettings, now: float) -> Health:
+def set_aside(
+    health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
+) -> Health:
     """Keep from an offer for a while; twice as long each time it fails again.
 
-    Making and deleting the same cluster for ever costs money and helps nobody.
+    Making and deleting the same cluster for ever costs money and helps nobody. `nodes`
+    is the size of a burst for which there was no capacity, 0 for other failures: what
+    is too much for one job may be had for a smaller one. Failures are counted anew for
+    a smaller size, and not for what was asked for before the offer was set aside.
     """
-    failures = health.offers.get(offer, OfferHealth()).failures + 1
-    entry = OfferHealth(failures, now + limits.set_aside * _longer(failures))
+    known = health.offers.get(offer, OfferHealth())
+    if nodes < known.nodes:
+        failures = 1
+    elif known.covers(nodes, now):
+        failures, nodes = known.failures, known.nodes
+    else:
+        failures = known.failures + 1
+    until = now + limits.set_aside * _longer(failures)
+    entry = OfferHealth(failures, until, nodes)
     return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
 
 
@@ -236,9 +255,17 @@ def unavailable(
             "until": health.until,
         }
     aside = health.offers.get(offer, OfferHealth())
-    if aside.until > now:
-        return Reason.SET_ASIDE, {"until": aside.until}
+    if aside.covers(1, now):
+        return Reason.SET_ASIDE, why_aside(aside)
     return None
+
+
+def why_aside(aside: OfferHealth) -> dict[str, object]:
+    """Return the facts of SET_ASIDE."""
+    why = "had no capacity or did not come up"
+    if aside.nodes > 1:
+        why = f"had no capacity for {aside.nodes} nodes"
+    return {"why": why, "until": aside.until}
 
 
 def changes(health: Health) -> list[float]:

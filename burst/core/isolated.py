@@ -13,7 +13,7 @@ import math
 
 from burst.config import Settings
 from burst.core.draft import Draft, EndJob
-from burst.core.facts import Word, provider_word
+from burst.core.facts import Word, lacks_capacity, provider_word
 from burst.core.health import Outcome
 from burst.core.memo import memo
 from burst.core.world import Books, World
@@ -23,7 +23,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason, Verdict
-from burst.provider import BurstStatus, Failure
+from burst.provider import BurstStatus
 
 # An allocation may be on its way to a job that was just held, in seconds.
 SETTLED = 1.0
@@ -108,9 +108,8 @@ def follow(draft: Draft, burst: Burst, world: World) -> bool:
         _finish(draft, burst, status)
     if what not in _WENT_WRONG:
         return False
-    lacking = status is not None and status.failure is Failure.CAPACITY
     # Once all its nodes were seen, its job may have begun: they were not lacking then.
-    lacking = lacking and before is State.PROVISION
+    lacking = before is State.PROVISION and lacks_capacity(burst, world)
     why = (status.why if status else "") or _WENT_WRONG[what]
     draft.fail(burst.id, CAPACITY if lacking else "failed", why)
     return before is not State.ONLINE

@@ -8,7 +8,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from burst.core.health import Health, spec_key, unavailable
+from burst.core.health import (
+    Health,
+    OfferHealth,
+    spec_key,
+    unavailable,
+    why_aside,
+)
 from burst.model.burst import Burst, State
 from burst.model.reason import Reason, Refusal
 from burst.provider import Offer
@@ -43,11 +49,26 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     refused_specs: Mapping[tuple[str, str], Mapping[str, object]] = {}
     """Bursts that a provider refused, by its name and `spec_key`; what to tell."""
 
+    aside: Mapping[str, OfferHealth] = {}
+    """By key of an offer: of what size bursts of it are not made for a while."""
+
     def refused(self, priced: Priced, slot: str, nodes: int) -> Refusal | None:
         """Return why the provider is not asked for such a burst, None if it may be."""
+        aside = self.aside.get(priced.key)
+        if aside and nodes >= aside.nodes:
+            return Refusal(priced.key, Reason.SET_ASIDE, why_aside(aside))
         key = priced.provider, spec_key(priced.offer.name, slot, nodes)
         facts = self.refused_specs.get(key)
         return Refusal(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
+
+    def piece(self, priced: Priced, nodes: int) -> int:
+        """Return the most nodes of each burst of a job that gets several.
+
+        Half of what there was no capacity for: less by one each time would be asked
+        for as often as the job needs nodes.
+        """
+        aside = self.aside.get(priced.key)
+        return min(nodes, aside.nodes // 2) if aside else nodes
 
     @property
     def providers(self) -> frozenset[str]:
@@ -77,6 +98,7 @@ def open_market(
     known: list[Priced] = []
     usable: list[Priced] = []
     refusals: list[Refusal] = []
+    aside: dict[str, OfferHealth] = {}
     for provider, its_offers in offers.items():
         if its_offers is None:
             facts = {"provider": provider}
@@ -92,6 +114,9 @@ def open_market(
                 refusals.append(Refusal(priced.key, *why))
             else:
                 usable.append(priced)
+                small = held.offers.get(offer.name)
+                if small and small.until > now:
+                    aside[priced.key] = small
     return Market(
         offers=tuple(_preferred(usable)),
         refusals=tuple(refusals),
@@ -106,6 +131,7 @@ def open_market(
             for key, spec in held.specs.items()
             if spec.until > now
         },
+        aside=aside,
     )
 
 

@@ -248,7 +248,7 @@ class Planner:
         if too_short:
             return too_short
         if mode_of(demand.wish, priced.offer) == "isolated":
-            return self._apart.take(priced, demand)
+            return self._apart.take(priced, demand, self._market)
         refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
         for kind in self._ground.kinds(priced.provider):
             pieces = self._pieces(priced, demand, kind)
@@ -279,16 +279,20 @@ class Planner:
             return Refusal(priced.key, Reason.NODE_SMALL, facts)
         need -= demand.coming
         most = int(min(offer.max_nodes, self._usage.largest_burst))
+        found = None
         if need <= most:
             found = self._one(priced, kind, need, request.constraint)
-            if found:
+            if found and not _too_much(found):
                 return found
         if self._may_spread(demand):
-            pieces = self._ground.several(kind, need, request.constraint, most)
+            piece = self._market.piece(priced, most)
+            pieces = self._ground.several(kind, need, request.constraint, piece)
             if pieces:
                 refusals = (self._market.refused(priced, s.name, n) for s, n in pieces)
                 return next(filter(None, refusals), pieces)
-        return self._too_few(priced, demand, kind, need)
+            if piece < most:
+                found = self._market.refused(priced, "", need)
+        return found or self._too_few(priced, demand, kind, need)
 
     def _too_few(
         self, priced: Priced, demand: Demand, kind: Kind, need: int
@@ -340,6 +344,11 @@ class Planner:
     def _admitted(self, demand: Demand) -> frozenset[int] | None:
         constraint = demand.request.constraint
         return self._ground.admitted(constraint) if constraint else None
+
+
+def _too_much(found: list[Piece] | Refusal) -> bool:
+    """Tell whether there is no capacity for one burst; for smaller ones there may."""
+    return isinstance(found, Refusal) and found.reason is Reason.SET_ASIDE
 
 
 def _suits(wish: Wish, provider: str, price: float) -> bool:

@@ -13,6 +13,7 @@ from burst.core.draft import Draft
 from burst.core.facts import (
     MOVED,
     Meaning,
+    lacks_capacity,
     meaning,
     moved,
     provider_word,
@@ -28,7 +29,6 @@ from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
-from burst.provider import Failure
 
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 _WENT_WRONG = {
@@ -94,7 +94,7 @@ def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -
     """Draw the conclusion for a burst from its provider's answer."""
     provides = call.verb is Verb.PROVISION
     if provides and call.outcome is Outcome.CAPACITY:
-        _hold_against(draft, burst, settings)
+        _hold_against(draft, burst, settings, capacity=True)
     elif provides and call.outcome is Outcome.SPEC:
         known = draft.health_of(burst.lease.provider)
         held = health.refuse_spec(known, burst.lease, call.note, settings, draft.now)
@@ -127,7 +127,8 @@ def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -
     """Take the burst through the states that the facts say it has reached."""
     if burst.lease.isolated:
         if isolated.follow(draft, burst, world):
-            _hold_against(draft, burst, settings)
+            lacking = burst.state is State.PROVISION and lacks_capacity(burst, world)
+            _hold_against(draft, burst, settings, capacity=lacking)
         return
     if world.lead is not None and burst.state is not State.NEW:
         new = world.lead.online & ranks_of(burst, world) - burst.came
@@ -145,7 +146,8 @@ def _follow(draft: Draft, burst: Burst, world: World, settings: LimitSettings) -
             break
     after = draft.bursts[burst.id]
     if what in _WENT_WRONG and burst.state in {State.PROVISION, State.JOIN}:
-        _hold_against(draft, after, settings)
+        lacking = lacks_capacity(after, world)
+        _hold_against(draft, after, settings, capacity=lacking)
 
 
 def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
@@ -169,17 +171,23 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
     if what in _WENT_WRONG:
         view = world.providers[burst.lease.provider]
         status = view.statuses.get(burst.id)
-        lacking = status is not None and status.failure is Failure.CAPACITY
+        lacking = lacks_capacity(burst, world)
         why = (status.why if status else "") or _WENT_WRONG[what]
         draft.fail(burst.id, "capacity" if lacking else "failed", why)
     return False
 
 
-def _hold_against(draft: Draft, burst: Burst, settings: LimitSettings) -> None:
-    """A burst that failed before it was online counts against its offer."""
+def _hold_against(
+    draft: Draft, burst: Burst, settings: LimitSettings, *, capacity: bool
+) -> None:
+    """A burst that failed before it was online counts against its offer.
+
+    For want of capacity it does for bursts of its size and larger ones only.
+    """
+    nodes = burst.lease.nodes if capacity else 0
     provider = burst.lease.provider
     known = draft.health_of(provider)
-    held = health.set_aside(known, burst.lease.offer, settings, draft.now)
+    held = health.set_aside(known, burst.lease.offer, settings, draft.now, nodes)
     draft.set_health(provider, held)
 
 

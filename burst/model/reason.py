@@ -281,9 +281,7 @@ class Reason(enum.Enum):
         "record {key} cannot be read, and may be of this job in an isolated burst",
         passing=False,
     )
-    SET_ASIDE = _offer(
-        "had no capacity or did not come up; set aside until {until!t}", passing=True
-    )
+    SET_ASIDE = _offer("{why}; set aside until {until!t}", passing=True)
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"
         " (burst enable {provider} forgets it)",

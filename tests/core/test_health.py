@@ -153,16 +153,54 @@ def test_only_so_many_refused_specs_are_remembered():
 def test_an_offer_is_set_aside_for_longer_each_time():
     health = Health()
     lengths = []
+    now = 0.0
     for _ in range(7):
-        health = set_aside(health, "o", LIMITS, 0.0)
-        lengths.append(health.offers["o"].until)
+        health = set_aside(health, "o", LIMITS, now)
+        lengths.append(health.offers["o"].until - now)
+        # What was asked for before it was set aside says nothing more.
+        assert set_aside(health, "o", LIMITS, now + 9).offers["o"].failures == len(
+            lengths
+        )
+        now = health.offers["o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
-    assert unavailable("p", "o", health, 0.0) == (Reason.SET_ASIDE, {"until": 9600})
+    why = "had no capacity or did not come up"
+    assert unavailable("p", "o", health, now - 1) == (
+        Reason.SET_ASIDE,
+        {"why": why, "until": now},
+    )
+    assert unavailable("p", "o", health, now) is None
     assert unavailable("p", "other", health, 0.0) is None
     lease = msgspec.structs.replace(LEASE, offer="o")
     assert restore(health, lease).spotless
-    assert health.offers["o"] == OfferHealth(7, 9600)
+    assert health.offers["o"] == OfferHealth(7, now)
+
+
+def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
+    health = Health()
+    for now in (0.0, 600.0, 1800.0):
+        health = set_aside(health, "o", LIMITS, now, 4)
+    assert health.offers["o"] == OfferHealth(3, 4200.0, 4)
+    assert unavailable("p", "o", health, 1800.0) is None
+
+    # A larger one that was asked for earlier is no further failure.
+    assert set_aside(health, "o", LIMITS, 1800.0, 8) == health
+    # A smaller one is a failure of its own; any other is one of all sizes.
+    for nodes in (2, 1, 0):
+        health = set_aside(health, "o", LIMITS, 1900.0, nodes)
+        assert health.offers["o"] == OfferHealth(1, 2500.0, nodes)
+    assert unavailable("p", "o", health, 2000.0)
+    # Afterwards what is refused is known of that size only.
+    health = set_aside(health, "o", LIMITS, 2500.0, 4)
+    assert health.offers["o"] == OfferHealth(2, 3700.0, 4)
+
+
+def test_a_record_without_a_size_is_of_bursts_of_any_size():
+    text = '{"offers":{"o":{"failures":2,"until":700.0}}}'
+    health = msgspec.json.decode(text, type=Health)
+
+    assert health.offers["o"] == OfferHealth(2, 700.0, 0)
+    assert unavailable("p", "o", health, 100.0)
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 16), (99, 60)])

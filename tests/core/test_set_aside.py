@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""An offer without capacity for one job's size is still there for smaller jobs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core.health import Health, OfferHealth
+from burst.model.burst import State
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from tests.build import T0, whole
+from tests.core.test_planner import demand, leases, plan, reasons
+from tests.sim import Sim
+
+MINUTE = 60.0
+
+
+def aside(nodes, until=T0 + 9):
+    return {"local": Health(offers={"small": OfferHealth(1, until, nodes)})}
+
+
+def told(sim, job):
+    return sim.lead.memos[job]["why"]
+
+
+def refused_for_one(**tables):
+    """User 1 waits for four nodes; there are no more than three."""
+    sim = Sim(capacity=3, **tables)
+    sim.tick(2)
+    large = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: bool(sim.bursts) and not sim.bursts[0].live)
+    sim.tick(2)
+    return sim, large
+
+
+def test_a_job_that_is_too_large_keeps_no_other_from_free_nodes():
+    sim, large = refused_for_one(plan={"spread": False})
+    assert "had no capacity for 4 nodes" in told(sim, large)
+
+    for _ in range(20):
+        # More than the lead's own nodes.
+        small = sim.lead.submit(whole(3), userid=2)
+        sim.until(lambda job=small: sim.lead.jobs[job].state is JobState.RUN, turns=10)
+        sim.lead.finish(small)
+        sim.tick(4, seconds=4 * MINUTE)
+
+    assert sim.lead.jobs[large].state is JobState.SCHED
+    refused = [b for b in sim.bursts if b.lease.nodes == 4]
+    assert 2 <= len(refused) <= 40
+
+
+def test_the_pause_of_a_size_is_kept_over_a_restart():
+    sim, large = refused_for_one(plan={"spread": False})
+    sim.boot()
+    sim.tick(3)
+
+    assert "had no capacity for 4 nodes" in told(sim, large)
+    assert len(sim.bursts) == 1
+
+
+def test_a_job_too_large_for_one_burst_is_spread_over_smaller_ones():
+    sim, large = refused_for_one()
+
+    assert sorted(b.lease.nodes for b in sim.bursts if b.lease.nodes < 4)[-2:] == [2, 2]
+    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=9)
+    sim.until(
+        lambda: sim.lead.jobs[large].state is JobState.RUN, turns=40, seconds=MINUTE
+    )
+
+
+def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
+    made = plan(demand(1, whole(4)), demand(2, whole(3)), health=aside(4))
+    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
+
+    made = plan(demand(1, whole(2)), demand(2, whole(4)), health=aside(3))
+    assert leases(made) == [("burst-0", "local", 2, [1])]
+    why = made.verdicts[2].refusals[0].text()
+    assert why.startswith("had no capacity for 3 nodes; set aside until")
+    for nodes in (0, 1):
+        made = plan(demand(1, whole(1)), health=aside(nodes))
+        assert reasons(made, 1)[1] == [("local/small", Reason.SET_ASIDE)]
+    assert leases(plan(demand(1, whole(4)), health=aside(4, T0))) != []
+
+
+def test_what_may_not_be_spread_waits_for_its_size():
+    alone = demand(1, whole(4))
+    together = msgspec.structs.replace(alone, wish=Wish(where="together"))
+    for one, options in ((alone, {"spread": False}), (together, {})):
+        made = plan(one, health=aside(4), **options)
+        assert reasons(made, 1) == (
+            Reason.TURNED_DOWN,
+            [("local/small", Reason.SET_ASIDE)],
+        )
+
+
+def test_a_burst_does_not_grow_to_a_size_that_is_set_aside():
+    made = plan(demand(1, whole(2)), demand(2, whole(2)), health=aside(3))
+
+    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
+
+
+def test_an_isolated_job_that_is_too_large_keeps_no_smaller_one_waiting():
+    sim = Sim(capacity=3, modes=("isolated",))
+    sim.tick(2)
+    large = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: bool(sim.bursts) and not sim.bursts[0].live)
+    sim.lead.submit(whole(3), userid=2)
+    sim.tick(5)
+
+    assert "had no capacity for 4 nodes" in told(sim, large)
+    assert [b.lease.nodes for b in sim.bursts if b.live] == [3]
+
+
+def test_a_burst_that_does_not_come_up_is_held_against_all_sizes():
+    sim = Sim(deadlines={"join": "30s"})
+    sim.joins = False
+    sim.lead.submit(whole(4), userid=1)
+    sim.until(sim.in_state(State.INACTIVE), turns=100)
+    small = sim.lead.submit(whole(3), userid=2)
+    sim.tick(3)
+
+    assert "had no capacity or did not come up" in told(sim, small)
