@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, PlanSettings
 from burst.core.apart import Apart
+from burst.core.busy import Live
 from burst.core.constraint import Constraints
 from burst.core.ground import Ground
 from burst.core.limits import Usage
@@ -89,7 +90,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
         Ground(slots, slots, Constraints(lead), market.providers),
         market,
         Apart(Usage(LimitSettings(), []), (), ""),
-        [],
+        Live(),
         PlanSettings(),
     )
     return planner.make(jobs, lead.owner, 0.0)

@@ -168,6 +168,10 @@ class DeadlineSettings(Table, frozen=True):
     """How long a job may have a part of the nodes it needs while the rest is refused.
     Past this its part is given back. As long as an offer without capacity is set
     aside: it has been tried again by then."""
+    reservation: Seconds = Seconds(14400)
+    """How long rank slots are kept for a job while it is not known when the last of
+    them is free. Past this they are for everybody, for as long: what has them may
+    never end. Long enough for most jobs, and others lose half a day at the most."""
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""

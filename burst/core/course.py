@@ -95,12 +95,13 @@ def take_down(draft: Draft, burst: Burst, note: str) -> None:
 
 
 def make_way(draft: Draft, burst: Burst) -> None:
-    """Drain an idle burst whose lease ends before a job that waits would.
+    """Drain an idle burst that is in the way of a job that waits.
 
-    Flux must not start that job on it, and the job may get its rank slot.
+    Its lease ends before the job would, and Flux must not start the job on it; or its
+    rank slot is kept for the job.
     """
     if burst.state is State.ONLINE:
-        note = "its lease ends before the job that waits for nodes would"
+        note = "it makes way for a job that cannot use it as it is"
         _begin_drain(draft, burst, Result.COMPLETED, note)
 
 

@@ -59,6 +59,33 @@ class Ground:
         """Return the kinds of free slots that a provider may use."""
         return [kind for kind in self._free if not kind[1] or provider in kind[1]]
 
+    def all_kinds(self, provider: str) -> list[Kind]:
+        """Return the kinds of all slots that a provider may use."""
+        return [kind for kind in self._all if not kind[1] or provider in kind[1]]
+
+    def able(self, kind: Kind, constraint: str) -> list[tuple[RankSlot, int]]:
+        """Return all slots of a kind, and how many nodes of each a job may have."""
+        each = ((slot, self.usable(slot, constraint)) for slot in self._all[kind])
+        return [(slot, nodes) for slot, nodes in each if nodes]
+
+    def free_names(self) -> frozenset[str]:
+        """Return the names of all slots that are free."""
+        return frozenset().union(*self._names.values())
+
+    def keep(self, names: Iterable[str]) -> list[tuple[Kind, RankSlot]]:
+        """Take what is free of these slots out of those that are; return it."""
+        slots = [self._named[name] for name in self.free_names().intersection(names)]
+        kept = [(self._kind(slot), slot) for slot in slots]
+        for kind, slot in kept:
+            self.take(kind, slot)
+        return kept
+
+    def put_back(self, kept: Iterable[tuple[Kind, RankSlot]]) -> None:
+        """Make slots that were kept free again."""
+        for kind, slot in kept:
+            bisect.insort(self._free.setdefault(kind, []), slot, key=_by_size)
+            self._names.setdefault(kind, set()).add(slot.name)
+
     def fitting(self, kind: Kind, nodes: int, constraint: str) -> Iterator[RankSlot]:
         """Return the free slots of a kind that hold that many nodes, smallest first."""
         slots = self._fit(kind, constraint)

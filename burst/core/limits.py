@@ -7,11 +7,21 @@ import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from burst.config import LimitSettings
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason, Refusal
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What bursts use of the limits, and which users bear it."""
+
+    nodes: int
+    bursts: int
+    userids: frozenset[int]
 
 
 class Usage:
@@ -29,7 +39,8 @@ class Usage:
         self._bursts = 0
         self._by_user: dict[int, int] = {}
         for burst in live:
-            self.add(burst.lease.nodes, 1, _bearers(burst, jobs))
+            share = share_of(burst, jobs)
+            self.add(share.nodes, share.bursts, share.userids)
 
     def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
         """Count nodes and bursts made for these users; each user bears all of it."""
@@ -59,6 +70,24 @@ class Usage:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 
+    def lacks(self, more: Share, gone: Iterable[Share]) -> Reason | None:
+        """Return which limit would not allow so much more once others are gone."""
+        limits = self._limits
+        nodes, bursts = self._nodes + more.nodes, self._bursts + more.bursts
+        by_user = {user: self._by_user.get(user, 0) for user in more.userids}
+        for share in gone:
+            nodes -= share.nodes
+            bursts -= share.bursts
+            for user in by_user.keys() & share.userids:
+                by_user[user] -= share.nodes
+        if 0 < limits.max_nodes < nodes:
+            return Reason.LIMIT_NODES
+        if 0 < limits.max_bursts < bursts:
+            return Reason.LIMIT_BURSTS
+        most = max(by_user.values(), default=0) + more.nodes
+        over = bool(by_user) and 0 < limits.max_nodes_per_user < most
+        return Reason.LIMIT_USER if over else None
+
     def refuse(self, offer: str, sizes: tuple[int, ...], grown: int) -> Refusal | None:
         """Return why that much more is too much, None if it is not.
 
@@ -87,12 +116,12 @@ class Usage:
         return Refusal(offer, Reason.LIMIT_USER, facts)
 
 
-def _bearers(burst: Burst, jobs: Mapping[JobId, JobView]) -> set[int]:
-    """Return the users who bear a burst: it was made for them, or they joined it.
+def share_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> Share:
+    """Return what a live burst uses. Who joined it bears it, as those it was made for.
 
     Nobody does where it was requested ahead of jobs.
     """
     userids = set(burst.lease.userids)
     if userids:
         userids.update(jobs[job].userid for job in burst.jobs if job in jobs)
-    return userids
+    return Share(nodes=burst.lease.nodes, bursts=1, userids=frozenset(userids))

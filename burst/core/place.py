@@ -29,6 +29,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that bursts made for it will bring already."""
     duration: float = 0.0
     """How long the job may run, in seconds; 0 for no limit."""
+    passed: bool = False
+    """Whether slots were kept for it for too long, and none are to be now."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
 
@@ -47,6 +49,8 @@ class Room(msgspec.Struct, kw_only=True):
     """Whether nothing runs on it and no job counts on it."""
     lasts: float = math.inf
     """For how many seconds jobs can run on it, from now on."""
+    slot: str = ""
+    """The name of its rank slot."""
     pool: Pool
 
 
@@ -57,13 +61,24 @@ class Proposal(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
 
 
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """Slots that are kept for a job."""
+
+    job: JobId
+    slots: frozenset[str]
+    start: float
+    """When the last of them is free, by time limits; math.inf if that is unknown."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to make, which live bursts get jobs, and a verdict on every demand."""
 
     proposals: tuple[Proposal, ...] = ()
     assignments: Mapping[JobId, BurstId] = {}
     ending: frozenset[BurstId] = frozenset()
-    """Idle bursts that a job would have got, had their leases not ended too soon."""
+    """Idle bursts in the way of a job: it would have got them, had their leases not
+    ended too soon, or their slots are kept for it."""
+    reserved: Reservation | None = None
     verdicts: Mapping[JobId | None, Verdict] = {}
 
 

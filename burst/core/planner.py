@@ -8,19 +8,21 @@ jobs times offers times slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from burst.config import PlanSettings
 from burst.core.apart import Apart, mode_of
-from burst.core.demand import describe_need, nodes_needed
+from burst.core.busy import Live
+from burst.core.demand import Pool, describe_need, nodes_needed
 from burst.core.ground import Ground, Kind, Piece
 from burst.core.lasting import Terms
 from burst.core.market import Market, Priced
 from burst.core.place import Demand, Opened, Plan, Room
+from burst.core.reservation import Reservations
+from burst.core.wishes import suits, unwished
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
-from burst.model.request import Wish
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -35,13 +37,13 @@ class Planner:
         ground: Ground,
         market: Market,
         apart: Apart,
-        rooms: Sequence[Room],
+        live: Live,
         settings: PlanSettings,
     ) -> None:
         self._ground = ground
         self._market = market
         self._usage = apart.usage
-        self._rooms = rooms
+        self._rooms = live.rooms
         self._settings = settings
         self._apart = apart
         self._opened: list[Opened] = []
@@ -53,7 +55,8 @@ class Planner:
         self._caps: dict[str, int] = {}
         self._tried: set[str] = set()
         self._ending: set[BurstId] = set()
-        self._terms = Terms(market, [room.lasts for room in rooms])
+        self._terms = Terms(market, [room.lasts for room in live.rooms])
+        self._kept = Reservations(ground, market, self._terms, self._usage, live)
         for priced in market.known:
             cap = max(self._caps.get(priced.provider, 0), priced.offer.max_nodes)
             self._caps[priced.provider] = cap
@@ -79,24 +82,47 @@ class Planner:
             proposals=tuple(proposals),
             assignments=self._assignments,
             ending=frozenset(self._ending),
+            reserved=self._kept.made,
             verdicts=self._verdicts,
         )
 
     def _place(self, demand: Demand) -> None:
         held = demand.isolated is not None
-        term = self._terms.rank(demand)
-        key = (demand.request, demand.wish, demand.userid, demand.coming, held, term)
+        brief = bool(self._kept.made) and self._kept.is_brief(demand)
+        beside = demand.coming, held, self._terms.rank(demand), brief
+        key = (demand.request, demand.wish, demand.userid, *beside)
         dead = self._dead.get(key)
         if dead is None:
             isolated = demand.wish.mode == "isolated"
             alone = demand.job is None or demand.coming or isolated
             if not alone and (self._reuse(demand) or self._join(demand, key)):
                 return
-            dead = self._open(demand, key)
+            dead = self._open_lent(demand, key) if brief else self._open(demand, key)
             if dead is None:
                 return
-            self._dead[key] = dead
+            reserved = self._reserve(demand, dead)
+            if reserved:
+                dead = reserved
+            else:
+                self._dead[key] = dead
         self._verdicts[demand.job] = dead
+
+    def _open_lent(self, demand: Demand, key: _Key) -> Verdict | None:
+        """As `_open`, for a job that may have kept slots that are free."""
+        self._kept.lend()
+        dead = self._open(demand, key)
+        self._kept.keep()
+        return dead
+
+    def _reserve(self, demand: Demand, verdict: Verdict) -> Verdict | None:
+        """Keep slots for the first job that is refused; idle bursts make way."""
+        spread = self._may_spread(demand)
+        reserved = self._kept.reserve(demand, verdict, spread, self._opened)
+        if reserved:
+            assigned = self._assignments.values()
+            idle = {room.burst for room in self._rooms if self._kept.must_go(room)}
+            self._ending |= idle.difference(assigned)
+        return reserved
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
@@ -118,11 +144,12 @@ class Planner:
         """Tell whether a live burst, if large enough, may be used for the job."""
         if not room.pool or room.burst in self._ending:
             return False
-        if not self._may_share(demand, room.userids):
+        kept = not self._kept.may_use(demand, room)
+        if kept or not self._may_share(demand, room.userids):
             return False
         joins = bool(room.userids) and demand.userid not in room.userids
         over = self._usage.refuse_user("", room.nodes, demand.userid) if joins else None
-        return over is None and _suits(demand.wish, room.provider, room.price)
+        return over is None and suits(demand.wish, room.provider, room.price)
 
     def _count(self, userid: int | None, room: Room) -> None:
         """Count a live burst against a user who joins it."""
@@ -156,12 +183,30 @@ class Planner:
                 return True
         return False
 
+    def _may_join(self, opened: Opened, demand: Demand) -> bool:
+        """Tell whether a burst of this plan, if large enough, may be used for a job."""
+        offer = opened.priced.offer
+        if not suits(demand.wish, opened.priced.provider, offer.price):
+            return False
+        lasts = self._terms.refuse(opened.priced.key, demand) is None
+        return lasts and self._may_share(demand, frozenset(opened.userids))
+
+    def _could_join_first(self, opened: Opened) -> bool:
+        """Tell whether the job that slots are kept for would fit a burst of this plan.
+
+        Then it waits for nodes that the burst has, and not for it to go: others delay
+        it no longer by further nodes.
+        """
+        first = self._kept.demand
+        assert first is not None
+        need = nodes_needed(first.request, opened.slot.shape)
+        room = self._ground.usable(opened.slot, first.request.constraint)
+        fits = 0 < need <= min(opened.nodes, room) and not first.coming
+        return fits and self._may_join(opened, first)
+
     def _add(self, opened: Opened, demand: Demand) -> bool:
         priced = opened.priced
-        suits = _suits(demand.wish, priced.provider, priced.offer.price)
-        if not suits or self._terms.refuse(priced.key, demand):
-            return False
-        if not self._may_share(demand, frozenset(opened.userids)):
+        if not self._may_join(opened, demand):
             return False
         new = demand.userid not in opened.userids
         bears = opened.nodes if new else 0
@@ -169,12 +214,16 @@ class Planner:
         if self._usage.refuse_user(key, bears, demand.userid):
             return False
         admitted = self._admitted(demand)
-        if not opened.pool.take(demand.request, admitted):
+        kept = opened.slot.name in self._kept.slots
+        kept = kept and not self._kept.is_brief(demand)
+        if kept or not opened.pool.take(demand.request, admitted):
             nodes = nodes_needed(demand.request, opened.slot.shape)
             size = opened.nodes + nodes
             room = self._ground.usable(opened.slot, demand.request.constraint)
             refused = self._market.refused(priced, opened.slot.name, size)
             if not nodes or size > min(opened.most, room) or refused:
+                return False
+            if kept and not self._could_join_first(opened):
                 return False
             # Whoever it is made for bears what it grows by.
             more = dict.fromkeys((*opened.userids, demand.userid), nodes)
@@ -238,7 +287,7 @@ class Planner:
         return reason, facts
 
     def _try(self, priced: Priced, demand: Demand, key: _Key) -> Refusal | None:
-        refused = _unwished(demand.wish, priced)
+        refused = unwished(demand.wish, priced)
         if refused:
             return refused
         if priced.provider in self._tried & self._market.on_trial:
@@ -249,7 +298,7 @@ class Planner:
             return too_short
         if mode_of(demand.wish, priced.offer) == "isolated":
             return self._apart.take(priced, demand, self._market)
-        refusal = Refusal(priced.key, Reason.SLOTS_BUSY)
+        refusal: Refusal | None = None
         for kind in self._ground.kinds(priced.provider):
             pieces = self._pieces(priced, demand, kind)
             if isinstance(pieces, Refusal):
@@ -264,7 +313,7 @@ class Planner:
                 self._last[key] = self._opened[-1]
                 return None
             refusal = too_much
-        return refusal
+        return refusal or self._kept.busy_or_kept(priced.key)
 
     def _pieces(
         self, priced: Priced, demand: Demand, kind: Kind
@@ -329,7 +378,7 @@ class Planner:
             opened.add(demand)
             # Whether the job's share fits is known; of several pieces it takes all.
             if not opened.pool.take(demand.request):
-                opened.most = 0
+                opened.most, opened.pool = 0, Pool({}, {})
             self._opened.append(opened)
             self._growing.append(opened)
             self._ground.take(kind, slot)
@@ -349,24 +398,3 @@ class Planner:
 def _too_much(found: list[Piece] | Refusal) -> bool:
     """Tell whether there is no capacity for one burst; for smaller ones there may."""
     return isinstance(found, Refusal) and found.reason is Reason.SET_ASIDE
-
-
-def _suits(wish: Wish, provider: str, price: float) -> bool:
-    cheap = wish.max_price is None or price <= wish.max_price
-    return cheap and wish.provider in {"", provider}
-
-
-def _unwished(wish: Wish, priced: Priced) -> Refusal | None:
-    """Return why the user does not want an offer, None if he does."""
-    price = priced.offer.price
-    if wish.provider not in {"", priced.provider}:
-        return Refusal(priced.key, Reason.WISHED_OTHER, {"wish": wish.provider})
-    if not _suits(wish, priced.provider, price):
-        facts = {"price": price, "most": wish.max_price}
-        return Refusal(priced.key, Reason.TOO_DEAR, facts)
-    if mode_of(wish, priced.offer) is None:
-        isolated = wish.mode == "isolated"
-        return Refusal(
-            priced.key, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
-        )
-    return None

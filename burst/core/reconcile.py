@@ -10,6 +10,7 @@ import msgspec
 from burst.config import Settings
 from burst.core import shortfall
 from burst.core.apart import Apart, lost_record
+from burst.core.busy import Live, taken_slots
 from burst.core.claims import expire
 from burst.core.constraint import Constraints
 from burst.core.course import advance, make_way
@@ -22,12 +23,14 @@ from burst.core.limits import Usage
 from burst.core.market import Market, being_asked, lease_end, open_market
 from burst.core.place import Demand, Plan
 from burst.core.planner import Planner
+from burst.core.reservation import follow
 from burst.core.room import find_room
 from burst.core.slots import free_slots
 from burst.core.standing import (
     Judged,
     Standing,
     grounds_of,
+    lasting_ones,
     stand,
     still_standing,
     unchanged,
@@ -107,18 +110,21 @@ def _judge(
     expire(draft, world.lead, settings.deadlines.release)
     grounds = grounds_of(draft, world, settings)
     stands = still_standing(standing, same, grounds, world.lead, draft.now)
-    constraints = Constraints(world.identity)
-    intake = Intake(draft.books(), world, constraints, settings, draft.now)
+    before = standing or Standing(grounds=grounds)
     bursts_of = draft.bursts_of()
-    shortfalls = standing.shortfalls if standing else {}
-    intake.sort(bursts_of, stands, shortfalls)
-    plan = make_plan(draft, world, settings, constraints, intake.demands)
+    intake, plan = _place(draft, world, settings, before, stands)
+    if plan.reserved != before.reserved and stands:
+        # What was refused on account of the slots that were kept may be had now.
+        stands = lasting_ones(stands, world.lead)
+        intake, plan = _place(draft, world, settings, before, stands)
     _adopt(draft, plan, world)
     fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = grounds_of(draft, world, settings)
-    shortfalls = shortfall.follow(draft, shortfalls, fresh, settings)
+    shortfalls = shortfall.follow(draft, before.shortfalls, fresh, settings)
     settle(draft, world.lead, intake, fresh, settings.intake)
+    limit = settings.deadlines.reservation
+    pending = fresh.keys()
     return Judged(
         grounds=left,
         jobs=world.lead.jobs,
@@ -127,8 +133,30 @@ def _judge(
         stands=stands,
         fresh=fresh,
         shortfalls=shortfalls,
+        reserved=plan.reserved,
+        keepings=follow(before.keepings, plan.reserved, pending, draft.now, limit),
         unsettled=bool(intake.starting),
     )
+
+
+def _place(
+    draft: Draft,
+    world: World,
+    settings: Settings,
+    before: Standing,
+    stands: Mapping[JobId, Verdict],
+) -> tuple[Intake, Plan]:
+    """Sort the jobs on which no verdict stands, and plan for them. Changes nothing."""
+    constraints = Constraints(world.identity)
+    intake = Intake(draft.books(), world, constraints, settings, draft.now)
+    intake.sort(draft.bursts_of(), stands, before.shortfalls)
+    passed = {job for job, kept in before.keepings.items() if draft.now < kept.until}
+    demands = [
+        msgspec.structs.replace(demand, passed=True) if demand.job in passed else demand
+        for demand in intake.demands
+    ]
+    plan = make_plan(draft, world, settings, constraints, demands)
+    return intake, plan
 
 
 def make_plan(
@@ -156,7 +184,11 @@ def make_plan(
         Ground(slots, free, constraints, market.providers),
         market,
         apart,
-        find_room(books, world.lead, settings, draft.now),
+        Live(
+            now=draft.now,
+            rooms=find_room(books, world.lead, settings, draft.now),
+            slots=taken_slots(slots, books, world.lead),
+        ),
         settings.plan,
     )
     plan = planner.make(demands, world.identity.owner, draft.now)

@@ -18,7 +18,7 @@ from burst.core.room import is_up
 from burst.model.burst import Burst
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Verdict
+from burst.model.reason import Reason, Verdict
 
 _MOST_DOUBLINGS = 6
 
@@ -55,7 +55,8 @@ def follow(
         since = known.since if bursts and not all(map(is_up, bursts)) else None
         found[job] = msgspec.structs.replace(known, since=since)
     for job in bursts_of.keys() & verdicts.keys():
-        if not verdicts[job].reason.on_job.refused:
+        reason = verdicts[job].reason
+        if not reason.on_job.refused and reason is not Reason.RESERVED:
             continue
         known = before.get(job, Shortfall())
         since = draft.now if known.since is None else known.since

@@ -16,10 +16,13 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from burst.config import Settings
+from burst.core.busy import taken_slots
 from burst.core.draft import Draft
 from burst.core.health import Health, changes
 from burst.core.intake import is_far, parked
 from burst.core.market import being_asked
+from burst.core.place import Reservation
+from burst.core.reservation import Keeping
 from burst.core.shortfall import Shortfall
 from burst.core.slots import RankSlot, free_slots
 from burst.core.world import Books, World
@@ -48,6 +51,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     slots: Sequence[RankSlot]
     offers: Mapping[str, object]
     free_slots: frozenset[str]
+    in_time: frozenset[str]
+    """Slots that are free, or that bursts have and will give back."""
     bursts: Mapping[BurstId, tuple[Stage, frozenset[JobId]]]
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
@@ -81,6 +86,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             and self.health == before.health
             and self.on_trial >= before.on_trial
             and self.free_slots <= before.free_slots
+            and self.in_time <= before.in_time
             # One that is gone gives back its slot and its share of the limits.
             and self.bursts.keys() >= before.bursts.keys()
         )
@@ -109,6 +115,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Verdict]
     shortfalls: Mapping[JobId, Shortfall] = {}
+    reserved: Reservation | None = None
+    keepings: Mapping[JobId, Keeping] = {}
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
 
@@ -117,16 +125,20 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals of one tick, for the next, and what that tick saw and left."""
 
     grounds: Grounds
-    jobs: Mapping[JobId, JobView]
+    jobs: Mapping[JobId, JobView] = {}
     """All jobs."""
     here: Set[JobId] = frozenset()
     """Jobs that were given room that others could have had."""
-    holds: Mapping[JobId, Hold]
+    holds: Mapping[JobId, Hold] = {}
     """All holds."""
-    verdicts: Mapping[JobId, Verdict]
+    verdicts: Mapping[JobId, Verdict] = {}
     """The refusals: of jobs that wait where they harm nobody."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
+    reserved: Reservation | None = None
+    """What was kept when these jobs were refused."""
+    keepings: Mapping[JobId, Keeping] = {}
+    """Of jobs for which slots are kept, or were kept for too long."""
 
     def without_refusals(self) -> Standing:
         """Return what it says of the jobs that decides, not only spares work."""
@@ -141,13 +153,15 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
     live = books.live
     usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
     open_slots = free_slots(world.slots, live, lead, books.unread_leases)
+    names = frozenset(slot.name for slot in open_slots)
     return Grounds(
         health=books.health,
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
-        free_slots=frozenset(slot.name for slot in open_slots),
+        free_slots=names,
+        in_time=names.union(taken_slots(world.slots, books, lead)),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
@@ -194,9 +208,15 @@ def still_standing(
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
     if before is None or not grounds.no_larger(before.grounds):
         return {}
-    in_time = now < before.grounds.until
-    if in_time and grounds.no_better(before.grounds):
+    if now < before.grounds.until and grounds.no_better(before.grounds):
         return {} if _room_may_be_left(before, grounds, lead) else same
+    return lasting_ones(same, lead)
+
+
+def lasting_ones(
+    same: Mapping[JobId, Verdict], lead: LeadView
+) -> Mapping[JobId, Verdict]:
+    """Return the refusals that hold whatever becomes free."""
     jobs = lead.jobs
     return {
         job: verdict
@@ -215,6 +235,8 @@ def stand(judged: Judged, books: Books) -> Standing:
         for job, verdict in judged.fresh.items()
         if verdict.reason.on_job.refused
         and job not in judged.helped
+        # Slots may be kept for it again at a time of its own.
+        and job not in judged.keepings
         and _rests(judged, job, books.holds.get(job))
     }
     return Standing(
@@ -224,6 +246,8 @@ def stand(judged: Judged, books: Books) -> Standing:
         holds=books.holds,
         verdicts={**judged.stands, **new} if new else judged.stands,
         shortfalls=judged.shortfalls,
+        reserved=judged.reserved,
+        keepings=judged.keepings,
     )
 
 

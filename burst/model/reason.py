@@ -142,6 +142,12 @@ class Reason(enum.Enum):
     RELEASED = _helped(
         "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
     )
+    # Looked at in each tick, before those behind it.
+    RESERVED = _helped(
+        "rank slots {slots} are kept for it until they are free, as it is the first of"
+        " the jobs that wait for slots",
+        memo="waiting",
+    )
     # It is held again where it would block others, and has its urgency else.
     NOT_STARTED = _helped(
         "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
@@ -265,6 +271,9 @@ class Reason(enum.Enum):
     LEASE_SHORT = _offer(
         "jobs run on a burst of it for {most} at the most; the job may for {need}",
         passing=False,
+    )
+    KEPT = _offer(
+        "free rank slots are kept for job {job}, which is ahead of it", passing=True
     )
     NOT_JOINED = _offer(
         "makes isolated bursts only; the job asks for nodes that join", passing=False

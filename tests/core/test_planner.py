@@ -4,6 +4,7 @@ import pytest
 
 from burst.config import PlanSettings
 from burst.core.apart import Apart
+from burst.core.busy import Live
 from burst.core.constraint import Constraints
 from burst.core.demand import Pool
 from burst.core.ground import Ground
@@ -35,11 +36,14 @@ def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw
     health = kw.pop("health", {})
     market = open_market(offers, health, T0)
     free = [slot for slot in found if slot.name not in taken]
+    usage = Usage(settings(limits=limits or {}).limits, [])
+    for share in (share for slot in kw.pop("in_use", ()) for share in slot.shares):
+        usage.add(share.nodes, share.bursts, share.userids)
     planner = Planner(
         Ground(found, free, Constraints(lead), market.providers),
         market,
-        Apart(Usage(settings(limits=limits or {}).limits, []), (), ""),
-        rooms,
+        Apart(usage, (), ""),
+        Live(now=T0, rooms=rooms, slots=kw.pop("busy", {})),
         PlanSettings(**kw),
     )
     return planner.make(demands, lead.owner, T0)
@@ -161,8 +165,9 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
     )
 
     assert leases(made) == [("burst-0", "local", 3, [1, 2, 4])]
+    # It waits for one of the two nodes, and the burst may grow beyond them.
     assert reasons(made, 3) == (
-        Reason.TURNED_DOWN,
+        Reason.RESERVED,
         [("local/small", Reason.SLOTS_SMALL)],
     )
 
@@ -201,10 +206,12 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
         limits={"max_nodes_per_user": 1, "max_bursts": 1},
     )
 
+    # The limit allows it a burst once the one on the slot that is kept is gone.
     assert reasons(made, 2) == (
-        Reason.TURNED_DOWN,
+        Reason.RESERVED,
         [("local/small", Reason.LIMIT_BURSTS)],
     )
+    assert made.reserved.slots == {"burst-0"}
 
 
 def test_jobs_that_a_node_cannot_hold_do_not_share():
@@ -276,10 +283,11 @@ def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
 
 
 def test_equal_jobs_are_refused_alike():
-    made = plan(*[demand(n, whole(4)) for n in range(1, 5)])
+    made = plan(*[demand(n, whole(4)) for n in range(1, 6)])
 
-    assert made.verdicts[3] is made.verdicts[4]
-    assert reasons(made, 3) == (
+    assert made.verdicts[3].reason is Reason.RESERVED
+    assert made.verdicts[4] is made.verdicts[5]
+    assert reasons(made, 4) == (
         Reason.TURNED_DOWN,
         [("local/small", Reason.SLOTS_BUSY)],
     )

@@ -264,7 +264,7 @@ def test_room_is_what_no_job_of_the_burst_will_take():
 
     made = turn(seen, on_books(coming), limits={"max_bursts": 1})
 
-    assert made.verdicts[2].reason is Reason.TURNED_DOWN
+    assert made.verdicts[2].reason is Reason.RESERVED
 
 
 def test_an_unreadable_record_keeps_its_slot():

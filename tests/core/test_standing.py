@@ -62,6 +62,7 @@ BEFORE = Grounds(
     identity=LEAD,
     slots=find_slots(LEAD),
     offers={"local": (offer(),)},
+    in_time=frozenset({"burst-0", "burst-1"}),
     free_slots=frozenset({"burst-1"}),
     bursts={ID: (Stage.UP, frozenset({ONE}))},
     free={0: OWN, 2: Shape(2)},

@@ -48,8 +48,10 @@ def outcomes(made: Decisions) -> dict[JobId, str]:
 class Site:
     """A lead in one mode, whose daemon takes turns."""
 
-    def __init__(self, mode: str, impossible: str, most: int = 8) -> None:
-        limits = {"max_bursts": 1}
+    def __init__(
+        self, mode: str, impossible: str, most: int = 8, bursts: int = 1
+    ) -> None:
+        limits = {"max_bursts": bursts}
         intake = {"mode": mode, "impossible": impossible}
         self._settings = tables(intake=intake, limits=limits)
         self._mode = mode
@@ -141,13 +143,18 @@ class Site:
 @given(
     impossible=st.sampled_from(["hold", "fail"]),
     most=st.sampled_from([8, 100]),
+    bursts=st.sampled_from([0, 1]),
     changes=st.lists(change, min_size=1, max_size=20),
 )
 @settings(max_examples=150, deadline=None)
 def test_a_turn_with_what_stands_is_one_without(
-    mode: str, impossible: str, most: int, changes: list[tuple[object, ...]]
+    mode: str,
+    impossible: str,
+    most: int,
+    bursts: int,
+    changes: list[tuple[object, ...]],
 ) -> None:
-    site = Site(mode, impossible, most)
+    site = Site(mode, impossible, most, bursts)
     for what, *how in changes:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
         site.turn()

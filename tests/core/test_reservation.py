@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""The first job that waits for busy slots gets them, whatever else is submitted."""
+
+import pytest
+
+from burst.model.burst import State
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from tests.build import whole
+from tests.sim import Sim
+
+LENT = '{"properties":["burst"]}'
+HOUR = 3600.0
+
+
+def sim(**tables):
+    s = Sim(deadlines={"idle": "1m", **tables.pop("deadlines", {})}, **tables)
+    s.tick(2)
+    return s
+
+
+def lent(s, nodes, **changes):
+    """A job that runs on lent nodes only, and was submitted held."""
+    return s.lead.submit(
+        whole(nodes, constraint=LENT), urgency=0, wish=Wish(urgency=16), **changes
+    )
+
+
+def running(s, nodes, **changes):
+    job = lent(s, nodes, **changes)
+    s.until(lambda: job in s.lead.running())
+    return job
+
+
+def verdict(s, job):
+    return s.engine.snapshot.verdicts[job]
+
+
+def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
+    s = sim()
+    first = running(s, 1)
+    big = lent(s, 8)
+    since: dict[JobId, int] = {}
+    for minute in range(24 * 60):
+        lent(s, 1)
+        s.tick(seconds=60)
+        assert minute < 30
+        if big in s.lead.running():
+            break
+        for job in s.lead.running():
+            if minute - since.setdefault(job, minute) >= 3:
+                s.lead.finish(job)
+    assert big in s.lead.running()
+    assert first < big
+    # Those that came later are served once it is done.
+    s.lead.finish(big)
+    s.until(lambda: len(s.lead.running()) >= 4)
+
+
+def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
+    s = sim()
+    running(s, 1, duration=HOUR)
+    big = lent(s, 8)
+    s.tick()
+    small = lent(s, 1)
+    s.tick(2)
+
+    assert verdict(s, big).text().startswith("rank slots burst-0, burst-1 are kept")
+    assert [refusal.reason for refusal in verdict(s, small).refusals] == [Reason.KEPT]
+    assert "free rank slots are kept for job" in s.lead.memos[small]["why"]
+    assert len(s.bursts) == 1
+
+
+def test_a_job_that_ends_before_the_slots_are_free_runs_beside():
+    s = sim()
+    running(s, 1, duration=2 * HOUR)
+    lent(s, 8)
+    s.tick()
+    brief = lent(s, 2, duration=HOUR)
+    long = lent(s, 2, duration=3 * HOUR)
+    s.tick(4)
+
+    assert s.lead.jobs[brief].ranks == {6, 7}
+    assert not s.lead.jobs[long].ranks
+
+
+def test_a_job_that_ends_before_those_of_a_burst_runs_on_it():
+    s = sim()
+    a = running(s, 1, duration=2 * HOUR)
+    other = lent(s, 3)
+    s.until(lambda: other in s.lead.running())
+    s.lead.finish(other)
+    lent(s, 8)
+    s.tick()
+    brief = lent(s, 1, duration=HOUR)
+    long = lent(s, 1, duration=3 * HOUR)
+    s.tick(6)
+    assert s.lead.jobs[brief].ranks
+    assert not s.lead.jobs[long].ranks
+    assert a in s.lead.running()
+
+
+def test_an_idle_burst_on_a_slot_that_is_kept_makes_way():
+    s = sim(deadlines={"idle": "1h"})
+    first = running(s, 2)
+    s.lead.finish(first)
+    s.tick(2)
+    big = lent(s, 8)
+    s.until(lambda: big in s.lead.running())
+    assert s.bursts[0].state is State.INACTIVE
+
+
+def test_those_behind_are_served_once_the_first_is_canceled():
+    s = sim()
+    running(s, 1)
+    big = lent(s, 8)
+    s.tick()
+    small = lent(s, 4)
+    s.tick(5)
+    assert not s.lead.jobs[small].ranks
+    s.lead.finish(big, "canceled")
+    s.until(lambda: small in s.lead.running(), turns=6)
+
+
+def test_a_more_urgent_job_goes_first():
+    s = sim()
+    running(s, 1)
+    lent(s, 8)
+    s.tick()
+    urgent = s.lead.submit(whole(4), urgency=20)
+    s.until(lambda: urgent in s.lead.running())
+
+
+def test_those_behind_are_served_once_its_user_holds_the_first():
+    s = sim()
+    running(s, 1)
+    big = s.lead.submit(whole(8, constraint=LENT))
+    s.until(lambda: s.lead.jobs[big].urgency == 0)
+    small = lent(s, 4)
+    s.tick(5)
+    assert not s.lead.jobs[small].ranks
+    s.lead.change(big, urgency=5)
+    s.tick()
+    s.lead.change(big, urgency=0)
+    s.until(lambda: small in s.lead.running(), turns=20)
+
+
+def test_a_reservation_that_no_time_limit_ends_is_given_up_and_tried_again():
+    s = sim(deadlines={"reservation": "10m"})
+    running(s, 1)
+    big = lent(s, 8)
+    s.tick()
+    small = lent(s, 4)
+    s.tick(9, seconds=60)
+    assert verdict(s, big).reason is Reason.RESERVED
+    assert not s.lead.jobs[small].ranks
+    s.tick(4, seconds=60)
+    assert small in s.lead.running()
+    assert verdict(s, big).reason is Reason.TURNED_DOWN
+    # Then others wait again, for as long.
+    s.tick(10, seconds=60)
+    assert verdict(s, big).reason is Reason.RESERVED
+    s.tick(12, seconds=60)
+    assert verdict(s, big).reason is Reason.TURNED_DOWN
+    # Twice as long each time.
+    s.tick(15, seconds=60)
+    assert verdict(s, big).reason is Reason.TURNED_DOWN
+
+
+def test_while_it_is_known_when_slots_are_free_they_are_waited_for():
+    s = sim(deadlines={"reservation": "10m"})
+    running(s, 1, duration=HOUR)
+    big = lent(s, 8)
+    s.tick(30, seconds=60)
+    assert verdict(s, big).reason is Reason.RESERVED
+
+
+def test_brief_jobs_have_one_burst_and_not_one_each():
+    """An idle burst on a kept slot stays until the others could be free."""
+    s = sim(deadlines={"idle": "1h"})
+    long = running(s, 1, duration=2 * HOUR)
+    big = lent(s, 8)
+    s.tick()
+    for _ in range(5):
+        brief = lent(s, 2, duration=HOUR / 4)
+        s.until(lambda brief=brief: brief in s.lead.running(), turns=9)
+        s.lead.finish(brief)
+        s.tick(3)
+    assert len(s.bursts) == 2
+    s.lead.finish(long)
+    s.until(lambda: big in s.lead.running(), turns=30)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_nodes": 7}, Reason.OVER_LIMIT),
+        ({"max_bursts": 1}, Reason.TURNED_DOWN),
+        ({"max_nodes_per_user": 7}, Reason.OVER_LIMIT),
+        ({"max_nodes_per_burst": 3}, Reason.TURNED_DOWN),
+    ],
+)
+def test_no_slots_are_kept_for_what_limits_would_not_allow(limits, reason):
+    s = sim(limits=limits)
+    running(s, 1)
+    big = lent(s, 8)
+    s.tick(3)
+    assert verdict(s, big).reason is reason
