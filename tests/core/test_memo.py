@@ -8,10 +8,18 @@ from burst.model.reason import Reason, Refusal, Verdict
 from tests.build import T0
 
 FULL = Verdict(
-    Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.SET_ASIDE, {"until": T0}),)
+    Reason.TURNED_DOWN,
+    {},
+    (Refusal("a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0}),),
 )
 LATER = Verdict(
-    Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.SET_ASIDE, {"until": T0 + 60}),)
+    Reason.TURNED_DOWN,
+    {},
+    (
+        Refusal(
+            "a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0 + 60}
+        ),
+    ),
 )
 OTHER = Verdict(Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.NOT_JOINED),))
 
