@@ -12,13 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import COUNTS
-from tests.machine.explore import Scope, explore
+from tests.machine.explore import explore
 
 # In parts, so that several workers of pytest-xdist have a share.
 PARTS = 8
 SEEDS = 5_200
-SCOPE = Scope(scenario=frozenset({"stream"}))
-"""What is not looked at, as it is not so yet."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +33,6 @@ def quiet() -> Iterator[None]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_invariant_breaks(part: int) -> None:
     for seed in range(part, SEEDS, PARTS):
-        failure = explore(seed, SCOPE)
+        failure = explore(seed)
         COUNTS["interleavings of users, faults and crashes"] += 1
         assert failure is None, failure.show()

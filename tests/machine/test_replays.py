@@ -61,6 +61,25 @@ def test_a_refusal_does_not_stand_where_a_job_gives_back_a_part() -> None:
     )
 
 
+def test_a_job_that_limits_keep_waiting_is_served_while_smaller_ones_come() -> None:
+    """The burst that the limits allow is kept by jobs that it is large enough for."""
+    replay(
+        {
+            "limits": {"max_bursts": 1, "max_nodes": 4},
+            "providers": {"a": {"capacity": 6, "max_nodes": 4}},
+            "serve": True,
+            "stream": True,
+        },
+        [
+            ("request", {"nodes": 1, "provider": "a"}),
+            (
+                "submit",
+                {"nodes": 3, "user": 1, "wish": 1, "constraint": 1, "duration": 30.0},
+            ),
+        ],
+    )
+
+
 def test_a_job_that_may_have_no_offer_is_not_told_that_it_runs_too_long() -> None:
     machine = Steps({**ONE, "standing": True})
     wish = 3  # for a provider that there is not
