@@ -7,6 +7,7 @@ a few hundred of them (`burst.model.constraint`), on a lead of ten thousand rank
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache, reduce
 from typing import Any
@@ -18,12 +19,13 @@ from burst.model.lead import LeadIdentity
 from burst.model.ranks import idset_mask, parse_hostlist
 
 _NONE = 0
-_REMEMBERED = 16384
-"""Constraints of one lead. Those of waiting jobs are evaluated once, not each tick.
-
-Jobs are looked at in the same order each time, so where one more waits than is
-remembered, all are evaluated again: milliseconds for each that names 4096 hosts.
-"""
+MOST_WORK = 100_000
+"""What is evaluated anew for jobs in one tick, in hosts: about 150 ms."""
+_MOST_BYTES = 32_000_000
+"""Of remembered sets. Those of waiting jobs are evaluated once, not in each tick, as
+long as they fit: some 20,000 different ones on a lead of ten thousand ranks."""
+_OVERHEAD = 200
+"""Bytes of a remembered set beside its ranks: its key, and its place in the table."""
 
 
 class Constraints:
@@ -34,6 +36,31 @@ class Constraints:
         self._evaluator = _evaluator(identity.hosts, properties)
         self._known: dict[str, frozenset[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
+        self.work = 0
+        """What was evaluated anew, in hosts."""
+
+    def read(self, wanted: Iterable[tuple[int, str]]) -> frozenset[str]:
+        """Evaluate constraints of jobs; return those for which another tick has time.
+
+        `wanted` are users and their constraints, in the order in which their jobs are
+        served. All users have an equal share of MOST_WORK, so that nobody waits for
+        thousands of jobs of another user.
+        """
+        new: dict[str, int] = {}
+        for user, text in wanted:
+            if text not in new and not self._evaluator.knows(text):
+                new[text] = user
+        share = MOST_WORK / max(1, len(set(new.values())))
+        spent = dict.fromkeys(new.values(), 0)
+        later = []
+        for text, user in new.items():
+            if spent[user] >= share or self.work >= MOST_WORK:
+                later.append(text)
+                continue
+            before = self.work
+            self.admitted(text)
+            spent[user] += self.work - before
+        return frozenset(later)
 
     def admitted(self, constraint: str) -> frozenset[int]:
         """Return the ranks that a constraint admits; all for empty text.
@@ -43,8 +70,12 @@ class Constraints:
         """
         found = self._known.get(constraint)
         if found is None:
+            before = self._evaluator.work
             mask = self._evaluator.mask(constraint)
-            found = self._sets.setdefault(mask, frozenset(_bits(mask)))
+            self.work += self._evaluator.work - before
+            found = self._sets.get(mask)
+            if found is None:
+                found = self._sets[mask] = frozenset(_bits(mask))
             self._known[constraint] = found
         return found
 
@@ -61,7 +92,11 @@ class _Evaluator:
         self._all = (1 << len(hosts)) - 1
         self._ranks = {host: rank for rank, host in enumerate(hosts)}
         self._properties = {name: _mask(ranks) for name, ranks in properties}
-        self.mask = lru_cache(maxsize=_REMEMBERED)(self._mask)
+        self._remembered: dict[bytes, int] = {}
+        self.size = 0
+        """Bytes of what is remembered, about."""
+        self.work = 0
+        """What was evaluated so far, in hosts: those named, and one for 4 bytes."""
         # In the order in which Rv1Set looks for them.
         self._operators: dict[str, Callable[[list[Any]], int]] = {
             "properties": self._by_properties,
@@ -72,10 +107,26 @@ class _Evaluator:
             "not": self._by_none,
         }
 
-    def _mask(self, constraint: str) -> int:
+    def knows(self, constraint: str) -> bool:
+        """Tell whether the ranks are known without evaluation."""
+        return not constraint or _key(constraint) in self._remembered
+
+    def mask(self, constraint: str) -> int:
+        """Return the ranks that a constraint admits, evaluated if need be."""
         if not constraint:
             return self._all
-        return self._evaluate(msgspec.json.decode(constraint))
+        key = _key(constraint)
+        mask = self._remembered.pop(key, None)
+        if mask is None:
+            self.work += 1 + len(constraint) // 4
+            mask = self._evaluate(msgspec.json.decode(constraint))
+            self.size += _bytes(mask)
+        # At the end stands what was asked for last.
+        self._remembered[key] = mask
+        while self.size > _MOST_BYTES:
+            oldest = next(iter(self._remembered))
+            self.size -= _bytes(self._remembered.pop(oldest))
+        return mask
 
     def _evaluate(self, expression: Any) -> int:
         if not isinstance(expression, dict):
@@ -104,6 +155,7 @@ class _Evaluator:
             ]
         except (TypeError, ValueError):
             return _NONE
+        self.work += len(hosts)
         return _mask(self._ranks[host] for host in hosts if host in self._ranks)
 
     def _by_ranks(self, idsets: list[Any]) -> int:
@@ -124,6 +176,15 @@ class _Evaluator:
 
 # A lead's hosts and properties are fixed while it runs, so there is one in a daemon.
 _evaluator = lru_cache(maxsize=2)(_Evaluator)
+
+
+def _key(constraint: str) -> bytes:
+    """Return what a constraint is remembered by: its text may have kilobytes."""
+    return hashlib.blake2b(constraint.encode(), digest_size=16).digest()
+
+
+def _bytes(mask: int) -> int:
+    return _OVERHEAD + mask.bit_length() // 8
 
 
 def _union(masks: Iterable[int]) -> int:

@@ -21,7 +21,7 @@ from burst.model.burst import Burst
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView, LeadView
-from burst.model.reason import Verdict
+from burst.model.reason import Reason, Verdict
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
@@ -52,7 +52,8 @@ def settle(
         if verdict.reason.on_job.left_alone or _is_over(verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
-        blocks = _blocks_others(job, bursts, intake, lead)
+        unread = verdict.reason is Reason.NOT_YET_READ
+        blocks = unread or _blocks_others(job, bursts, intake, lead)
         queue = _other_queue(job, bursts, blocks, settings)
         if queue:
             moving[job_id] = queue

@@ -67,6 +67,7 @@ class Intake:
         self._feasible: dict[Request, bool] = {}
         self.here: set[JobId] = set()
         """Those that fit on own nodes that are free, each beside those before it."""
+        self._unread: frozenset[str] = frozenset()
         self.starting: set[JobId] = set()
         """Those of which the next picture of the lead tells whether they started."""
         self.verdicts: dict[JobId, Verdict] = {}
@@ -89,7 +90,13 @@ class Intake:
             for number, job in self._lead.jobs.items()
             if number not in standing and job.state not in _STARTED
         ]
-        for job in sorted(fresh, key=self._rank):
+        fresh.sort(key=self._rank)
+        self._unread = self._constraints.read(
+            (job.userid, job.request.constraint)
+            for job in fresh
+            if job.request and job.request.constraint and job.id not in bursts_of
+        )
+        for job in fresh:
             found = self._triage(job, bursts_of.get(job.id, []))
             if isinstance(found, Verdict):
                 self.verdicts[job.id] = found
@@ -104,6 +111,11 @@ class Intake:
             feasible = pool.take(request, self._admitted(request))
             self._feasible[request] = feasible
         return feasible
+
+    @property
+    def behind(self) -> bool:
+        """Whether some constraints are left for a later tick."""
+        return bool(self._unread)
 
     def temper(self, verdicts: Mapping[JobId | None, Verdict]) -> dict[JobId, Verdict]:
         """Return a plan's verdicts on jobs, none hopeless that need not be.
@@ -150,6 +162,8 @@ class Intake:
         if alone:
             return alone
         assert job.request is not None
+        if not bursts and job.request.constraint in self._unread:
+            return Verdict(Reason.NOT_YET_READ)
         found = self._need(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
             self.starting.add(job.id)

@@ -58,6 +58,8 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     """For the next tick."""
     unsettled: bool = False
     """Whether some job may be starting, so that the lead is to be read again soon."""
+    behind: bool = False
+    """Whether some jobs are left for the next tick, which is to be soon."""
 
 
 def reconcile(
@@ -95,6 +97,7 @@ def reconcile(
         verdicts=verdicts,
         standing=standing,
         unsettled=judged is not None and judged.unsettled,
+        behind=judged is not None and judged.behind,
     )
 
 
@@ -136,6 +139,7 @@ def _judge(
         reserved=plan.reserved,
         keepings=follow(before.keepings, plan.reserved, pending, draft.now, limit),
         unsettled=bool(intake.starting),
+        behind=intake.behind,
     )
 
 

@@ -119,6 +119,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     keepings: Mapping[JobId, Keeping] = {}
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
+    behind: bool = False
+    """Whether some jobs are left for a later tick."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

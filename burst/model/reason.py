@@ -109,6 +109,13 @@ class Reason(enum.Enum):
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
+    # It is held as long, where it might block others. Told in no memo: it is over soon,
+    # and only where one user has thousands of such jobs it is so at all.
+    NOT_YET_READ = _helped(
+        "its constraint is evaluated in a later tick: those of its user's other jobs"
+        " take longer than a tick may",
+        memo=None,
+    )
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
     QUEUE_STOPPED = _helped(
         "its queue{queue} is stopped{why}, so that Flux starts no job of it"

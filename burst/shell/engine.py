@@ -47,6 +47,9 @@ _LATE = 0.01
 # So much later the lead is read again where a job may have been starting, in seconds:
 # several times what a scheduler takes to write an allocation down.
 _AGAIN = 0.01
+# So much later the next tick follows where jobs were left for it, in seconds: the lead
+# and its clients have their turn meanwhile.
+_BEHIND = 0.05
 # So long a deadline waits that has passed and that this tick could not act on.
 _UNMET_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
@@ -191,6 +194,8 @@ class Engine:
             self._upkeep.ask(self._books, view, decisions.verdicts, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
+        if decisions.behind:
+            due = min(due, now + _BEHIND)
         return min(due, self._next_deadline(view, now))
 
     def _next_deadline(self, view: LeadView | None, now: float) -> float:

@@ -4,7 +4,7 @@ import time
 import msgspec
 import pytest
 
-from burst.core.constraint import Constraints
+from burst.core.constraint import _MOST_BYTES, MOST_WORK, Constraints
 from burst.model.constraint import canonical
 from tests.build import identity
 
@@ -82,9 +82,60 @@ def test_what_was_asked_before_is_remembered():
 
 def test_constraints_of_many_waiting_jobs_are_evaluated_once():
     lead = identity("many-[0-9]")
-    asked = [f'{{"ranks":["{number}"]}}' for number in range(10_000)]
-    for _ in range(2):
+    asked = [(1, f'{{"ranks":["{number}"]}}') for number in range(10_000)]
+    assert Constraints(lead).read(asked) == frozenset()
+
+    again = Constraints(lead)
+    assert again.read(asked) == frozenset()
+    assert all(again.admitted(text) is not None for _, text in asked)
+    assert again.work == 0
+
+
+def costly(user, count):
+    return [
+        (user, f'{{"hostlist":["lead-0,u{user}j{i}-[0-1999]"]}}') for i in range(count)
+    ]
+
+
+def test_a_tick_evaluates_so_much_and_each_user_has_a_share_of_it():
+    lead = identity("share-[0-9],lead-0")
+    first, second = costly(1, 200), costly(2, 3)
+    wanted = [*first, *second, (3, '{"ranks":["1"]}')]
+    left: set[str] = set()
+    for _ in range(8):
         constraints = Constraints(lead)
-        for text in asked:
-            constraints.admitted(text)
-    assert constraints._evaluator.mask.cache_info().misses == len(asked)
+        later = constraints.read(wanted)
+        # The last one of each user may go beyond his share.
+        assert constraints.work <= MOST_WORK + 3 * 2100
+        assert not left or later < left
+        left = set(later)
+        assert not left & {text for user, text in wanted if user != 1}
+    assert not left
+    assert Constraints(lead).read(wanted) == frozenset()
+
+
+def test_more_users_than_shares_do_not_take_longer():
+    lead = identity("users-[0-9]")
+    wanted = [costly(user, 1)[0] for user in range(200)]
+    constraints = Constraints(lead)
+
+    assert 140 < len(constraints.read(wanted)) < 155
+    assert constraints.work <= MOST_WORK + 2100
+
+
+def test_what_is_remembered_is_bounded_in_bytes():
+    lead = identity("large-[0-19999]")
+    constraints = Constraints(lead)
+    rest = '{"ranks":["0-19998"]}'
+    asked = [f'{{"or":[{{"ranks":["{i}"]}},{rest}]}}' for i in range(13_000)]
+    for text in asked:
+        constraints.admitted(text)
+    constraints.read([(1, asked[-1])])
+    before = constraints.work
+
+    assert constraints._evaluator.size <= _MOST_BYTES
+    again = Constraints(lead)
+    again.admitted(asked[-1])
+    assert again.work == 0
+    again.admitted(asked[0])
+    assert 0 < again.work < before

@@ -99,7 +99,11 @@ def test_other_conversions_of_facts_are_those_of_python():
 
 @pytest.mark.parametrize("until", [float("inf"), 1e12, float("nan")])
 def test_a_time_that_no_calendar_has_is_never(until):
-    assert Refusal("a/b", Reason.SET_ASIDE, {"until": until}).text().endswith("never")
+    assert (
+        Refusal("a/b", Reason.SET_ASIDE, {"why": "full", "until": until})
+        .text()
+        .endswith("never")
+    )
     assert moment(until) == "never"
 
 
