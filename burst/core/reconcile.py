@@ -124,7 +124,7 @@ def _judge(
     fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = grounds_of(draft, world, settings)
-    shortfalls = shortfall.follow(draft, before.shortfalls, fresh, settings)
+    shortfalls = shortfall.follow(draft, before.shortfalls, fresh, settings, stands)
     settle(draft, world.lead, intake, fresh, settings.intake)
     limit = settings.deadlines.reservation
     pending = fresh.keys()

@@ -8,7 +8,7 @@ long, twice as long each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -39,17 +39,19 @@ def follow(
     before: Mapping[JobId, Shortfall],
     verdicts: Mapping[JobId, Verdict],
     settings: Settings,
+    stands: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
     """Return what is known now of jobs that lack nodes; give back what took too long.
 
-    `verdicts` are those of this tick, whose new bursts are in the draft by now.
+    `verdicts` are those of this tick, whose new bursts are in the draft by now;
+    `stands` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = draft.bursts_of()
     limit = settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
-        if job not in verdicts:
+        if job not in verdicts and job not in stands:
             continue
         # The rest may be on its way again, and fail again: that is no new beginning.
         since = known.since if bursts and not all(map(is_up, bursts)) else None

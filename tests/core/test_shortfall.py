@@ -81,6 +81,33 @@ def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     )
 
 
+def shortfall(sim, job):
+    return sim.engine.snapshot.standing.shortfalls[job]
+
+
+def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
+    sim, big = spread()
+    sim.until(lambda: nodes_up(sim) == 4)
+    sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
+    returned = shortfall(sim, big).returned
+    assert returned >= 1
+    # Nothing can be had for a while, so that its refusal stands.
+    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
+    sim.until(
+        lambda: big in sim.engine.snapshot.standing.verdicts, turns=60, seconds=MINUTE
+    )
+    sim.tick(3)
+    assert big in sim.engine.snapshot.standing.verdicts
+    assert shortfall(sim, big).returned == returned
+
+    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
+    sim.until(lambda: nodes_up(sim) == 4, turns=400, seconds=MINUTE)
+    sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
+    known = shortfall(sim, big)
+    assert known.returned == returned + 1
+    assert known.until - sim.now > 10 * MINUTE * 2 ** (returned - 1)
+
+
 def test_what_comes_in_time_is_kept():
     sim, big = spread()
     sim.until(lambda: nodes_up(sim) == 4)
