@@ -55,7 +55,11 @@ def settle(
         unread = verdict.reason is Reason.NOT_YET_READ
         blocks = unread or _blocks_others(job, bursts, intake, lead)
         queue = _other_queue(job, bursts, blocks, settings)
-        if queue:
+        shut = bool(queue) and not _takes_jobs(lead, queue)
+        if shut and not blocks:
+            # Its time runs all the same: the nodes are paid for.
+            _tell_unreleased(draft, bursts, job_id)
+        elif queue and not shut:
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
             _tell_bursts(draft, bursts, told, job_id)
@@ -70,8 +74,7 @@ def settle(
             _tell_bursts(draft, bursts, "job-release", job_id)
         elif not blocks and not parked(job, settings):
             # One that was never held is as good as released once its nodes are up.
-            untold = [b for b in bursts if b.times[job_id].released is None]
-            _tell_bursts(draft, untold, "job-release", job_id)
+            _tell_unreleased(draft, bursts, job_id)
     asked = HoldJobs(tuple(holding)), ReleaseJobs(releasing), MoveJobs(moving)
     some = bool(holding), bool(releasing), bool(moving)
     draft.actions.extend(itertools.compress(asked, some))
@@ -109,6 +112,15 @@ def _other_queue(
         return settings.ready if bursts and not blocks else ""
     ready = settings.mode == "queue" and job.queue == settings.ready
     return settings.queue if ready and blocks else ""
+
+
+def _takes_jobs(lead: LeadView, queue: str) -> bool:
+    """Tell whether Flux moves a job into the queue, as far as is known.
+
+    It moves none into one that is disabled (flux-queue(1)).
+    """
+    known = lead.queues.get(queue)
+    return known is None or known.enabled
 
 
 def _blocks_others(
@@ -159,6 +171,11 @@ def _release(draft: Draft, job: JobView, settings: IntakeSettings) -> bool:
         )
         return True
     return False
+
+
+def _tell_unreleased(draft: Draft, bursts: list[Burst], job: JobId) -> None:
+    untold = [burst for burst in bursts if burst.times[job].released is None]
+    _tell_bursts(draft, untold, "job-release", job)
 
 
 def _tell_bursts(draft: Draft, bursts: list[Burst], name: str, job: JobId) -> None:

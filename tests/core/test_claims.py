@@ -151,6 +151,50 @@ def test_nothing_is_rented_for_parked_jobs_that_could_not_go_on(queue, reason):
     s.until(lambda: s.lead.running() == [job])
 
 
+def test_a_job_is_moved_into_no_queue_that_is_disabled_while_its_burst_comes():
+    s = sim(intake={"mode": "queue"})
+    moves = []
+    move = s.lead.move
+
+    def count_moves(queues):
+        moves.append(queues)
+        return move(queues)
+
+    s.lead.move = count_moves
+    s.joins = False
+    s.lead.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+    job = s.lead.submit(whole(4), queue="burst")
+    s.until(s.in_state(State.JOIN))
+    closed = QueueView(enabled=False, reason="maintenance")
+    s.lead.queues = {**s.lead.queues, "burst-ready": closed}
+    s.joins = True
+    s.until(s.in_state(State.ONLINE))
+    s.tick(20)
+
+    assert moves == []
+    assert why(s, job) is Reason.QUEUE_DISABLED
+    assert "is disabled (maintenance)" in s.lead.memos[job]["why"]
+    assert s.names().count("job-release") == 1
+    s.lead.queues = {**s.lead.queues, "burst-ready": QueueView()}
+    s.until(lambda: s.lead.running() == [job])
+    assert moves == [{job: "burst-ready"}]
+    assert len(s.bursts) == 1
+
+
+def test_nodes_for_a_job_whose_queue_stays_disabled_are_given_back():
+    s = sim(intake={"mode": "queue"})
+    s.joins = False
+    job = s.lead.submit(whole(4), queue="burst")
+    s.until(s.in_state(State.JOIN))
+    s.lead.queues = {"burst-ready": QueueView(enabled=False)}
+    s.joins = True
+    s.until(s.in_state(State.INACTIVE), turns=2000)
+    s.tick(50)
+
+    assert len(s.bursts) == 1
+    assert why(s, job) is Reason.QUEUE_DISABLED
+
+
 # A user's own urgency.
 
 
