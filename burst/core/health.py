@@ -242,6 +242,33 @@ def refuse_spec(
     return msgspec.structs.replace(health, specs=specs)
 
 
+def bounded(health: Health, limits: LimitSettings, now: float) -> Health:
+    """Return what is held against a provider, for no longer than a pause begun now.
+
+    What was written by a clock that was far ahead would be held against it for ever.
+    """
+    replace = msgspec.structs.replace
+    longest = 2.0**_MOST_DOUBLINGS
+    refused, aside = now + limits.refused_retry, now + limits.set_aside * longest
+    spec_refused = now + limits.refused_retry * longest
+    return replace(
+        health,
+        until=min(health.until, now + limits.breaker_pause),
+        refused={
+            name: replace(call, until=min(call.until, refused))
+            for name, call in health.refused.items()
+        },
+        offers={
+            name: replace(offer, until=min(offer.until, aside))
+            for name, offer in health.offers.items()
+        },
+        specs={
+            name: replace(spec, until=min(spec.until, spec_refused))
+            for name, spec in health.specs.items()
+        },
+    )
+
+
 def unavailable(
     provider: str, offer: str, health: Health, now: float
 ) -> tuple[Reason, dict[str, object]] | None:

@@ -98,7 +98,7 @@ class Engine:
         self._executor = parts.executor
         self._settings = parts.settings
         self._ledger = Ledger(parts.lead.store())
-        self._books = self._ledger.load(now)
+        self._books = self._ledger.load(now, self._settings.limits)
         self._watch = Watch(parts.providers, parts.executor, parts.settings.daemon)
         self._actor = Actor(parts.lead, parts.identity, self._watch)
         self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
@@ -129,7 +129,7 @@ class Engine:
         Another may have written them after this engine was made, until it let go of
         the lead's service. Raises StoreError and Unreadable.
         """
-        self._books = self._ledger.load(now)
+        self._books = self._ledger.load(now, self._settings.limits)
         self._snapshot = msgspec.structs.replace(self._snapshot, books=self._books)
         for key, why in self._books.unreadable.items():
             log.say(

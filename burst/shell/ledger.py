@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
+from burst.config import LimitSettings
 from burst.core.world import Books
 from burst.errors import RecordTooLarge, StoreError
 from burst.lead import LARGEST_VALUE, Store
@@ -48,14 +49,15 @@ class Ledger:
         do so once it goes on; a later write comes after, so it repeats them as they
         are to be."""
 
-    def load(self, now: float) -> Books:
+    def load(self, now: float, limits: LimitSettings | None = None) -> Books:
         """Return the books. A record that cannot be read is listed, never deleted.
 
-        Raises StoreError if a newer version of this program wrote the store.
+        `limits` bound how long from now anything is held against a provider. Raises
+        StoreError if a newer version of this program wrote the store.
         """
         records = self._store.load()
         self._check_schema(records.get(_SCHEMA_KEY))
-        books, self._old_form = read_books(records, now)
+        books, self._old_form = read_books(records, now, limits)
         self._left = {
             key: [job for job in records if job.startswith(f"job{key[5:]}/")]
             for key in books.unreadable

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.health import Health
+from burst.config import LimitSettings
+from burst.core.health import Health, bounded
 from burst.core.lifecycle import quarantine, restore
 from burst.core.world import Books
 from burst.errors import RecordUnreadable
@@ -20,10 +21,12 @@ _OF_BURSTS = ("burst", "job", "meta")
 
 
 def read_books(
-    records: Mapping[str, str], now: float
+    records: Mapping[str, str], now: float, limits: LimitSettings | None = None
 ) -> tuple[Books, frozenset[BurstId]]:
     """Return the books, and the bursts whose record is of the first version.
 
+    `limits` bound how long from now anything is held against a provider; None leaves
+    it as it was written.
     A record that cannot be read is listed in the books, with the reason.
     """
     holds: dict[JobId, Hold] = {}
@@ -37,7 +40,8 @@ def read_books(
             if kind == "hold":
                 holds[JobId(int(name))] = decode_hold(text)
             elif kind == "provider":
-                health[name] = msgspec.json.decode(text, type=Health)
+                held = msgspec.json.decode(text, type=Health)
+                health[name] = bounded(held, limits, now) if limits else held
             elif kind == "output":
                 outputs[BurstId(name)] = text
             elif kind not in _OF_BURSTS:

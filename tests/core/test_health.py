@@ -12,6 +12,7 @@ from burst.core.health import (
     RefusedCall,
     Verb,
     after_answer,
+    bounded,
     changes,
     pause_after,
     refuse_spec,
@@ -201,6 +202,25 @@ def test_a_record_without_a_size_is_of_bursts_of_any_size():
 
     assert health.offers["o"] == OfferHealth(2, 700.0, 0)
     assert unavailable("p", "o", health, 100.0)
+
+
+def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_pause():
+    far = 3e8
+    health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * 2, now=far)
+    health = hear((Verb.REAP, Outcome.REFUSED), now=far, health=health)
+    health = refuse_spec(
+        set_aside(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far
+    )
+    found = bounded(health, LIMITS, 100.0)
+
+    assert found.until == 400.0
+    assert found.refused["reap"] == RefusedCall("why", 1900.0)
+    assert found.offers["o"] == OfferHealth(1, 9700.0, 4)
+    assert [spec.until for spec in found.specs.values()] == [28900.0]
+    assert found.on_trial(1900.0)
+    # What is not longer than such a pause stays as it is.
+    assert bounded(health, LIMITS, far) == health
+    assert bounded(Health(), LIMITS, 100.0).spotless
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 16), (99, 60)])

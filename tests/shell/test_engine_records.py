@@ -150,3 +150,22 @@ def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> N
     assert books.bursts[spoilt.id].quarantined.startswith(f"record {key}: not a")
     assert not books.bursts[other.id].quarantined
     assert books.unreadable["job/burst-9-aaaaaa/7"] == "there is no record of its burst"
+
+
+def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
+    sim = Sim(limits={"refused_retry": "10m"})
+    ahead = sim.now + 10 * 365 * 86400.0
+    call = RefusedCall("no quota", ahead + 600.0)
+    text = msgspec.json.encode(Health(refused={"provision": call})).decode()
+    sim.lead.disk.records["provider/local"] = text
+    sim.boot()
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.tick(3)
+    assert sim.bursts == []
+    assert (
+        "is disabled: no quota" in sim.engine.snapshot.verdicts[job].refusals[0].text()
+    )
+
+    sim.until(lambda: sim.lead.running() == [job], turns=20, seconds=60.0)
+    assert "provider/local" not in sim.lead.disk.records
