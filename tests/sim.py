@@ -25,6 +25,7 @@ class Sim:
             max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes
         )
         self.joins = True
+        self.enabled = True
         self.boot()
 
     def boot(self):
@@ -40,7 +41,7 @@ class Sim:
                 lead=self.lead,
                 identity=known,
                 slots=find_slots(known),
-                providers={"local": self.provider},
+                providers={"local": self.provider} if self.enabled else {},
                 executor=self.executor,
                 settings=self.settings,
             ),

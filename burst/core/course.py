@@ -8,7 +8,7 @@ import math
 from burst.config import Settings
 from burst.core import health, isolated
 from burst.core.draft import Draft, Drain, Provision, Reap, Undrain
-from burst.core.facts import moved, provider_words, ranks_of
+from burst.core.facts import is_in_reach, provider_words, ranks_of
 from burst.core.health import Outcome, Verb
 from burst.core.lasting import drained_from
 from burst.core.slots import DRAIN_TAG
@@ -299,8 +299,7 @@ def _hold_against(draft: Draft, burst: Burst, settings: Settings) -> None:
 def _may_ask(world: World, burst: Burst, verb: Verb, draft: Draft) -> bool:
     """Tell whether the provider is to be asked (again) now."""
     call = world.calls.get(burst.id)
-    lease = burst.lease
-    if lease.provider not in world.providers or moved(lease, world.places):
+    if not is_in_reach(burst.lease, world):
         return False
     if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
         return True

@@ -76,6 +76,11 @@ def moved(lease: Lease, places: Mapping[str, str]) -> str:
     )
 
 
+def is_in_reach(lease: Lease, world: World) -> bool:
+    """Tell whether the provider of a burst is enabled, and where the burst was made."""
+    return lease.provider in world.providers and not moved(lease, world.places)
+
+
 def provider_word(burst: Burst, world: World) -> Word:
     """Return the provider's word, UNREAD unless it was given after our last call."""
     if moved(burst.lease, world.places):

@@ -13,7 +13,7 @@ import math
 
 from burst.config import Settings
 from burst.core.draft import Draft, EndJob
-from burst.core.facts import Word, lacks_capacity, provider_word
+from burst.core.facts import Word, is_in_reach, lacks_capacity, provider_word
 from burst.core.health import Outcome
 from burst.core.memo import memo
 from burst.core.world import Books, World
@@ -121,7 +121,7 @@ def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> Non
         return
     burst = _mind_job(draft, burst, world.lead)
     if burst.state is State.NEW:
-        _begin(draft, burst, world.lead, settings.deadlines.provision)
+        _begin(draft, burst, world, settings.deadlines.provision)
     elif burst.state is State.ONLINE:
         _run(draft, burst, settings)
 
@@ -141,18 +141,24 @@ def _mind_job(draft: Draft, burst: Burst, lead: LeadView) -> Burst:
     return burst
 
 
-def _begin(draft: Draft, burst: Burst, lead: LeadView, limit: float) -> None:
+def _begin(draft: Draft, burst: Burst, world: World, limit: float) -> None:
     """Have the provider asked, once nothing else can run the job."""
+    lead = world.lead
+    assert lead is not None
+    can_ask = is_in_reach(burst.lease, world)
     if not burst.jobs:
         draft.fail(burst.id, "canceled", "no job needs it any more")
     elif any(_is_other(burst, lead.jobs.get(job)) for job in burst.jobs):
         # What runs there is ended by the time limit that the lease says.
         draft.fail(burst.id, NOT_HELD, "its job has another time limit now")
-    elif all(_is_settled(draft, lead.jobs.get(job)) for job in burst.jobs):
+    elif can_ask and all(_is_settled(draft, lead.jobs.get(j)) for j in burst.jobs):
         draft.start(burst.id)
     elif draft.now - burst.since > limit:
-        note = f"its job could not be held within {format_fsd(limit)}"
-        draft.fail(burst.id, NOT_HELD, note)
+        # Nothing was asked of the provider, so the job may run elsewhere or here.
+        what = "its job could not be held"
+        if not can_ask:
+            what = f"provider {burst.lease.provider} was not enabled, or was moved,"
+        draft.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
 
 
 def _run(draft: Draft, burst: Burst, settings: Settings) -> None:

@@ -59,6 +59,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
     on_trial: frozenset[str] = frozenset()
     """Providers of which one burst is to show whether they work, and is being made."""
+    unreadable: frozenset[str]
+    """Keys of records that cannot be read: of what they may be, nothing is made."""
     until: float
     """Then a time runs out on which some of it rests."""
 
@@ -87,6 +89,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             and self.on_trial >= before.on_trial
             and self.free_slots <= before.free_slots
             and self.in_time <= before.in_time
+            and self.unreadable == before.unreadable
             # One that is gone gives back its slot and its share of the limits.
             and self.bursts.keys() >= before.bursts.keys()
         )
@@ -173,6 +176,7 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
             for name in being_asked(live)
             if name in books.health and books.health[name].on_trial(draft.now)
         ),
+        unreadable=frozenset(books.unreadable),
         until=_next_change(books.health, draft.now),
     )
 

@@ -61,6 +61,8 @@ def lease_of_unreadable(
         ranks=run,
         shape=identity.shapes[run[0]] if run else Shape(0),
         created=now,
+        # Where the provider is now: it was found there, or a person says so.
+        place=world.places.get(provider, ""),
         isolated=isolated,
     )
 

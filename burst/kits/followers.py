@@ -15,6 +15,7 @@ SIGINT and SIGHUP to the script stop the follower in order. SIGKILL leaves the r
 
 from __future__ import annotations
 
+import math
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -101,7 +102,8 @@ def write(
             rundirs=shlex.quote(rundirs),
             environment=shlex.join(_variables(environment or {})),
             inherited=" ".join(INHERITED),
-            end=int(spec.lease_end),
+            # Of whole seconds, and not before the lease ends.
+            end=math.ceil(spec.lease_end),
             command=_command(spec, place / "broker.toml", flux),
         )
         store(place / "start", script.encode())

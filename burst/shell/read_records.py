@@ -108,7 +108,8 @@ def _read_bursts(
             old_form.add(burst.id)
     for key, why in unreadable.items():
         known = bursts.get(BurstId(_burst_of(key)))
-        if known is not None:
+        # A joined burst of which nothing is left has only drains to be taken back.
+        if known is not None and (known.live or known.lease.isolated):
             bursts[known.id] = quarantine(known, f"record {key}: {why}", now)
     return bursts, frozenset(old_form)
 

@@ -62,7 +62,9 @@ def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
     assert [row[1:] for row in rows[:1]] == [
         ["local/local", "3", "2-4", "1.5", names[0]]
     ]
-    assert {row["verdict"] for row in found["jobs"]} <= {"proposed", "turned-down"}
+    # The large one needs more slots than are free: they may be kept for it.
+    verdicts = {"proposed", "turned-down", "reserved"}
+    assert {row["verdict"] for row in found["jobs"]} <= verdicts
     assert f"{names[0]} 3 whole nodes, 3 slots of 1 core: proposed" in formed
     with closing(instance.lead()) as lead:
         assert not [key for key in lead.store().load() if key.startswith("burst/")]

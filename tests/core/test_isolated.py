@@ -164,6 +164,27 @@ def test_an_unreadable_lead_begins_nothing(sim):
     assert sim.state() is State.NEW
 
 
+def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
+    """After a restart; the job is let go once the provision deadline has passed."""
+    job = submit(sim)
+    sim.until(sim.in_state(State.NEW))
+    sim.enabled = False
+    sim.boot()
+    sim.tick(3)
+    assert sim.state() is State.NEW
+    assert sim.cloud.begun == []
+    sim.tick(seconds=1000)
+    assert sim.state() is State.REAP
+    assert sim.burst.exception == "not-held"
+    assert "provider local was not enabled, or was moved, within 15m" in str(
+        sim.burst.events[-1].context["note"]
+    )
+    sim.enabled = True
+    sim.boot()
+    sim.until(lambda: len(sim.cloud.begun) == 1)
+    assert sim.bursts[-1].jobs == {job}
+
+
 def test_a_job_that_is_gone_ends_its_burst(sim):
     sim.provider.ends_with = None
     job = submit(sim)

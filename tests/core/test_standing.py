@@ -66,6 +66,7 @@ BEFORE = Grounds(
     free_slots=frozenset({"burst-1"}),
     bursts={ID: (Stage.UP, frozenset({ONE}))},
     free={0: OWN, 2: Shape(2)},
+    unreadable=frozenset(),
     until=math.inf,
 )
 

@@ -57,7 +57,7 @@ def test_nothing_of_it_is_ever_started_again(spec: BurstSpec) -> None:
     job = by_kind(replace(spec, lease_end=500.0), SETTINGS)["Job"]["spec"]
     assert job["backoffLimitPerIndex"] == 0
     assert "backoffLimit" not in job
-    assert job["activeDeadlineSeconds"] == 500
+    assert job["activeDeadlineSeconds"] == 501
     pod = job["template"]["spec"]
     assert pod["restartPolicy"] == "Never"
     assert pod["subdomain"] == spec.burst_id

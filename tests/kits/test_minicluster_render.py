@@ -205,7 +205,7 @@ def test_one_broker_a_node_or_several(
     assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
-LEASES = [(0.0, None), (1060.0, 60), (900.0, 1)]
+LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]
 
 
 @pytest.mark.parametrize(("lease_end", "seconds"), LEASES)

@@ -77,15 +77,18 @@ def _clear_elsewhere(steps: Steps) -> None:
     world = steps.world
 
     def there():
-        return [b for b in world.live if b.lease.place == "fake elsewhere"]
+        known = {b.id for b in world.live if b.lease.place == "fake elsewhere"}
+        lost = {key.split("/")[1] for key in world.books.unreadable}
+        made = {key[2] for _, key, _ in world.made("elsewhere")}
+        return sorted(known | (lost & made))
 
     if not there():
         return
     world.sites["a"] |= {"place": "elsewhere", "enabled": True}
     steps._reboot()
     steps.turn(1.0)
-    for burst in there():
-        world.engine.post(_taking_down(burst.id))
+    for name in there():
+        world.engine.post(_taking_down(name, "a"))
     for _ in range(_GONE_BY):
         if not there():
             return

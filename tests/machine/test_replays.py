@@ -91,3 +91,70 @@ def test_a_job_that_may_have_no_offer_is_not_told_that_it_runs_too_long() -> Non
     assert [v.reason for v in verdicts] == [Reason.TURNED_DOWN] * 2
     found = {refusal.reason for v in verdicts for refusal in v.refusals}
     assert found == {Reason.WISHED_OTHER}
+
+
+BOTH = {
+    "providers": {
+        "a": {"capacity": 6, "max_nodes": 4, "modes": ["joined", "isolated"]},
+    },
+}
+
+
+def test_an_isolated_burst_waits_for_its_provider_to_be_enabled() -> None:
+    replay(
+        BOTH,
+        [
+            ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False}),
+            ("turn", {"seconds": 0.1}),
+            ("settings_change", {"change": 15, "reload": False}),
+            ("turn", {"seconds": 1.0}),
+            ("turn", {"seconds": 40.0}),
+        ],
+    )
+
+
+def test_a_refusal_does_not_stand_once_a_record_can_be_done_without() -> None:
+    replay(
+        {**BOTH, "standing": True},
+        [
+            ("submit_isolated", {"nodes": 3, "duration": 20.0, "held": True}),
+            ("turn", {"seconds": 7.0}),
+            ("lead_is_troubled", {"unreadable": True, "deaf": False}),
+            ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
+        ],
+    )
+
+
+def test_a_burst_whose_record_is_lost_is_taken_down_where_it_was_made() -> None:
+    replay(
+        {"providers": {"a": {"max_nodes": 4, "price": 2.0}, "b": {"max_nodes": 4}}},
+        [
+            ("settings_change", {"change": 19, "reload": False}),
+            ("settings_change", {"change": 17, "reload": False}),
+            (
+                "submit",
+                {"nodes": 3, "user": 2, "wish": 1, "constraint": 0, "duration": 0.0},
+            ),
+            ("time_passes", {"turns": 3}),
+            ("record_is_spoiled", {"burst": 0, "text": "null"}),
+        ],
+    )
+
+
+def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -> None:
+    job = {"nodes": 3, "user": 1, "wish": 0, "constraint": 2, "duration": 300.0}
+    replay(
+        BOTH,
+        [
+            ("store_is_full", {"full": True}),
+            ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": True}),
+            ("submit", job),
+            ("capacity_changes", {"name": "a", "capacity": 2}),
+            ("store_is_full", {"full": False}),
+            ("turn", {"seconds": 0.1}),
+            ("turn", {"seconds": 1.0}),
+            ("turn", {"seconds": 7.0}),
+            ("turn", {"seconds": 1.0}),
+            ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
+        ],
+    )

@@ -207,11 +207,12 @@ class World:
             for host in burst.made
         ]
 
-    def made(self):
-        """Return what exists: cloud, key in it, and the burst."""
+    def made(self, place=""):
+        """Return what exists, in one place or all: cloud, key in it, and the burst."""
         return [
             (cloud, key, burst)
-            for _, cloud in sorted(self.clouds.items())
+            for where, cloud in sorted(self.clouds.items())
+            if place in {"", where}
             for key, burst in sorted(cloud.bursts.items())
         ]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +29,7 @@ def render(
     """
     pod.admit(spec, settings)
     check_names(spec, tags)
-    seconds = max(1, round(spec.lease_end - now)) if spec.lease_end else 0
+    seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0
     meta = {
         "name": str(spec.burst_id),
         "namespace": settings.namespace,
@@ -49,6 +50,14 @@ def render(
     except (ConfigError, CertificateError) as error:
         raise Refused(error.what, error.advice) from error
     return [*before, secret, *service, last]
+
+
+def _seconds_until(end: float, now: float) -> int:
+    """Return `activeDeadlineSeconds` of a Job that must not end before then.
+
+    It counts whole seconds from `status.startTime`, which is cut to a whole second.
+    """
+    return max(1, math.ceil(end - now) + 1)
 
 
 def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
