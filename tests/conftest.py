@@ -17,7 +17,7 @@ from tests.kubernetes.access import GIVEN, WANTED
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind", "month")
+    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind", "minutes")
 }
 
 _LONGEST = "tests/machine/test_machine.py"
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "KINDLAB_IMAGE" not in os.environ:
         missing["kind"] = "want of a docker for kind (make e2e)"
     if MONTH not in os.environ:
-        missing["month"] = f"want of minutes (make e2e, or {MONTH}=1000)"
+        missing["minutes"] = f"want of minutes (make e2e, or {MONTH}=1000)"
     for item in items:
         for mark, reason in missing.items():
             if item.get_closest_marker(mark):

@@ -2,7 +2,7 @@
 """Tests that need a world made for them: `python -m tests.e2e [MARK ...] [OPTION ...]`.
 
 Those marked kubernetes get a control plane, those marked e2e real nodes, those marked
-kind a docker for kind's clusters, and those marked month a real Flux for minutes. What
+kind a docker for kind's clusters, and those marked minutes a real Flux. What
 is missing is installed where it can be. What cannot be had is said and counted, and is
 a failure where CI is set.
 """
@@ -83,7 +83,7 @@ STAGES = (
     Stage("kubernetes", _run_with_kubernetes, _LAB),
     Stage("e2e", _run_on_nodes, _NODES, ("flux",)),
     Stage("kind", lab.run, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("month", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
+    Stage("minutes", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
 )
 
 

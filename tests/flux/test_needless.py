@@ -30,7 +30,7 @@ from tests.intake.test_modes import TABLES
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.month,
+    pytest.mark.minutes,
     pytest.mark.timeout(240),
 ]
 

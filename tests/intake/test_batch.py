@@ -13,14 +13,14 @@ from tests.conftest import COUNTS
 from tests.flux_instance import FLUX, MISSING
 
 pytestmark = [
+    pytest.mark.minutes,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),
 ]
 
-# Many times what the scheduler is asked for at once; `benchmarks.blocking --race` has
-# 2,000.
-JOBS = 400
+# As many as `benchmarks.blocking --race` has.
+JOBS = 2_000
 
 
 @pytest.mark.parametrize("mode", ["queue", "scheduler", "hold-burst"])

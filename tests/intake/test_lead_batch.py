@@ -18,6 +18,7 @@ from tests.flux_instance import FLUX, MISSING
 from tests.intake.allocation import Parent, User, open_parent, open_user
 
 pytestmark = [
+    pytest.mark.minutes,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),

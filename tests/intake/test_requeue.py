@@ -17,6 +17,7 @@ from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
 from tests.intake.test_modes import MODES, Serve, leave_nothing, make_serve
 
 pytestmark = [
+    pytest.mark.minutes,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),

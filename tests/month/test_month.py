@@ -17,7 +17,7 @@ from tests.month.jobs import CHECKPOINT_S
 from tests.month.month import Month, Size
 
 pytestmark = [
-    pytest.mark.month,
+    pytest.mark.minutes,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(1800),
