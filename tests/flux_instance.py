@@ -86,13 +86,13 @@ class FluxInstance:
         self._extra = extra
         self._configure()
 
-    def start(self) -> None:
-        """Start the lead, and return once it takes jobs."""
+    def start(self, within: float = UP_DEADLINE_S) -> None:
+        """Start the lead, and return once it takes jobs, within so many seconds."""
         state = self.directory / "state"
         state.mkdir(exist_ok=True)
         quorum = ("-Sbroker.quorum=1", f"-Sstatedir={state}", *self._options)
         broker = self._start("lead-0", *quorum)
-        deadline = time.monotonic() + UP_DEADLINE_S
+        deadline = time.monotonic() + within
         while not self._is_up():
             if broker.poll() is not None:
                 # Between our asking for a free port and its use, another took it.

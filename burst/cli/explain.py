@@ -73,10 +73,10 @@ def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
 
 
 def _end_of(lead: Lead, name: str) -> JobEnd | None:
-    """Return how a job ended, None where the lead does not say."""
+    """Return how a job ended, None where the lead does not say, or not to us."""
     try:
         return end_of(lead.events(parse_jobid(name)))
-    except (LeadError, KeyError, TypeError, ValueError):
+    except (Denied, LeadError, KeyError, TypeError, ValueError):
         return None
 
 

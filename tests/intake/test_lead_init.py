@@ -94,7 +94,10 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
     lead = Started(place, said.lines)
     try:
         wait_until(
-            lambda: lead.flux("burst", "status").returncode == 0,
+            lambda: (
+                "\nSLOT " in (said := lead.flux("burst", "status").stdout)
+                and "no daemon serves" not in said
+            ),
             lambda: f"the daemon to serve: {lead.logs()}",
         )
         words = ("--burst=local", "--burst-wait=0", "-N2")

@@ -31,6 +31,8 @@ IDLE_EVERY = 10
 """Batches after which the site falls idle until no burst is left."""
 FAULT_S = 5.0
 """The longest that jobs wait for a provider that fails."""
+REPLAY_S = 240.0
+"""A lead that was killed replays all jobs that it ever had, each in some 10 ms."""
 JOB_DEADLINE_S = 240.0
 PROVIDERS = ("east", "west")
 # How many of a hundred batches are followed by what.
@@ -191,7 +193,7 @@ class Month:
         instance.kill()
         # It would leave by itself once the new lead knows nothing of it.
         instance.kill_follower("lead-1")
-        instance.start()
+        instance.start(REPLAY_S)
         instance.start_follower("lead-1")
         self.repaired += self.jobs.repair()
         self.killings.append(Killing("lead", time.time()))
