@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.e2e.programs import MONTH
 from tests.kubernetes.access import GIVEN, WANTED
@@ -26,6 +27,10 @@ _LONGEST = "tests/machine/test_machine.py"
 def _is_long(item: pytest.Item) -> bool:
     return _LONGEST in item.nodeid
 
+
+# How long drawing an example takes says how busy the machine is, nothing of a test.
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -107,7 +107,10 @@ def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
         run([program, "up"], limit=0.5)
     assert time.monotonic() - began < 20
     status = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
-    assert not status.exists() or status.read_text().split()[2] == "Z"
+    while status.exists() and status.read_text().split()[2] != "Z":
+        # It has its signal, and on a busy machine no turn yet to end by it.
+        assert time.monotonic() - began < 20
+        time.sleep(0.02)
 
 
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
