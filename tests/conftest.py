@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,6 +36,16 @@ settings.load_profile("busy")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _logger_as_it_was() -> Iterator[None]:
+    """Undo what `burst.log.start` sets: a later test would miss what is logged."""
+    logger = logging.getLogger("burst")
+    handlers, propagate, level = logger.handlers[:], logger.propagate, logger.level
+    yield
+    logger.handlers[:], logger.propagate = handlers, propagate
+    logger.setLevel(level)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

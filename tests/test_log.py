@@ -2,20 +2,9 @@
 import json
 import logging
 
-import pytest
-
 from burst import log
 from burst.errors import BurstError, Transient
 from burst.model.event import Event
-
-
-@pytest.fixture(autouse=True)
-def _restore():
-    logger = logging.getLogger("burst")
-    before = logger.handlers[:], logger.propagate, logger.level
-    yield
-    logger.handlers[:], logger.propagate = before[0], before[1]
-    logger.setLevel(before[2])
 
 
 def test_an_event_is_a_line_for_people(capsys):

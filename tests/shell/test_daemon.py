@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -125,13 +124,9 @@ def test_a_daemon_that_is_told_to_stop_looks_no_longer() -> None:
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], str]]:
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     """What the daemon has logged since `on` made it."""
-    logger = logging.getLogger("burst")
-    before = logger.handlers[:], logger.propagate, logger.level
-    yield lambda: capsys.readouterr().err
-    logger.handlers[:], logger.propagate = before[:2]
-    logger.setLevel(before[2])
+    return lambda: capsys.readouterr().err
 
 
 def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
