@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.desk import Desk, open_desk, wait_until
+from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 from tests.intake.desk import Typist

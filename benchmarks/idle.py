@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from benchmarks.process import cpu_seconds, memory_mb
 from benchmarks.table import Goal, Measure, Skipped, main_of
-from tests.cli.desk import open_desk
+from tests.cli.cli_harness import open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 

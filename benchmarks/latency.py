@@ -20,17 +20,17 @@ from contextlib import closing
 
 from benchmarks.table import Goal, Measure, Skipped, main_of
 from burst.config import parse
-from burst.core.slots import find_slots
+from burst.core.placement.slots import find_slots
 from burst.errors import NotFound
 from burst.lead import Lead, Store
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
-from burst.shell.bell import Bell
-from burst.shell.clock import Clock
-from burst.shell.engine import Engine, Parts
-from burst.shell.executor import Workers
-from burst.shell.runtime import GATHER, spare_collector
+from burst.runtime.clock import Clock
+from burst.runtime.engine import Engine, Parts
+from burst.runtime.executor import Workers
+from burst.runtime.session import GATHER, spare_collector
+from burst.wakeup import Bell
 from tests.flux_instance import (
     FLUX,
     MISSING,

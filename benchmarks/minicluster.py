@@ -34,13 +34,13 @@ from burst_kube import KubeProvider, KubeSettings
 
 from benchmarks.plainpods import NODES, Plain
 from benchmarks.table import Goal, Measure, Skipped, main_of
+from burst import flux
 from burst.config import convert
 from burst.errors import NotFound
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.lead import Lead
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
-from burst.shell import flux
-from burst.shell.leadplan import RankSlot
 from burst.testing import example_spec
 from tests.e2e.programs import host_paths
 from tests.kubelab import nodes

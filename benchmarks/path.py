@@ -21,17 +21,18 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from burst_local import LocalProvider, launch
-from burst_local.places import Home
+from burst_local.burst_dirs import Home
 
 from benchmarks.table import Goal, Measure, main_of
+from burst import flux
+from burst.embedded import lead_client
 from burst.errors import NotFound
 from burst.kits.broker import follower_config
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.provider import BurstSpec
-from burst.shell import embedded, flux
 from burst.testing import example_spec
-from tests.cli.desk import Desk, open_desk, wait_until
+from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.embedded_instance import embedded_instance
 from tests.flux_instance import FLUX, flux_instance
 
@@ -151,7 +152,7 @@ def measure(rounds: int) -> list[Measure]:
 def stand() -> Iterator[tuple[Stand, Desk, Hand]]:
     """Yield an instance with a daemon beside it."""
     begin = flux_instance if FLUX else embedded_instance
-    connect = flux.connect if FLUX else embedded.connect
+    connect = flux.connect if FLUX else lead_client.connect
     with begin() as instance, open_desk(instance) as desk:
         desk.write(daemon={"cadence": "10s", "observe": "2s"}, deadlines={"idle": "0s"})
         with desk.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, PlanSettings
-from burst.core.apart import Apart
-from burst.core.busy import Live
-from burst.core.constraint import Constraints
-from burst.core.ground import Ground
-from burst.core.limits import Usage
-from burst.core.market import open_market
-from burst.core.place import Demand, Plan
-from burst.core.planner import Planner
-from burst.core.slots import find_slots
+from burst.core.isolated.placement import Apart
+from burst.core.placement.leased_slots import Live
+from burst.core.placement.limits import Usage
+from burst.core.placement.offers import open_market
+from burst.core.placement.plan import Demand, Plan
+from burst.core.placement.planner import Planner
+from burst.core.placement.slot_index import Ground
+from burst.core.placement.slots import find_slots
+from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.request import Request

@@ -16,7 +16,7 @@ import time
 from benchmarks.table import Goal, Measure, main_of
 from burst.model.lead import LeadView
 from burst.model.reason import Reason
-from tests.build import whole
+from tests.builders import whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 

@@ -12,9 +12,10 @@ from types import FrameType
 from burst import __version__, log
 from burst.config import Settings
 from burst.core.commands import bring_down, held_jobs
-from burst.core.reconcile import Decisions
 from burst.core.report import burst_row
+from burst.core.tick import Decisions
 from burst.core.world import Books, World
+from burst.doctor.start_gate import check_address
 from burst.errors import (
     BurstError,
     ConfigError,
@@ -27,12 +28,11 @@ from burst.errors import (
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.shell.address import check_address
-from burst.shell.bell import Bell
-from burst.shell.connect import connect
-from burst.shell.patience import Patience
-from burst.shell.reload import Reloads
-from burst.shell.runtime import Runtime
+from burst.runtime.connect import connect
+from burst.runtime.reload import Reloads
+from burst.runtime.retry import Patience
+from burst.runtime.session import Runtime
+from burst.wakeup import Bell
 
 # After the store refused a write, in seconds: a full disk does not empty faster.
 _STORE_PAUSE = 5.0

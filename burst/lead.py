@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """THE lead interface: what the engine needs of a Flux instance.
 
-Implemented for Flux in `burst.shell.flux` and for the embedded lead in
-`burst.shell.embedded`; one contract suite, `tests/contract/`, runs against both.
+Implemented for Flux in `burst.flux` and for the embedded lead in
+`burst.embedded.lead_client`; one contract suite, `tests/contract/`, runs against both.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)

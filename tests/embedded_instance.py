@@ -29,11 +29,11 @@ from burst.embedded import calls
 from burst.embedded.calls import JobInfo
 from burst.embedded.client import Client
 from burst.embedded.jobspec import Wanted, build_jobspec
+from burst.embedded.lead_client import connect
 from burst.errors import LeadGone
 from burst.kits import certificate
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from burst.shell.embedded import connect
 from tests.contract.instance import HOSTS, rank_of
 
 DEADLINE_S = 30.0
@@ -116,7 +116,7 @@ def embedded_instance(*, statedir: bool = True) -> Iterator[EmbeddedInstance]:
 class EmbeddedInstance:
     """A `tests.contract.instance.LastingInstance`."""
 
-    opener = "burst.shell.embedded:connect"
+    opener = "burst.embedded.lead_client:connect"
 
     def __init__(self, directory: Path, statedir: bool = True) -> None:
         self.directory = directory

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.constraint import Constraints
+from burst.core.select.constraints import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import ServiceRequest
 from burst.model.event import Event
@@ -22,8 +22,8 @@ from burst.model.lead import (
     QueueView,
 )
 from burst.model.shape import Shape
-from burst.shell.executor import run
-from tests.build import T0, identity
+from burst.runtime.executor import run
+from tests.builders import T0, identity
 
 _OVER = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import tomli_w
 
+from burst.flux import FluxLead, connect
 from burst.model.jobid import JobId, format_f58
-from burst.shell.flux import FluxLead, connect
 from tests.contract.instance import rank_of
 
 FLUX = shutil.which("flux") or ""
@@ -71,7 +71,7 @@ def flux_instance(
 class FluxInstance:
     """A lead with burst ranks, as `tests.contract.instance` describes it."""
 
-    opener = "burst.shell.flux:connect"
+    opener = "burst.flux:connect"
 
     def __init__(
         self, directory: Path, extra: Mapping[str, Any], options: Sequence[str]

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from burst.core import timeline
-from burst.core.slots import find_slots
+from burst.core.placement.slots import find_slots
 from burst.model.burst import State
-from burst.shell.engine import Engine, Parts
-from burst.shell.runtime import known_jobs
+from burst.runtime.engine import Engine, Parts
+from burst.runtime.session import known_jobs
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
-from tests.build import NODE, T0, settings
+from tests.builders import NODE, T0, settings
 from tests.fakes import FakeLead, HandExecutor
 
 

@@ -23,9 +23,9 @@ from burst.core.report import orphan_row
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
-from burst.shell import registry
-from burst.shell.api import plan as plan_of
-from burst.shell.oneshot import look, reap_orphans, release_held
+from burst.runtime import provider_registry
+from burst.runtime.offline import look, reap_orphans, release_held
+from burst.runtime.service_api import plan as plan_of
 
 # How long `burst gc --yes` repeats a deletion before it says what is left, in seconds.
 _GC_DEADLINE = 600.0
@@ -143,7 +143,7 @@ def _from_daemon(
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     """Do without a daemon what it would."""
-    providers = registry.load(settings, lead.identity().owner)
+    providers = provider_registry.load(settings, lead.identity().owner)
     orphans = look(lead, settings, providers).orphans
     left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}
     _say_left(left)

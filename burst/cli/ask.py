@@ -20,7 +20,7 @@ from burst.cli.common import (
 from burst.cli.progress import watch_burst
 from burst.cli.records import read_records
 from burst.errors import NoDaemon
-from burst.shell import api
+from burst.runtime import service_api
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -56,7 +56,7 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
         try:
             found = lead.call("status", {})
         except NoDaemon as error:
-            found = api.status(read_records(lead, place, error), None)
+            found = service_api.status(read_records(lead, place, error), None)
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
+from burst.batch.node import run_node
+from burst.batch.place import BatchPlace, default_base
+from burst.batch.plan import Wish, parse_lent
+from burst.batch.script import BatchScript
+from burst.batch.submit import Submission, find_flux, submit
+from burst.batch.sweep import is_over, sweep_place
 from burst.cli.common import Place
 from burst.config import load
 from burst.errors import BurstError, ConfigError
-from burst.shell import registry
-from burst.shell.batch.node import run_node
-from burst.shell.batch.place import BatchPlace, default_base
-from burst.shell.batch.plan import Wish, parse_lent
-from burst.shell.batch.script import BatchScript
-from burst.shell.batch.submit import Submission, find_flux, submit
-from burst.shell.batch.sweep import is_over, sweep_place
+from burst.runtime import provider_registry
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _BASE = "~/.local/share/burst/batch"
@@ -84,7 +84,7 @@ def batch(
             "name a burst.toml with --config; `burst lead init` writes one",
         )
     # What is wrong with them is better told now than when the job comes to run.
-    if not registry.load(load(found), "nobody"):
+    if not provider_registry.load(load(found), "nobody"):
         raise ConfigError(
             f"{found}: no provider is enabled, so nobody would bring nodes",
             "add a table [providers.NAME]",

@@ -19,7 +19,7 @@ from burst.config import Settings, load
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
-from burst.shell.connect import connect
+from burst.runtime.connect import connect
 
 Row = Mapping[str, Any]
 

@@ -20,9 +20,9 @@ from burst.cli.common import (
     print_rows,
 )
 from burst.config import Settings, load
+from burst.doctor import Question, SettingsFacts, Trouble, diagnose
 from burst.errors import BurstError, ConfigError
 from burst.model.finding import Level
-from burst.shell.doctor import Question, SettingsFacts, Trouble, diagnose
 
 
 @click.command()

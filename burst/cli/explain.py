@@ -15,7 +15,7 @@ from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import parse_jobid
-from burst.shell import api
+from burst.runtime import service_api
 
 _OVER = {"inactive", "gone"}
 
@@ -84,7 +84,7 @@ def _by_records(lead: Lead, place: Place, name: str, error: NoDaemon) -> dict[st
     """Return a story from the records; raises the error where there is none."""
     snapshot = read_records(lead, place, error)
     try:
-        found = api.explain(snapshot, name)
+        found = service_api.explain(snapshot, name)
     except BurstError:
         raise error from None
     click.echo(f"{error}; this is what is on record", err=True)

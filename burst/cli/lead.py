@@ -13,14 +13,14 @@ import click
 
 from burst.cli.common import Place, place_options
 from burst.config import IntakeSettings, Mode
+from burst.flux_setup.plan import Choice, check_flux
 from burst.kits import certificate
+from burst.lead_setup.host import own_shape, short_name
+from burst.lead_setup.init import Provider, Ready, init_lead
+from burst.lead_setup.plan import LeadPlan, parse_slot
+from burst.lead_setup.slots import add_slots, compare
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from burst.shell.leadinit import Provider, Ready, init_lead
-from burst.shell.leadplan import LeadPlan, parse_slot
-from burst.shell.leadslots import add_slots, compare
-from burst.shell.machine import own_shape, short_name
-from burst.shell.setupplan import Choice, check_flux
 
 _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from burst.cli.common import Place
 from burst.errors import Denied, NoDaemon
 from burst.lead import Lead
-from burst.shell.engine import Snapshot
-from burst.shell.oneshot import look_at_records
+from burst.runtime.engine import Snapshot
+from burst.runtime.offline import look_at_records
 
 
 def read_records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:

@@ -20,7 +20,7 @@ from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.ranks import parse_hostlist
-from burst.shell.onepass import OnePass, settings_for, slot_of
+from burst.runtime.manual_burst import OnePass, settings_for, slot_of
 
 
 @click.command("run-burst")

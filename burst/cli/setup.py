@@ -15,8 +15,8 @@ import msgspec
 from burst.cli.common import Place, place_options
 from burst.config import Mode
 from burst.errors import LeadError
-from burst.shell.connect import EMBEDDED
-from burst.shell.setup import (
+from burst.flux_setup.check import check_instance, read_instance
+from burst.flux_setup.install import (
     Change,
     Step,
     install,
@@ -24,8 +24,7 @@ from burst.shell.setup import (
     plan_remove,
     remove,
 )
-from burst.shell.setupcheck import check_instance, read_instance
-from burst.shell.setupplan import (
+from burst.flux_setup.plan import (
     LEAD_PIECE,
     Choice,
     Places,
@@ -36,6 +35,7 @@ from burst.shell.setupplan import (
     system_places,
     user_places,
 )
+from burst.runtime.connect import is_flux
 
 _LOCAL_QUEUE = "batch"
 
@@ -108,7 +108,7 @@ def _choice(place: Place, mode: Mode | None, policy: Policy) -> Choice:
         intake = msgspec.structs.replace(intake, mode=mode)
     check_flux(intake)
     uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
-    if not uri or uri.startswith(EMBEDDED):
+    if not uri or not is_flux(uri):
         click.echo("no running Flux to look at: its queues and scheduler are not known")
         return Choice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
     try:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import Settings
-from burst.core.constraint import Constraints
-from burst.core.course import take_down
-from burst.core.draft import Draft, ReleaseJobs
-from burst.core.place import Demand
-from burst.core.reconcile import Decisions, make_plan
-from burst.core.slots import RankSlot
-from burst.core.unreadable import (
+from burst.core.burst_actions import take_down
+from burst.core.placement.plan import Demand
+from burst.core.placement.slots import RankSlot
+from burst.core.select.constraints import Constraints
+from burst.core.tick import Decisions, make_plan
+from burst.core.transaction import Draft, ReleaseJobs
+from burst.core.unreadable_records import (
     forget_unreadable,
     is_unreadable,
     lease_of_unreadable,

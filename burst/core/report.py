@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from burst.core.bill import cost, per_hour
-from burst.core.facts import provider_words
-from burst.core.health import Health, Outcome
+from burst.core.cost import cost, per_hour
+from burst.core.observation import provider_words
 from burst.core.orphans import Orphan
-from burst.core.slots import RankSlot, leased_slots
+from burst.core.placement.slots import RankSlot, leased_slots
+from burst.core.provider_health import Health, Outcome
 from burst.core.timeline import begun, story, timeline, was_for
 from burst.core.world import Books, Call, ProviderView, World
 from burst.model.burst import Burst, BurstId, State

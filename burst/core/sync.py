@@ -8,9 +8,9 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core import health, isolated
-from burst.core.draft import Draft
-from burst.core.facts import (
+from burst.core import isolated, provider_health
+from burst.core.lifecycle import LIVE
+from burst.core.observation import (
     MOVED,
     Meaning,
     lacks_capacity,
@@ -20,8 +20,8 @@ from burst.core.facts import (
     rank_count,
     ranks_of,
 )
-from burst.core.health import Outcome, Verb
-from burst.core.lifecycle import LIVE
+from burst.core.provider_health import Outcome, Verb
+from burst.core.transaction import Draft
 from burst.core.world import Call, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
@@ -47,7 +47,7 @@ def sync(
     of them.
     """
     for said in world.answered:
-        held = health.after_answer(
+        held = provider_health.after_answer(
             draft.health_of(said.provider), said, settings, draft.now
         )
         draft.set_health(said.provider, held)
@@ -97,11 +97,13 @@ def _conclude(draft: Draft, burst: Burst, call: Call, settings: LimitSettings) -
         _hold_against(draft, burst, settings, capacity=True)
     elif provides and call.outcome is Outcome.SPEC:
         known = draft.health_of(burst.lease.provider)
-        held = health.refuse_spec(known, burst.lease, call.note, settings, draft.now)
+        held = provider_health.refuse_spec(
+            known, burst.lease, call.note, settings, draft.now
+        )
         draft.set_health(burst.lease.provider, held)
-    if call.outcome in health.WORKS or burst.quarantined:
+    if call.outcome in provider_health.WORKS or burst.quarantined:
         return
-    if provides and call.outcome in health.ENDS_BURST and burst.state in LIVE:
+    if provides and call.outcome in provider_health.ENDS_BURST and burst.state in LIVE:
         draft.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _said(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
@@ -159,7 +161,7 @@ def _happened(draft: Draft, burst: Burst, world: World, what: Meaning) -> bool:
     if what is Meaning.JOINED:
         draft.note(burst.id, "online", {"ranks": ranks})
         known = draft.health_of(burst.lease.provider)
-        held = health.restore(known, burst.lease)
+        held = provider_health.restore(known, burst.lease)
         draft.set_health(burst.lease.provider, held)
         return True
     if what is Meaning.LOST and burst.lost_since is None:
@@ -187,7 +189,9 @@ def _hold_against(
     nodes = burst.lease.nodes if capacity else 0
     provider = burst.lease.provider
     known = draft.health_of(provider)
-    held = health.set_aside(known, burst.lease.offer, settings, draft.now, nodes)
+    held = provider_health.set_aside(
+        known, burst.lease.offer, settings, draft.now, nodes
+    )
     draft.set_health(provider, held)
 
 

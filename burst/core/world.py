@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.core.health import Answered, Health, Outcome, Verb
-from burst.core.slots import RankSlot
+from burst.core.placement.slots import RankSlot
+from burst.core.provider_health import Answered, Health, Outcome, Verb
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId
 from burst.model.hold import Hold
 from burst.model.jobid import JobId

@@ -15,11 +15,11 @@ import msgspec
 from burst.demo.scene import JobSeen
 from burst.embedded.calls import JobInfo
 from burst.errors import BurstError
+from burst.flux.bindings import import_core
 from burst.kits.broker import embedded_follower_argv, flux_follower_argv
+from burst.lead_setup.files import LeadFiles
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
-from burst.shell.flux.find import import_core
-from burst.shell.leadfiles import LeadFiles
 
 Argv = tuple[str, ...]
 _OWN_NODE = "lead-1"
@@ -142,7 +142,11 @@ class FluxScheduler(Flux):
     mode = "scheduler"
     preparing: tuple[Argv, ...] = (
         ("module", "remove", "sched-simple"),
-        ("module", "load", str(files("burst") / "fluxfiles" / "sched-burst.py")),
+        (
+            "module",
+            "load",
+            str(files("burst") / "flux_setup" / "files" / "sched-burst.py"),
+        ),
     )
 
 

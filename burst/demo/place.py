@@ -15,10 +15,10 @@ import tomli_w
 
 from burst.demo.parts import OWN, SLOTS
 from burst.demo.processes import MARK
+from burst.lead_setup.files import LeadFiles, write_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from burst.shell.leadfiles import LeadFiles, write_lead
-from burst.shell.leadplan import LeadPlan, RankSlot
 
 PROVIDER = "local"
 # A socket's path may have 107 bytes; those of followers have 60 after the directory.

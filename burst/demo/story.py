@@ -18,7 +18,7 @@ from burst.demo.setup import Setup
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.shell.connect import connect
+from burst.runtime.connect import connect
 
 STORY_S = 45.0
 """The story takes ten seconds; a minute with what comes after it is too long."""

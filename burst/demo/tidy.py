@@ -18,8 +18,8 @@ from burst.demo.stop import Stop
 from burst.demo.story import Story
 from burst.errors import BurstError
 from burst.model.jobid import format_f58
-from burst.shell.connect import connect
-from burst.shell.oneshot import look
+from burst.runtime.connect import connect
+from burst.runtime.offline import look
 
 # From SIGTERM to SIGKILL. The daemon reaps what there is, which takes a drain and a
 # follower's grace; brokers wait for one another.

@@ -21,7 +21,7 @@ from burst.embedded import calls
 from burst.embedded.calls import Answer, Asked, Call, Change, Fault, Reply
 from burst.embedded.job import Job
 from burst.embedded.jobqueue import Queue
-from burst.embedded.picture import job_info, lead_view
+from burst.embedded.views import job_info, lead_view
 from burst.embedded.wire import Beat, Output, serving_socket
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import failure, say

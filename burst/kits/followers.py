@@ -28,7 +28,7 @@ from burst.kits.broker import (
     flux_follower_argv,
     follower_config,
 )
-from burst.kits.directory import disk_errors, store
+from burst.kits.private_dir import disk_errors, store
 from burst.provider import BurstSpec
 
 INHERITED = (

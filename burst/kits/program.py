@@ -8,7 +8,7 @@
     answer = run(["sbatch", "--parsable"], given=script, meanings=MEANINGS)
 
 For programs that answer in seconds. Those that take minutes are run by
-`burst.kits.errand`, as a provider never waits for progress.
+`burst.kits.background_command`, as a provider never waits for progress.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A provider for a cluster of Amazon EKS: docs/provider.md walks through it.
 
-Followers are pods, so `burst.kits.minicluster` does all but one thing: finding the API
+Followers are pods, so `burst.kits.pods` does all but one thing: finding the API
 server and a token for it, which here the `aws` command is asked for. Node groups, their
 sizes and their autoscaling are the site's.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import MiniClusters, MiniClusterSettings, PodProvider
+from burst.kits.pods import MiniClusters, MiniClusterSettings, PodProvider
 from burst.kits.program import Meaning, run
 from burst.provider import Refused
 

@@ -17,8 +17,8 @@ import msgspec
 
 from burst import provider
 from burst.kits import followers
-from burst.kits.directory import PrivateDirectory, disk_errors, is_name, load, store
-from burst.kits.joining import explain_log
+from burst.kits.join_errors import explain_log
+from burst.kits.private_dir import PrivateDirectory, disk_errors, is_name, load, store
 from burst.kits.program import Meaning, run
 from burst.provider import BurstId, BurstSpec, BurstStatus, Offer, Phase
 

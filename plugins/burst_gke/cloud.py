@@ -26,7 +26,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from burst.errors import NotFound, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
 from burst_gke.failures import LOG_IN, Fault, is_lack
-from burst_gke.ground import Deed, Ground
+from burst_gke.resources import Deed, Ground
 
 # Of one call, in seconds; GKE answers in one or not at all.
 _TIMEOUT_S = 20.0

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Phase
+from burst_gke.burst_resources import find_sites
 from burst_gke.cloud import Cloud
-from burst_gke.ground import Ground
 from burst_gke.names import Mark
+from burst_gke.resources import Ground
 from burst_gke.settings import GkeSettings
-from burst_gke.sites import find_sites
 
 
 def examine_cloud(

@@ -18,20 +18,20 @@ from burst.errors import (
     ProviderError,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import Bursts, MiniClusters, Tags, check_burst
-from burst.kits.minicluster.examine import examine_lead
+from burst.kits.pods import Bursts, MiniClusters, Tags, check_burst
+from burst.kits.pods.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
+from burst_gke.burst_resources import Site, describe, find_sites
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
-from burst_gke.ground import Ground
 from burst_gke.names import Mark
-from burst_gke.orders import on_pool, pod_settings, with_lease
-from burst_gke.places import Places
+from burst_gke.provisioner import Places
+from burst_gke.requests import on_pool, pod_settings, with_lease
+from burst_gke.resources import Ground
 from burst_gke.settings import GkeSettings, offers_of
-from burst_gke.sites import Site, describe, find_sites
 
 # So long pods may take to leave before their nodes are deleted under them: nodes cost.
 _LEAVE_S = 60.0

@@ -12,7 +12,7 @@ import msgspec
 
 from burst.config import Seconds
 from burst.errors import Refused
-from burst.kits.minicluster import MiniClusterSettings, OfferTable, offers
+from burst.kits.pods import MiniClusterSettings, OfferTable, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
 from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from burst.errors import InsufficientCapacity, Refused, Transient
-from burst.kits import errand
+from burst.kits import background_command
 from burst_kind.programs import Node, Programs
 from burst_kind.settings import KindSettings
 
@@ -88,7 +88,7 @@ class KindCluster:
 
     def look(self) -> Sight:
         """Return how it is now. Raises Transient, Refused."""
-        doing = errand.look(self._log)
+        doing = background_command.look(self._log)
         nodes = self._programs.nodes(self.name)
         stopped = [node for node in nodes if node.state != "running"]
         runs = bool(nodes) and not stopped
@@ -128,14 +128,16 @@ class KindCluster:
                 f"`kind create cluster --name {self.name}` makes one, or create = true",
             )
         if sight.stage in (Stage.ABSENT, Stage.UNMADE):
-            errand.begin("make", self._make(), self._log, self._programs.environment)
+            background_command.begin(
+                "make", self._make(), self._log, self._programs.environment
+            )
         doing = f": {sight.why}" if sight.why else ""
         verb = "deleted" if sight.stage is Stage.DELETING else "made ready"
         raise Transient(f"{what} is being {verb}{doing}", retry_after=_AGAIN_S)
 
     def take_down(self) -> bool:
         """Delete it, if it is ours, or go on; tell whether nothing of it is left."""
-        doing = errand.look(self._log)
+        doing = background_command.look(self._log)
         if doing.running:
             if doing.what == "make":
                 doing.stop()
@@ -145,8 +147,10 @@ class KindCluster:
             # Also where no node is to be seen: docker may have been asked for one by
             # what was stopped, and makes it a moment later.
             delete = self._kind("delete", "cluster")
-            commands = [errand.command("deleting", delete)]
-            errand.begin("delete", commands, self._log, self._programs.environment)
+            commands = [background_command.command("deleting", delete)]
+            background_command.begin(
+                "delete", commands, self._log, self._programs.environment
+            )
             return False
         if nodes and nodes[0].state == "running" and not self.ours:
             mark = f"/kind/{self._marker}"
@@ -181,19 +185,19 @@ class KindCluster:
             commands = [
                 # What an attempt that was cut short has left. A complete one is never
                 # brought here.
-                errand.command("clearing", self._kind("delete", "cluster")),
-                errand.command("creating", self._kind(*create)),
+                background_command.command("clearing", self._kind("delete", "cluster")),
+                background_command.command("creating", self._kind(*create)),
                 *(
-                    errand.command(f"applying {path}", apply, path)
+                    background_command.command(f"applying {path}", apply, path)
                     for path in settings.manifests
                 ),
             ]
         for image in settings.images:
             what = "image-archive" if is_archive(image) else "docker-image"
             load = self._programs.kind("load", what, image, f"--name={self.name}")
-            commands.append(errand.command(f"loading {image}", load))
+            commands.append(background_command.command(f"loading {image}", load))
         touch = docker("exec", control_plane, "touch", f"/kind/{self._marker}")
-        return [*commands, errand.command("done", touch)]
+        return [*commands, background_command.command("done", touch)]
 
     def _config(self) -> dict[str, object]:
         workers = self._settings.nodes if self._settings.nodes > 1 else 0

@@ -18,21 +18,21 @@ from burst.errors import (
     Refused,
     Transient,
 )
-from burst.kits.directory import (
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.pods import (
+    Bursts,
+    MiniClusters,
+    Tags,
+    check_burst,
+    offers,
+)
+from burst.kits.private_dir import (
     PrivateDirectory,
     default_base,
     disk_errors,
     is_name,
     load,
     store,
-)
-from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.minicluster import (
-    Bursts,
-    MiniClusters,
-    Tags,
-    check_burst,
-    offers,
 )
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong

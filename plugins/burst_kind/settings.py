@@ -7,13 +7,13 @@ from typing import Annotated
 
 import msgspec
 
-from burst.kits.minicluster import MiniClusterSettings
+from burst.kits.pods import MiniClusterSettings
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class KindSettings(MiniClusterSettings, frozen=True, kw_only=True):
-    """What any cluster has (`burst.kits.minicluster`), and where this one is from."""
+    """What any cluster has (`burst.kits.pods`), and where this one is from."""
 
     cluster: str = ""
     """A kind cluster that exists (`kind get clusters`). With `create`, what ours is

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access, server_of
-from burst.kits.minicluster import MiniClusters, MiniClusterSettings, PodProvider
+from burst.kits.pods import MiniClusters, MiniClusterSettings, PodProvider
 
 
 class KubeSettings(MiniClusterSettings, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from burst.kits.program import flux_version
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
-from burst_local.places import Home
+from burst_local.burst_dirs import Home
 
 # A burst's id is the name of its rank slot, which its hosts' names begin with, and 7
 # characters more.

@@ -14,7 +14,7 @@ from pathlib import Path
 from burst.errors import Refused, Transient
 from burst.kits.broker import embedded_follower_argv, flux_follower_argv
 from burst.provider import BurstSpec
-from burst_local.places import FollowerPlace
+from burst_local.burst_dirs import FollowerPlace
 from burst_local.processes import Process
 
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.kits.broker import is_host_name
-from burst.kits.directory import is_name
-from burst_local.places import FollowerPlace, Home
+from burst.kits.private_dir import is_name
+from burst_local.burst_dirs import FollowerPlace, Home
 from burst_local.processes import Process
 
 

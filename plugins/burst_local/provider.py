@@ -25,16 +25,16 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
-from burst.kits.directory import default_base, disk_errors, is_name
+from burst.kits.private_dir import default_base, disk_errors, is_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst_local import launch
+from burst_local.burst_dirs import BurstPlace, Home
 from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
-from burst_local.places import BurstPlace, Home
 from burst_local.processes import Birth, birth_of, is_hidden, scan_all, send
 from burst_local.status import describe
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from burst.kits.joining import explain_log
+from burst.kits.join_errors import explain_log
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, FollowerStatus, Phase
+from burst_local.burst_dirs import BurstPlace
 from burst_local.launch import how_it_ended
 from burst_local.members import Followers, Members
-from burst_local.places import BurstPlace
 
 
 def describe(place: BurstPlace, followers: Followers, *, ending: bool) -> BurstStatus:

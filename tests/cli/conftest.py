@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.desk import DaemonProcess, Desk, open_desk
+from tests.cli.cli_harness import DaemonProcess, Desk, open_desk
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
 

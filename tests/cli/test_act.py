@@ -13,7 +13,7 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.desk import Desk, open_desk, wait_until
+from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.contract.instance import BURST_SHAPE
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import burst
+from tests.cli.cli_harness import burst
 from tests.embedded_instance import short_directory
 
 TEXT = """\

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.desk import DaemonProcess, Desk, Said
+from tests.cli.cli_harness import DaemonProcess, Desk, Said
 from tests.embedded_instance import EmbeddedInstance
 
 Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]

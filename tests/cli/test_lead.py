@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from burst.shell.machine import short_name
-from tests.cli.desk import BURST, burst
+from burst.lead_setup.host import short_name
+from tests.cli.cli_harness import BURST, burst
 from tests.embedded_instance import short_directory
 
 OWN = ("--hosts", "lead-[0-1]", "--cores", "2", "--gpus", "0")

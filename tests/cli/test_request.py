@@ -11,7 +11,7 @@ import pytest
 
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
-from tests.cli.desk import Desk
+from tests.cli.cli_harness import Desk
 from tests.contract.serving import HOLDER
 
 NAME = "burst-iso-0a1b2c"

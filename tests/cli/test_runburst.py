@@ -15,7 +15,14 @@ from click.testing import CliRunner
 from burst.cli.runburst import command
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.desk import BURST, DaemonProcess, Desk, Said, open_desk, wait_until
+from tests.cli.cli_harness import (
+    BURST,
+    DaemonProcess,
+    Desk,
+    Said,
+    open_desk,
+    wait_until,
+)
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from burst.cli.runburst import command
 from burst.errors import BurstError
-from tests.cli.desk import Desk, Said
+from tests.cli.cli_harness import Desk, Said
 from tests.embedded_instance import (
     EmbeddedInstance,
     R,

@@ -14,7 +14,7 @@ import pytest
 from burst.kits import certificate
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.desk import DaemonProcess, Desk, wait_until
+from tests.cli.cli_harness import DaemonProcess, Desk, wait_until
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from tests.cli.desk import burst
+from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, MISSING, flux_instance
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]

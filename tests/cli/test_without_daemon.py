@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from burst.model.jobid import format_f58
-from tests.cli.desk import DaemonProcess, Desk, burst, open_desk
+from tests.cli.cli_harness import DaemonProcess, Desk, burst, open_desk
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 

@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 import pytest
 from burst_local.launch import follower_command
 
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
-from burst.shell.leadplan import RankSlot
 from burst.testing import example_spec
 from burst.testing.contract import MakeSpec
 from tests.contract.test_provider_local import LocalContract

@@ -7,8 +7,8 @@ from burst.core import commands
 from burst.model.burst import State
 from burst.model.program import Program
 from burst.model.request import Wish
-from burst.shell.act import make_spec
-from tests.build import whole
+from burst.runtime.action_runner import make_spec
+from tests.builders import whole
 
 ALONE = Wish(mode="isolated", wait=0)
 BOTH = ("joined", "isolated")

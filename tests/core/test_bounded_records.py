@@ -19,8 +19,8 @@ from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
-from burst.shell.ledger import Ledger
-from tests.build import T0
+from burst.runtime.record_store import Ledger
+from tests.builders import T0
 from tests.core.test_lifecycle import LEASE, run
 from tests.fakes import MemoryStore
 

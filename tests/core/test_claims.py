@@ -3,16 +3,16 @@
 
 import pytest
 
-from burst.core.claims import expire
 from burst.core.commands import let_go
-from burst.core.draft import Draft
+from burst.core.select.claims import expire
+from burst.core.transaction import Draft
 from burst.core.world import Books
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from tests.build import T0, view, whole
+from tests.builders import T0, view, whole
 from tests.core.test_lifecycle import run
 from tests.sim import Sim
 

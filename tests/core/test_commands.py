@@ -2,11 +2,11 @@
 import pytest
 
 from burst.core import commands
-from burst.core.draft import Drain, Provision, ReleaseJobs
-from burst.core.health import Health, RefusedCall
-from burst.core.memo import memo
+from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans, is_harmless
-from burst.core.slots import find_slots
+from burst.core.placement.slots import find_slots
+from burst.core.provider_health import Health, RefusedCall
+from burst.core.transaction import Drain, Provision, ReleaseJobs
 from burst.core.world import Books, ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Result, State
@@ -14,9 +14,9 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
 from burst.provider import BurstStatus, FollowerStatus, Phase
-from tests.build import T0, identity, job, settings, view, whole, world
+from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
-from tests.core.test_reconcile import hold, on_books
+from tests.core.test_tick import hold, on_books
 
 SETTINGS = settings()
 NOW = T0 + 100

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.demand import Pool, describe_need, nodes_needed
+from burst.core.placement.demand import Pool, describe_need, nodes_needed
 from burst.model.request import Request
 from burst.model.shape import Shape
-from tests.build import slots, whole
+from tests.builders import slots, whole
 
 
 def on_nodes(nodes, per_node, cores=1, gpus=0):

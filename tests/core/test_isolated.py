@@ -8,8 +8,8 @@ import math
 import pytest
 
 from burst.core import isolated
+from burst.core.placement.capacity import find_room
 from burst.core.report import explain, status
-from burst.core.room import find_room
 from burst.core.world import Books
 from burst.model.burst import Result, State
 from burst.model.lead import JobState

@@ -14,7 +14,7 @@ from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from tests.build import NODE, identity, whole
+from tests.builders import NODE, identity, whole
 from tests.core.isolation import (
     ALONE,
     BOTH,

@@ -6,10 +6,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import isolated, lifecycle, reconcile
-from burst.core.facts import Word
+from burst.core import isolated, lifecycle, tick
 from burst.core.isolated import Far, Turn
-from burst.core.memo import memo
+from burst.core.job_memo import memo
+from burst.core.observation import Word
 from burst.core.orphans import is_harmless
 from burst.core.report import find_isolated
 from burst.errors import LeadError
@@ -19,7 +19,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason, Verdict
 from burst.model.request import Wish
-from tests.build import NODE, T0, whole
+from tests.builders import NODE, T0, whole
 from tests.core.isolation import (
     BOTH,
     over,
@@ -95,7 +95,7 @@ def test_what_a_job_owes_is_kept_with_its_record(sim):
     sim.until(over(sim))
     sim.tick()
     first = sim.burst.id
-    for _ in range(reconcile.KEPT_ENDED):
+    for _ in range(tick.KEPT_ENDED):
         submit(sim)
         sim.until(over(sim))
         sim.tick()

@@ -11,7 +11,7 @@ from burst.model.burst import BurstId, Lease, Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
-from tests.build import NODE, T0
+from tests.builders import NODE, T0
 
 LEASE = Lease(
     id=BurstId("burst-0-aaaaaa"),

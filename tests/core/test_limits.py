@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-from burst.core.limits import Usage
+from burst.core.placement.limits import Usage
 from burst.model.reason import Reason
-from tests.build import settings
+from tests.builders import settings
 
 
 def why(refusal):

@@ -4,9 +4,9 @@
 import msgspec
 import pytest
 
-from burst.core.draft import FailJob, HoldJobs, MoveJobs, Provision, ReleaseJobs
-from burst.core.leases import leases
-from burst.core.reconcile import reconcile
+from burst.core.rank_leases import leases
+from burst.core.tick import reconcile
+from burst.core.transaction import FailJob, HoldJobs, MoveJobs, Provision, ReleaseJobs
 from burst.core.world import Books
 from burst.errors import JobspecError
 from burst.model.hold import Hold, HoldState
@@ -14,7 +14,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, Leases
 from burst.model.reason import Reason
 from burst.model.request import Wish, parse_wish
-from tests.build import T0, identity, job, offer, settings, view, whole, world
+from tests.builders import T0, identity, job, offer, settings, view, whole, world
 from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
 
 ID = LEASE.id

@@ -3,12 +3,12 @@
 
 import msgspec
 
-from burst.core.reconcile import reconcile
+from burst.core.tick import reconcile
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
-from tests.build import T0, job, settings, view, whole, world
+from tests.builders import T0, job, settings, view, whole, world
 from tests.core.test_lifecycle import run
-from tests.core.test_reconcile import ID, on_books, turn
+from tests.core.test_tick import ID, on_books, turn
 
 
 def placed(place, *events):

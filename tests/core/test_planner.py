@@ -3,23 +3,23 @@ import msgspec
 import pytest
 
 from burst.config import PlanSettings
-from burst.core.apart import Apart
-from burst.core.busy import Live
-from burst.core.constraint import Constraints
-from burst.core.demand import Pool
-from burst.core.ground import Ground
-from burst.core.health import Health, OfferHealth
-from burst.core.limits import Usage
-from burst.core.market import open_market
-from burst.core.place import Demand, Room
-from burst.core.planner import Planner
-from burst.core.slots import find_slots
+from burst.core.isolated.placement import Apart
+from burst.core.placement.demand import Pool
+from burst.core.placement.leased_slots import Live
+from burst.core.placement.limits import Usage
+from burst.core.placement.offers import open_market
+from burst.core.placement.plan import Demand, Room
+from burst.core.placement.planner import Planner
+from burst.core.placement.slot_index import Ground
+from burst.core.placement.slots import find_slots
+from burst.core.provider_health import Health, OfferHealth
+from burst.core.select.constraints import Constraints
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
-from tests.build import NODE, T0, identity, offer, settings, slots, whole
+from tests.builders import NODE, T0, identity, offer, settings, slots, whole
 
 BURST = '{"properties":["burst"]}'
 

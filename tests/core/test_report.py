@@ -3,12 +3,12 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle, report
-from burst.core.health import Outcome, Verb
+from burst.core.provider_health import Outcome, Verb
 from burst.core.world import Books, Call, ProviderView
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.provider import BurstStatus, Phase
-from tests.build import T0, job, view, whole, world
+from tests.builders import T0, job, view, whole, world
 from tests.core.test_lifecycle import LEASE
 
 FAILED = Event(T0 + 30, "exception", {"type": "failed", "note": "exited with status 3"})

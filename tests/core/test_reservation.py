@@ -7,7 +7,7 @@ from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from tests.build import whole
+from tests.builders import whole
 from tests.sim import Sim
 
 LENT = '{"properties":["burst"]}'

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.busy import Taken, taken_slots
-from burst.core.demand import Pool
-from burst.core.limits import Share
-from burst.core.place import Demand, Reservation, Room
-from burst.core.reservation import Keeping, follow
-from burst.core.slots import DRAIN_TAG, find_slots
+from burst.core.placement.demand import Pool
+from burst.core.placement.leased_slots import Taken, taken_slots
+from burst.core.placement.limits import Share
+from burst.core.placement.plan import Demand, Reservation, Room
+from burst.core.placement.reservation import Keeping, follow
+from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.world import Books
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
-from tests.build import NODE, T0, identity, job, offer, view, whole
+from tests.builders import NODE, T0, identity, job, offer, view, whole
 from tests.core.test_lifecycle import LEASE, run
 from tests.core.test_planner import leases, plan
 

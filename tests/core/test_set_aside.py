@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.health import Health, OfferHealth
+from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from tests.build import T0, whole
+from tests.builders import T0, whole
 from tests.core.test_planner import demand, leases, plan, reasons
 from tests.sim import Sim
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.draft import Draft
-from burst.core.shortfall import Shortfall, follow
+from burst.core.placement.shortfall import Shortfall, follow
+from burst.core.transaction import Draft
 from burst.core.world import Books
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason, Verdict
-from tests.build import T0, settings, whole
+from tests.builders import T0, settings, whole
 from tests.sim import Sim
 
 MINUTE = 60.0

@@ -3,11 +3,16 @@ import msgspec
 import pytest
 
 from burst.core.lifecycle import begin
-from burst.core.slots import find_slots, free_slots, is_found_by_name, leased_slots
+from burst.core.placement.slots import (
+    find_slots,
+    free_slots,
+    is_found_by_name,
+    leased_slots,
+)
 from burst.errors import ConfigError
 from burst.model.burst import BurstId, Lease, State
 from burst.model.shape import Shape
-from tests.build import NODE, T0, identity, view
+from tests.builders import NODE, T0, identity, view
 
 
 def test_hosts_of_one_stem_are_a_slot():

@@ -4,14 +4,14 @@
 import msgspec
 import pytest
 
-from burst.core.draft import HoldJobs, Provision
-from burst.core.reconcile import reconcile
+from burst.core.tick import reconcile
+from burst.core.transaction import HoldJobs, Provision
 from burst.core.world import Books
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.build import T0, job, settings, view, whole, world
+from tests.builders import T0, job, settings, view, whole, world
 
 ONE, TWO = JobId(1), JobId(2)
 NOW = T0 + 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.build import whole
+from tests.builders import whole
 from tests.sim import Sim
 
 BURST = '{"properties":["burst"]}'

@@ -4,7 +4,7 @@
 import pytest
 
 from burst.model.request import Wish
-from tests.build import whole
+from tests.builders import whole
 from tests.sim import Sim
 
 LENT = '{"properties":["burst"]}'

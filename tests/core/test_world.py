@@ -3,7 +3,7 @@
 
 import math
 
-from burst.core.health import Outcome, Verb
+from burst.core.provider_health import Outcome, Verb
 from burst.core.world import Call, repeat_at
 
 

@@ -7,8 +7,8 @@ import pytest
 from burst.demo.kinds import Embedded, Flux
 from burst.demo.scene import JobSeen
 from burst.errors import BurstError
+from burst.lead_setup.files import LeadFiles
 from burst.model.jobid import JobId
-from burst.shell.leadfiles import LeadFiles
 
 EMBEDDED_JOB = {
     "id": 9,

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from burst.errors import BurstError
+from burst.lead_setup.files import LeadFiles, write_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot
 from burst.model.lead import JobState
 from burst.model.shape import Shape
-from burst.shell.leadfiles import LeadFiles, write_lead
-from burst.shell.leadplan import LeadPlan, RankSlot
 from tests.e2e.kindnear import NearCluster, wait_long
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.fluxlead import broker_environment

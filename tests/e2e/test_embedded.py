@@ -20,9 +20,9 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
+from burst.lead_setup.init import Ready, init_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot
 from burst.model.shape import Shape
-from burst.shell.leadinit import Ready, init_lead
-from burst.shell.leadplan import LeadPlan, RankSlot
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP

@@ -20,8 +20,8 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
-from burst.shell.leadplan import RankSlot
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
 from tests.e2e.seed import some_user
 from tests.kubelab.build import PAUSE_IMAGE

@@ -13,9 +13,9 @@ import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
 from burst.provider import Phase
-from burst.shell.leadplan import RankSlot
 from tests.e2e.fluxbursts import burst, check_hosts, reap_all
 from tests.e2e.programs import BURST, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE

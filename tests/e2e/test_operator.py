@@ -20,9 +20,9 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits import certificate
+from burst.lead_setup.plan import RankSlot
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from burst.shell.leadplan import RankSlot
 from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.programs import OPERATOR, host_paths, running, says
 from tests.e2e.seed import ENVIRONMENT, Seed, planted, run_experiment, some_user

@@ -16,7 +16,7 @@ import zmq
 from burst.embedded import calls
 from burst.embedded.calls import Attach, Fault, Identify, Request, Sync, fault_of
 from burst.embedded.client import Client, Connection
-from burst.embedded.line import Line
+from burst.embedded.stream import Line
 from burst.errors import (
     BurstError,
     ConfigError,

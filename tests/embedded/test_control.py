@@ -17,9 +17,9 @@ from burst.embedded.calls import Answer, Body, Call, Identify, Reply, Undrain, W
 from burst.embedded.client import Connection
 from burst.embedded.control import Control
 from burst.embedded.jobqueue import Queue
-from burst.embedded.line import Line
 from burst.embedded.node import Node
 from burst.embedded.pool import Pool
+from burst.embedded.stream import Line
 from burst.embedded.wire import Beat
 from burst.model.lead import Bootstrap, LeadIdentity
 from tests.embedded_instance import DEADLINE_S, short_directory

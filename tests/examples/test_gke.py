@@ -21,7 +21,7 @@ from burst_gke.provider import Means
 from burst.cli.runburst import command
 from burst.config import Settings, convert, load
 from burst.provider import BurstSpec
-from burst.shell import registry
+from burst.runtime import provider_registry
 from burst.testing import example_lead, example_spec
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import PROJECT, Gke
@@ -45,7 +45,7 @@ def gke_settings(settings: Settings, name: str) -> GkeSettings:
 
 
 def test_its_providers_are_sold_with_prices(settings: Settings) -> None:
-    providers = registry.load(settings, "owner-a")
+    providers = provider_registry.load(settings, "owner-a")
     assert list(providers) == ["gke"], "the other is not enabled"
     offers = {offer.name: offer for offer in providers["gke"].offers()}
     assert offers["standard"].shape.cores == 4

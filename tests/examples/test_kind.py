@@ -8,13 +8,13 @@ from pathlib import Path
 from burst_kind import KindProvider
 
 from burst.config import load
-from burst.shell import registry
+from burst.runtime import provider_registry
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kind"
 
 
 def test_the_settings_make_a_kind_provider() -> None:
-    providers = registry.load(load(EXAMPLE / "burst.toml"), "owner-1")
+    providers = provider_registry.load(load(EXAMPLE / "burst.toml"), "owner-1")
     assert isinstance(providers["far"], KindProvider)
     (offer,) = providers["far"].offers()
     assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)

@@ -16,8 +16,8 @@ from typing import Any
 from burst_local.processes import Process, scan
 
 from burst.model.burst import Burst
-from burst.shell.read_records import read_books
-from tests.cli.desk import Desk, open_desk, wait_until
+from burst.runtime.read_records import read_books
+from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
 

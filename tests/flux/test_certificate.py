@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from tests.cli.desk import wait_until
+from tests.cli.cli_harness import wait_until
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 

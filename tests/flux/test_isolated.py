@@ -16,13 +16,13 @@ from contextlib import closing
 import pytest
 
 from burst.config import parse
-from burst.core.slots import find_slots
+from burst.core.placement.slots import find_slots
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
-from burst.shell.engine import Engine, Parts
-from burst.shell.executor import Workers
+from burst.runtime.engine import Engine, Parts
+from burst.runtime.executor import Workers
 from burst.testing import FakeProvider, FakeSettings
-from tests.cli.desk import wait_until
+from tests.cli.cli_harness import wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]

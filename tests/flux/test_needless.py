@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.desk import Desk, open_desk
+from tests.cli.cli_harness import Desk, open_desk
 from tests.flux_instance import (
     FLUX,
     MISSING,

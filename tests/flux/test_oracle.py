@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.core.constraint import Constraints
-from burst.core.demand import Pool, nodes_needed
+from burst.core.placement.demand import Pool, nodes_needed
+from burst.core.select.constraints import Constraints
+from burst.flux.ranks import parse_nodes, parse_properties
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request
 from burst.model.shape import Shape
-from burst.shell.flux.ranks import parse_nodes, parse_properties
 from tests.conftest import COUNTS
 from tests.flux_instance import FLUX, MISSING, flux_bindings
 

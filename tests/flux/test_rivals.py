@@ -10,7 +10,7 @@ import time
 import pytest
 
 from burst.model.jobid import JobId, format_f58
-from tests.cli.desk import DaemonProcess, Said, wait_until
+from tests.cli.cli_harness import DaemonProcess, Said, wait_until
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 

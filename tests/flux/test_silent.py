@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from burst.shell.flux.rpc import ANSWER_DEADLINE_S
+from burst.flux.rpc import ANSWER_DEADLINE_S
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 

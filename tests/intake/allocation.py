@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tomli_w
 
-from tests.cli.desk import BURST, Said, wait_until
+from tests.cli.cli_harness import BURST, Said, wait_until
 from tests.flux_instance import FLUX, pids_with
 from tests.support.fluxlead import broker_environment
 

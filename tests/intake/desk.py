@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.flux_instance import FLUX, FluxInstance
 
-FILES = Path(str(files("burst"))) / "fluxfiles"
+FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
 FROBNICATOR = str(FILES / "frob-burst.py")
 DEADLINE_S = 60.0

@@ -18,7 +18,7 @@ from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, Leases
 from burst.model.ranks import format_idset, parse_idset
-from tests.build import identity, whole
+from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.flux_instance import FLUX, MISSING, flux_bindings
 from tests.intake.desk import SCHEDULER

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from burst.model.jobid import parse_jobid
-from tests.cli.desk import DaemonProcess, open_desk
+from tests.cli.cli_harness import DaemonProcess, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import Typist, plugin_path, wait_until
 

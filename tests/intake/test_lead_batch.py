@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.desk import BURST, wait_until
+from tests.cli.cli_harness import BURST, wait_until
 from tests.flux_instance import FLUX, MISSING
 from tests.intake.allocation import Parent, User, open_parent, open_user
 

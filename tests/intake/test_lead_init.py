@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import burst, wait_until
+from tests.cli.cli_harness import burst, wait_until
 from tests.flux_instance import FLUX, MISSING, pids_with
 from tests.support.fluxlead import broker_environment, free_port, short_directory
 

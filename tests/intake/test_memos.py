@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from burst.model.jobid import parse_jobid
-from tests.cli.desk import open_desk
+from tests.cli.cli_harness import open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import Typist, plugin_path, wait_until
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.desk import DaemonProcess, Desk, burst, open_desk
+from tests.cli.cli_harness import DaemonProcess, Desk, burst, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import FROBNICATOR, SCHEDULER, Typist, plugin_path, wait_until
 

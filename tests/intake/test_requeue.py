@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.cli.desk import Desk, open_desk
+from tests.cli.cli_harness import Desk, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
 from tests.intake.test_modes import MODES, Serve, leave_nothing, make_serve

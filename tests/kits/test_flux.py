@@ -15,8 +15,8 @@ import pytest
 from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv, follower_config
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
-from burst.shell.leadplan import RankSlot
 from tests.support.fluxlead import (
     FluxLead,
     broker_environment,

@@ -12,9 +12,9 @@ import pytest
 from burst.errors import NotFound, Refused, Transient
 from burst.kits.kube import Cluster, Endpoint, install
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE
-from burst.kits.minicluster import MiniClusters
+from burst.kits.pods import MiniClusters
 from tests.kits.kubeserver import Said, api_server
-from tests.kits.minicluster import SETTINGS, TAGS, make_spec, replace
+from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
 ABSENT: tuple[int, Any] = (404, {"kind": "Status", "details": {"name": "x"}})
 OTHERS = JOB, POD, CONFIG_MAP, SECRET, SERVICE

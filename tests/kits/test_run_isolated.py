@@ -18,7 +18,7 @@ from burst.model.program import command_jobspec
 from tests.flux_instance import FLUX, MISSING
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
-RUNNER = str(files("burst") / "fluxfiles" / "run-isolated.py")
+RUNNER = str(files("burst") / "flux_setup" / "files" / "run-isolated.py")
 SCRIPT = '#!/bin/sh\necho "size $(flux getattr size) $COLOR $1"\nexit 4\n'
 
 

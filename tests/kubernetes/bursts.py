@@ -12,7 +12,7 @@ import msgspec
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.errors import NotFound, ProviderError, Transient
-from burst.kits.minicluster import OfferTable
+from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, BurstStatus
 from burst.testing import example_lead, example_spec
 from tests.kubelab import fake

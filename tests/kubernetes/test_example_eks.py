@@ -20,9 +20,9 @@ import pytest
 
 from burst.config import Seconds, load
 from burst.errors import Refused, Transient
-from burst.kits.minicluster import OfferTable
+from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
-from burst.shell.registry import GROUP
+from burst.runtime.provider_registry import GROUP
 from burst.testing import ProviderContract, example_lead, example_spec
 from burst.testing.contract import MakeProvider, MakeSpec
 from tests.kubelab.cluster import Cluster

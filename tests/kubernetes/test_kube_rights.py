@@ -12,7 +12,7 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import Refused, Transient
-from burst.kits.minicluster.names import OWNER
+from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import (

@@ -13,7 +13,7 @@ import pytest
 from burst.config import LeadSettings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.shell.outside import ask_cluster, learn
+from burst.runtime.service_address import ask_cluster, learn
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 

@@ -20,7 +20,7 @@ from google.cloud.container_v1.types import NodePool
 
 from burst.kits.kube import Cluster as Client
 from burst.kits.kube import Endpoint, install
-from burst.kits.minicluster import MiniClusters
+from burst.kits.pods import MiniClusters
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec

@@ -17,7 +17,7 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import Seconds
 from burst.kits.kube.kinds import MINICLUSTER
-from burst.kits.minicluster import OfferTable
+from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract, example_lead, example_spec
 from burst.testing.contract import Count, MakeProvider, MakeSpec

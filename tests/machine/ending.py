@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
-from burst.core.slots import DRAIN_TAG, find_slots
+from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.lead import JobState
-from tests.build import whole
+from tests.builders import whole
 from tests.machine.steps import CONSTRAINTS, Steps, _enabling, _taking_down
 from tests.machine.world import OWN
 

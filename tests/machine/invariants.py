@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Container
 from typing import Any
 
-from burst.core.demand import nodes_needed
-from burst.core.reconcile import reconcile
-from burst.core.room import capacity
-from burst.core.slots import DRAIN_TAG
+from burst.core.placement.capacity import capacity
+from burst.core.placement.demand import nodes_needed
+from burst.core.placement.slots import DRAIN_TAG
+from burst.core.tick import reconcile
 from burst.errors import RecordUnreadable
 from burst.model.burst import State
 from burst.model.jobid import JobId

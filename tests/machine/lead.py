@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from burst.core.constraint import Constraints
+from burst.core.select.constraints import Constraints
 from burst.errors import Unreadable
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView

@@ -27,7 +27,7 @@ from burst.errors import (
 from burst.model.burst import Isolated
 from burst.model.lead import JobState
 from burst.model.request import Wish, parse_duration, parse_request, parse_wish
-from tests.build import whole
+from tests.builders import whole
 from tests.fakes import Crash
 from tests.machine.hostile import JOBSPECS
 from tests.machine.invariants import Broken, Invariants

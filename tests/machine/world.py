@@ -10,17 +10,17 @@ import msgspec
 
 from burst import config
 from burst.core import timeline
-from burst.core.facts import moved
-from burst.core.slots import find_slots
+from burst.core.observation import moved
+from burst.core.placement.slots import find_slots
 from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from burst.shell.engine import Engine, Parts
-from burst.shell.executor import run
+from burst.runtime.engine import Engine, Parts
+from burst.runtime.executor import run
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
-from tests.build import NODE, T0, identity
+from tests.builders import NODE, T0, identity
 from tests.fakes import HandExecutor
 from tests.machine.lead import SimLead
 

@@ -11,7 +11,7 @@ from burst.kits.kube.kinds import (
     SECRET,
     SERVICE,
 )
-from burst.kits.minicluster.examine import needed_rights
+from burst.kits.pods.examine import needed_rights
 
 _MADE = (JOB, POD, CONFIG_MAP, SECRET, SERVICE)
 NEEDED = {

@@ -15,10 +15,10 @@ import yaml
 from burst_kube import KubeSettings
 
 from burst.config import convert, load
+from burst.lead_setup.files import LeadFiles, write_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from burst.shell.leadfiles import LeadFiles, write_lead
-from burst.shell.leadplan import LeadPlan, RankSlot
 from tests.manifests.rights import NEEDED
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

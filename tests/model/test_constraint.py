@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.constraint import Constraints
+from burst.core.select.constraints import Constraints
 from burst.errors import JobspecError
 from burst.model.constraint import (
     DEEPEST,
@@ -21,7 +21,7 @@ from burst.model.constraint import (
     canonical,
 )
 from burst.model.request import parse_request
-from tests.build import identity
+from tests.builders import identity
 
 SLOT = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
 BURST = {"properties": ["burst"]}

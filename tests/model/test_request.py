@@ -11,6 +11,7 @@ from burst.model.request import (
     Wish,
     is_burstable,
     parse_duration,
+    parse_queue,
     parse_request,
     parse_wish,
 )
@@ -164,6 +165,12 @@ def test_equal_constraints_make_equal_requests():
 )
 def test_duration(system, seconds):
     assert parse_duration(jobspec(SLOT, **system)) == seconds
+
+
+@pytest.mark.parametrize("queue", [7, ["a"]])
+def test_a_queue_that_is_no_text_is_refused(queue):
+    with pytest.raises(JobspecError, match="queue"):
+        parse_queue(jobspec(SLOT, queue=queue))
 
 
 @pytest.mark.parametrize("duration", ["soon", [1]])

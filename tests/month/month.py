@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.desk import DaemonProcess, wait_until
+from tests.cli.cli_harness import DaemonProcess, wait_until
 from tests.flux.site import Site
 from tests.month import faulty
 from tests.month.jobs import Jobs, Killing

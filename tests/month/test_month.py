@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from burst.core.reconcile import KEPT_ENDED
+from burst.core.tick import KEPT_ENDED
 from tests.e2e.programs import MONTH, MONTH_JOBS
 from tests.flux.site import open_site
 from tests.flux_instance import FLUX, MISSING

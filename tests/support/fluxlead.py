@@ -18,11 +18,11 @@ import msgspec
 import pytest
 
 from burst.config import convert
+from burst.lead_setup.files import LeadFiles, write_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from burst.shell.leadfiles import LeadFiles, write_lead
-from burst.shell.leadplan import LeadPlan, RankSlot
 
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"

@@ -5,7 +5,7 @@
     cluster = Cluster(Kubeconfig("/path", "context"))   # kind, or any other
     cluster = Cluster(Endpoint(url, authority, token))  # a cloud that tells both
 
-`burst.kits.minicluster` is made of it. Needs the extra `kube`.
+`burst.kits.pods` is made of it. Needs the extra `kube`.
 """
 
 from __future__ import annotations

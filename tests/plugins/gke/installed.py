@@ -22,7 +22,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 )
 
 from burst.kits.kube import Cluster
-from burst.kits.minicluster import Tags
+from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity

@@ -11,7 +11,7 @@ from google.cloud.container_v1 import types as t
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.minicluster import Tags
+from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity

@@ -15,7 +15,7 @@ import msgspec
 from burst_kind import KindProvider, KindSettings
 
 from burst.errors import NotFound, Transient
-from burst.kits.minicluster import OfferTable
+from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from burst_local import LocalProvider, LocalSettings
-from burst_local.places import Home
+from burst_local.burst_dirs import Home
 from burst_local.processes import scan
 
 from burst.errors import NotFound

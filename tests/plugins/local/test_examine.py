@@ -15,7 +15,7 @@ from burst_local import LocalProvider, LocalSettings
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.provider import Examined
-from tests.build import identity
+from tests.builders import identity
 from tests.support.fluxlead import short_directory
 
 LEAD = identity("lead-0,burst-0-[0-1]", kind="flux", version="0.88.0", owner="o")

@@ -18,9 +18,9 @@ from burst_local.processes import scan
 
 from burst.errors import NotFound
 from burst.kits import certificate
+from burst.lead_setup.plan import RankSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
-from burst.shell.leadplan import RankSlot
 from burst.testing import example_spec
 from tests.plugins.local.bench import Bench
 from tests.support.fluxlead import (

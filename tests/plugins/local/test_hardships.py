@@ -177,7 +177,7 @@ import os, sys
 from pathlib import Path
 from burst.errors import NotFound
 from burst_local import LocalProvider, LocalSettings
-from burst_local.places import Home
+from burst_local.burst_dirs import Home
 base, owner = sys.argv[1:]
 os.setgid(65534)
 os.setuid(65534)

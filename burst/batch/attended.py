@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""A daemon as a process of ours, started again where it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+
+from burst.batch.place import BatchPlace
+from burst.batch.sweep import Tell
+
+AGAIN_S = 5.0
+"""From a failure to the next start."""
+_PREFIX = "burst: ERROR: "
+
+
+class AttendedDaemon:
+    """`burst daemon` with the settings and the log of a place."""
+
+    def __init__(self, place: BatchPlace, tell: Tell, again_s: float = AGAIN_S) -> None:
+        self._place = place
+        self._tell = tell
+        self._again_s = again_s
+        self._ending = threading.Event()
+        self._lock = threading.Lock()
+        """Held to start a process, and to say that none is to be started."""
+        self._process = self._start()
+        self._thread: threading.Thread | None = None
+
+    def attend(self) -> None:
+        """Start it again from now on when it ends unasked."""
+        self._thread = threading.Thread(target=self._attend, daemon=True)
+        self._thread.start()
+
+    def is_running(self) -> bool:
+        """Tell whether there is a process."""
+        return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the last line of its log."""
+        lines = self._place.log.read_text(errors="replace").splitlines()
+        return lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
+
+    def end(self) -> None:
+        """Ask it to end, for good; a second time: without waiting for anything."""
+        with self._lock:
+            self._ending.set()
+        self._process.terminate()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended, at most so long; tell whether it has."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return not self.is_running()
+
+    def kill(self) -> None:
+        """End it, after `end`."""
+        self._process.kill()
+        self._process.wait()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _attend(self) -> None:
+        while True:
+            status = self._process.wait()
+            if self._ending.is_set():
+                return
+            self._tell(f"the daemon ended with status {status}: {self.last_words()}")
+            self._ending.wait(self._again_s)
+            with self._lock:
+                if self._ending.is_set():
+                    return
+                self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "burst", "daemon"]
+        with self._place.log.open("ab") as log:
+            return subprocess.Popen(
+                [*command, "-c", str(self._place.settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # What is sent to all processes of the job reaches it through us.
+                start_new_session=True,
+            )

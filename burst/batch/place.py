@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""The directory of one lead in an allocation: all of its nodes see it, nobody else.
+
+wish.json, settings.toml   by who submits the job
+job                        its id and its instance, known once it is submitted
+broker.toml, R, burst.cert, burst.toml, flux/   by rank 0 when the job starts
+owner                      while anything of its bursts may exist
+daemon.log
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from burst.batch.plan import Wish
+from burst.errors import ConfigError
+from burst.kits.atomic_file import write_whole
+
+_WISH = "wish.json"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The batch job, for who looks at it from outside."""
+
+    id: str
+    uri: str
+    """Of the instance that it is a job of; empty for the one that Flux finds."""
+
+
+def default_base(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where a user's directories are, by the XDG base directories."""
+    home = Path(environment.get("HOME") or Path.home())
+    data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return data / "burst" / "batch"
+
+
+class BatchPlace:
+    """One such directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.given = self.path / "settings.toml"
+        """The user's burst.toml as it was when he submitted the job."""
+        self.settings = self.path / "burst.toml"
+        """As the daemon in the allocation reads it."""
+        self.certificate = self.path / "burst.cert"
+        self.log = self.path / "daemon.log"
+        self._wish = self.path / _WISH
+        self.job_file = self.path / "job"
+        self._owner = self.path / "owner"
+
+    @classmethod
+    def new(cls, base: Path) -> BatchPlace:
+        """Return one that does not exist yet."""
+        return cls(base / secrets.token_hex(4))
+
+    @classmethod
+    def find(cls, base: Path) -> list[BatchPlace]:
+        """Return those that there are."""
+        return [cls(path.parent) for path in sorted(base.glob(f"*/{_WISH}"))]
+
+    def make(self, wish: Wish, settings: bytes) -> None:
+        """Write what is known before the job is. Raises ConfigError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700)
+            self.given.write_bytes(settings)
+            write_whole(self._wish, msgspec.json.encode(wish).decode())
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path}: cannot be written: {error.strerror}",
+                "name a directory that you may write with --dir",
+            ) from error
+
+    def wish(self) -> Wish:
+        """Return what was asked for. Raises ConfigError."""
+        try:
+            return msgspec.json.decode(self._wish.read_bytes(), type=Wish)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ConfigError(
+                f"{self._wish}: cannot be read: {error}",
+                "name the directory of a lead, which all of its nodes have to see",
+            ) from error
+
+    def made_at(self) -> float:
+        """Return when it was made, in seconds since the epoch."""
+        return self._wish.stat().st_mtime
+
+    def set_job(self, job: Job) -> None:
+        """Keep what the job is."""
+        write_whole(self.job_file, msgspec.json.encode(job).decode())
+
+    def job(self) -> Job | None:
+        """Return the job, None where it was not submitted. Raises ConfigError."""
+        if not self.job_file.exists():
+            return None
+        try:
+            return msgspec.json.decode(self.job_file.read_bytes(), type=Job)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"{self.job_file}: cannot be read: {error}") from error
+
+    def has_begun(self) -> bool:
+        """Tell whether the daemon was started, and the script after it, or is over."""
+        return self.log.exists() or not self.path.exists()
+
+    def set_owner(self, owner: str) -> None:
+        """Keep the tag of all that bursts make, before they make anything."""
+        write_whole(self._owner, owner)
+
+    def owner(self) -> str:
+        """Return it, empty where nothing of any burst can be left."""
+        return self._owner.read_text() if self._owner.exists() else ""
+
+    def forget_owner(self) -> None:
+        """Note that every provider said that nothing is left."""
+        self._owner.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove it all, if it is still there."""
+        if self.path.exists():
+            shutil.rmtree(self.path)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""What a lead in an allocation is to be, from its wish, its R and its settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.config import Settings
+from burst.errors import ConfigError
+from burst.kits.broker import is_host_name
+from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
+from burst.model.shape import Shape
+
+_LOOPBACK = "127.0.0.1"
+
+
+class Lent(msgspec.Struct, frozen=True):
+    """Ranks for one burst: how many, and what each of its nodes has at least."""
+
+    count: int
+    shape: Shape | None = None
+    """As the first own node if there is none."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said of the lead when he submitted it."""
+
+    slots: tuple[Lent, ...]
+    address: str = ""
+    port: int = 0
+    flux: str = "flux"
+    """The program, by its path."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node of the allocation."""
+
+    name: str
+    children: Mapping[str, str]
+    """What of it is allocated, as the `children` of R (RFC 20)."""
+
+    @property
+    def shape(self) -> Shape:
+        """How much that is."""
+        return Shape(
+            len(parse_idset(self.children.get("core", ""))),
+            len(parse_idset(self.children.get("gpu", ""))),
+        )
+
+
+def parse_lent(text: str) -> Lent:
+    """Return the ranks in `COUNT[:CORES[:GPUS]]`. Raises ConfigError."""
+    numbers = text.split(":")
+    # int() would take blanks, signs and underscores too.
+    if len(numbers) > 3 or not all(re.fullmatch("[0-9]{1,6}", n) for n in numbers):
+        raise ConfigError(
+            f"--slots {text}: not a number of ranks",
+            "write COUNT[:CORES[:GPUS]], such as 8 or 8:4:1",
+        )
+    count, *shape = map(int, numbers)
+    if not count:
+        raise ConfigError(
+            f"--slots {text}: nothing could ever join",
+            "ask for as many ranks as one burst may have nodes",
+        )
+    return Lent(count, Shape(*shape) if shape else None)
+
+
+def parse_allocation(r: Mapping[str, Any]) -> tuple[Node, ...]:
+    """Return the nodes of a job's R (RFC 20), in the order of its tasks.
+
+    Raises ConfigError for an R of another form.
+    """
+    try:
+        execution = r["execution"]
+        children = {
+            rank: entry["children"]
+            for entry in execution["R_lite"]
+            for rank in parse_idset(str(entry["rank"]))
+        }
+        names = [n for text in execution["nodelist"] for n in parse_hostlist(text)]
+        ranked = [children[rank] for rank in sorted(children)]
+        return tuple(Node(*pair) for pair in zip(names, ranked, strict=True))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"R of this job cannot be read: {error!r}", "flux job info JOBID R shows it"
+        ) from error
+
+
+def own_hosts(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return a name for each own rank: its node's, if all have one of their own."""
+    names = tuple(node.name for node in nodes)
+    if len(set(names)) == len(names) and all(map(is_host_name, names)):
+        return names
+    # Several brokers of one machine, as in a test instance.
+    return tuple(f"lead-{rank}" for rank in range(len(nodes)))
+
+
+def make_plan(
+    wish: Wish, nodes: Sequence[Node], settings: Settings, port: int
+) -> LeadPlan:
+    """Return the lead to make; rank 0 listens at this port."""
+    shape = nodes[0].shape
+    return LeadPlan(
+        hosts=format_hostlist(own_hosts(nodes)),
+        shape=shape,
+        slots=tuple(
+            RankSlot(
+                hosts=f"burst-{number}-[0-{lent.count - 1}]", shape=lent.shape or shape
+            )
+            for number, lent in enumerate(wish.slots)
+        ),
+        address=wish.address or _address(nodes, settings),
+        port=port,
+    )
+
+
+def _address(nodes: Sequence[Node], settings: Settings) -> str:
+    """Return where rank 0 is reached, by own nodes and by followers."""
+    used = [table for table in settings.providers.values() if table.enabled]
+    one_host = len({node.name for node in nodes}) == 1
+    if one_host and all(table.type == "local" for table in used):
+        return _LOOPBACK
+    return nodes[0].name
+
+
+def batch_tables(
+    tables: Mapping[str, Any], settings: Settings, left_s: float | None
+) -> dict[str, Any]:
+    """Return the user's burst.toml as the daemon in the allocation is to read it.
+
+    `left_s` are the seconds until the time limit, None without one. A lease that ends
+    with it bounds what a burst may cost if all of the allocation is killed at once.
+    """
+    found = {key: value for key, value in tables.items() if key not in {"lead"}}
+    # Its lead and rank slots are those of the allocation, whatever the file has.
+    own = tables.get("lead", {}).items()
+    found["lead"] = {k: v for k, v in own if k not in {"uri", "slots"}}
+    found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
+    deadlines = tables.get("deadlines", {})
+    if left_s is not None and "lease" not in deadlines:
+        # A burst is drained that long before; until then jobs may still use it.
+        lease = max(1.0, left_s) + settings.deadlines.drain
+        found["deadlines"] = {**deadlines, "lease": f"{lease:.0f}s"}
+    return found

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What rank 0 runs as its initial program: the daemon, and the user's script.
+
+The instance lives as long as this program does, so it takes all bursts down before it
+ends. A job that is canceled or out of time gets SIGTERM and has a few seconds until
+SIGKILL (`kill-timeout`, flux-config-exec(5)): then nothing is waited for that can be
+done without waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from burst.batch.attended import AttendedDaemon
+from burst.batch.flux import ask_flux
+from burst.batch.place import BatchPlace
+from burst.batch.sweep import Tell, sweep_place
+from burst.config import Settings, load
+from burst.errors import BurstError, LeadError, NoDaemon
+from burst.lead import Lead
+from burst.runtime.connect import connect
+
+SERVE_DEADLINE_S = 60.0
+"""From the daemon's start until it serves; `[deadlines] address` comes on top."""
+IDLE_DEADLINE_S = 60.0
+"""From canceling the jobs that the script left to their end."""
+HURRY_S = 1.0
+"""What the script and the daemon are given once the job itself is being ended."""
+_SLACK_S = 60.0
+_LOOK_S = 0.1
+_STOP_JOBS = (
+    # As a broker does at its end (rc1.py of flux-core), but jobs that wait end too:
+    # nothing is to be bursted for them any more.
+    ("queue", "stop", "--quiet", "--all", "--nocheckpoint"),
+    ("cancel", "--user=all", "--quiet"),
+    ("queue", "idle", "--quiet"),
+)
+
+
+class BatchScript:
+    """One run of a script in a lead of its own. From the main thread."""
+
+    def __init__(self, place: BatchPlace, job: str, tell: Tell) -> None:
+        self._place = place
+        self._flux = place.wish().flux
+        self._job = job
+        self._tell = tell
+        self._hurry = False
+        """Whether we were told to end."""
+        self._script: subprocess.Popen[bytes] | None = None
+
+    def run(self, script: Sequence[str]) -> int:
+        """Run it, take all bursts down, and return its exit status.
+
+        What is left past the deadline is told, and makes a status of 0 one of 1.
+        Raises BurstError where the daemon does not come to serve; the script is not
+        run then.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGALRM, self._on_alarm)
+        settings = load(self._place.settings)
+        with contextlib.closing(connect("", settings.intake.attribute)) as lead:
+            # Before anything can be made that bears it.
+            self._place.set_owner(lead.identity().owner)
+            daemon = AttendedDaemon(self._place, self._tell)
+            try:
+                limit = SERVE_DEADLINE_S + settings.deadlines.address
+                status = 128 + signal.SIGTERM
+                if self._await_daemon(lead, daemon, limit):
+                    daemon.attend()
+                    status = self._run_script(script, settings)
+            finally:
+                clean = self._end(lead, daemon, settings)
+            return status if clean else status or 1
+
+    def _on_signal(self, _: int, __: FrameType | None) -> None:
+        if not self._hurry:
+            self._hurry = True
+            self._pass_on(signal.SIGTERM)
+            signal.setitimer(signal.ITIMER_REAL, HURRY_S)
+
+    def _on_alarm(self, _: int, __: FrameType | None) -> None:
+        self._pass_on(signal.SIGKILL)
+
+    def _pass_on(self, number: signal.Signals) -> None:
+        if self._script is not None and self._script.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._script.pid, number)
+
+    def _await_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> bool:
+        """Return True once the daemon serves, False if told to end meanwhile."""
+        ends = time.monotonic() + limit_s
+        while not self._hurry:
+            with contextlib.suppress(NoDaemon):
+                lead.call("ping", {})
+                return True
+            if not daemon.is_running() or time.monotonic() > ends:
+                raise LeadError(
+                    "the daemon does not serve, so the script was not run:"
+                    f" {daemon.last_words()}"
+                )
+            time.sleep(_LOOK_S)
+        return False
+
+    def _run_script(self, script: Sequence[str], settings: Settings) -> int:
+        if settings.intake.mode == "queue":
+            # Queues that have a name begin stopped.
+            ask_flux(self._flux, "queue", "start", "--quiet", "--queue=batch")
+        environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
+        try:
+            self._script = subprocess.Popen(script, env=environment, process_group=0)
+        except OSError as error:
+            # As a shell has it.
+            self._tell(
+                f"the script cannot be run: {error.strerror}; see its first line"
+            )
+            return 127 if isinstance(error, FileNotFoundError) else 126
+        if self._hurry:
+            self._pass_on(signal.SIGTERM)
+        status = self._script.wait()
+        return status if status >= 0 else 128 - status
+
+    def _end(self, lead: Lead, daemon: AttendedDaemon, settings: Settings) -> bool:
+        """Leave nothing behind; tell what is left, and whether there is nothing."""
+        if not self._hurry:
+            self._stop_jobs()
+            self._stop_daemon(lead, daemon, settings.deadlines.reap)
+        # The first time has it take all down, the second not wait for that.
+        for grace in (_LOOK_S, HURRY_S):
+            daemon.end()
+            daemon.wait(grace)
+        daemon.kill()
+        try:
+            if self._script is None:
+                # No script, no jobs; so no bursts.
+                self._place.forget_owner()
+            sweep_place(self._place, self._tell)
+        except BurstError as error:
+            self._tell(f"ERROR: {error}")
+            return False
+        if self._hurry:
+            # Who would do it later may be killed before.
+            self._place.remove()
+        return True
+
+    def _stop_jobs(self) -> None:
+        for words in _STOP_JOBS:
+            if self._hurry:
+                return
+            try:
+                ask_flux(self._flux, *words, timeout_s=IDLE_DEADLINE_S)
+            except LeadError as error:
+                self._tell(str(error))
+
+    def _stop_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> None:
+        """Have it take all bursts down; tell how far it is, until it has ended."""
+        daemon.end()
+        said = ""
+        # It ends by itself past deadlines.reap.
+        ends = time.monotonic() + limit_s + _SLACK_S
+        while daemon.is_running() and not self._hurry and time.monotonic() < ends:
+            line = _progress(lead)
+            if line not in {"", said}:
+                said = line
+                self._tell(line)
+            time.sleep(_LOOK_S)
+
+
+def _progress(lead: Lead) -> str:
+    """Return a line on the live bursts, empty without any."""
+    try:
+        rows = lead.call("status", {})["bursts"]
+    except BurstError:
+        return ""  # it has just ended
+    live = [
+        f"{row['id']} ({row['state']})" for row in rows if row["state"] != "inactive"
+    ]
+    return f"taking down {', '.join(live)}" if live else ""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The user's side: one `flux batch`, whose tasks run our program for its brokers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import msgspec
+
+from burst.batch.flux import ask_flux
+from burst.batch.place import BatchPlace, Job
+from burst.batch.plan import Wish
+from burst.errors import ConfigError, LeadError
+from burst.flux.bindings import find_program
+
+_PATH = "FLUX_CLI_PLUGINPATH"
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be submitted."""
+
+    wish: Wish
+    settings: bytes
+    """The file, as it is."""
+    nodes: int | None
+    """Own ones; None leaves it to the script's directives (RFC 36)."""
+    words: tuple[str, ...]
+    """For flux batch: further options, the script, its arguments."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What flux batch answered, and its exit status."""
+
+    stdout: str
+    stderr: str
+    status: int
+
+
+def find_flux() -> str:
+    """Return the path of `flux`. Raises ConfigError if there is none."""
+    flux = find_program()
+    if not flux:
+        raise ConfigError(
+            "there is no flux on PATH", "install flux-core, or add its directory"
+        )
+    return flux
+
+
+def check_parent(flux: str, nodes: int | None) -> None:
+    """Raise BurstError unless there is an instance that could ever have the nodes."""
+    if nodes is not None and nodes < 1:
+        raise ConfigError(f"-N{nodes}: a lead has at least one own node", "say -N1")
+    words = ("resource", "list", "--states=all", "--no-header", "-o{nnodes}")
+    try:
+        most = int(ask_flux(flux, *words).split()[0])
+    except LeadError as error:
+        raise LeadError(
+            f"there is no Flux instance to submit to: {error.what}",
+            "run this where `flux resource list` works, or set FLUX_URI",
+        ) from error
+    if nodes is not None and nodes > most:
+        raise ConfigError(
+            f"-N{nodes}: this instance has {most} nodes",
+            f"ask for at most -N{most} of its own; --slots says how many more may join",
+        )
+
+
+def submit(base: Path, submission: Submission, *, dry_run: bool = False) -> Said:
+    """Submit the job and return what flux batch said of it.
+
+    With `dry_run` it only prints the jobspec, and nothing is written. Raises
+    BurstError where there is nothing to submit to or nowhere to write.
+    """
+    wish = submission.wish
+    check_parent(wish.flux, submission.nodes)
+    place = BatchPlace.new(base)
+    if dry_run:
+        return _run_batch(place, submission, "--dry-run")
+    uri = ask_flux(wish.flux, "getattr", "local-uri").strip()
+    place.make(wish, submission.settings)
+    try:
+        said = _run_batch(place, submission)
+    except BaseException:
+        place.remove()
+        raise
+    if said.status:
+        place.remove()
+    else:
+        place.set_job(Job(said.stdout.split()[0], uri))
+    return said
+
+
+def _run_batch(place: BatchPlace, submission: Submission, *options: str) -> Said:
+    nodes = () if submission.nodes is None else (f"-N{submission.nodes}",)
+    command = (submission.wish.flux, "batch", *nodes, *options, *submission.words)
+    with as_file(files("burst") / "flux_setup" / "files" / "batch") as plugins:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=_environment(os.environ, plugins, place),
+            check=False,
+        )
+    return Said(done.stdout, done.stderr, done.returncode)
+
+
+def _environment(
+    ours: Mapping[str, str], plugins: Path, place: BatchPlace
+) -> dict[str, str]:
+    """Return what has flux batch load our plugin, and what that is told."""
+    path = ours.get(_PATH, "")
+    # By the interpreter: a task's environment need not have our bin on its PATH.
+    command = [sys.executable, "-m", "burst", "lead", "batch-node", str(place.path)]
+    told = {"command": command, "path": path}
+    both = f"{plugins}:{path}" if path else str(plugins)
+    return {**ours, _PATH: both, "BURST_LEAD_BATCH": json.dumps(told)}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Takes down all that bears one owner's tag, until its providers say NotFound.
+
+For when the owner's jobs are over: nothing is drained, since nothing can run there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from burst.batch.flux import ask_flux
+from burst.batch.place import BatchPlace
+from burst.config import load
+from burst.core.provider_health import Outcome, Verb
+from burst.errors import BurstError, LeadError
+from burst.model.fsd import format_fsd
+from burst.provider import BurstStatus, Provider
+from burst.runtime import provider_registry
+from burst.runtime.executor import Task, ask_statuses, run
+
+SUBMIT_DEADLINE_S = 600.0
+"""From a place's making until Flux knows its job; that takes a second."""
+_PAUSE_S = 0.5
+_LOOKS = 2
+_CLOCK = time.monotonic
+
+Tell = Callable[[str], None]
+
+
+def is_over(place: BatchPlace) -> bool:
+    """Tell whether the lead's job has ended. Raises BurstError if nobody can say."""
+    wish, job = place.wish(), place.job()
+    # Younger ones may be about to be submitted, or not be listed yet.
+    is_old = time.time() - place.made_at() > SUBMIT_DEADLINE_S
+    if job is None:
+        return is_old
+    words = (wish.flux, "jobs", "--no-header", "-o{state}", job.id)
+    try:
+        state = ask_flux(*words, environment={**os.environ, "FLUX_URI": job.uri})
+    except LeadError as error:
+        if f"{job.id} unknown" in error.what:
+            return is_old
+        raise LeadError(
+            f"cannot ask whether its job {job.id} is over: {error}",
+            f"if its instance {job.uri} is gone for good, remove {place.job_file}",
+        ) from error
+    return state.strip() == "INACTIVE"
+
+
+def sweep_place(place: BatchPlace, tell: Tell) -> None:
+    """Take down what this lead left. Raises BurstError past `[deadlines] reap`."""
+    owner = place.owner()
+    if owner:
+        settings = load(place.settings)
+        providers = provider_registry.load(settings, owner)
+        limit = settings.deadlines.reap
+        left = sweep(providers, time.monotonic() + limit, tell)
+        if left:
+            raise BurstError(
+                f"not all gone within {format_fsd(limit)} (deadlines.reap):"
+                f" {_listed(left)}",
+                f"burst lead sweep {place.path}",
+            )
+        place.forget_owner()
+
+
+def sweep(
+    providers: Mapping[str, Provider],
+    ends: float,
+    tell: Tell,
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, str]:
+    """Return what is left of each burst, and why, when all is gone or the time is up.
+
+    A provider that cannot be asked counts as one that has something left.
+    """
+    said, quiet = "", 0
+    while True:
+        left = {
+            what: why
+            for name, provider in providers.items()
+            for what, why in _reap_all(name, provider)
+        }
+        quiet = 0 if left else quiet + 1
+        # What was made a moment ago may not be listed yet.
+        if quiet == _LOOKS or time.monotonic() >= ends:
+            return left
+        if left and _listed(left) != said:
+            said = _listed(left)
+            tell(f"taking down {said}")
+        pause(_PAUSE_S)
+
+
+def _reap_all(name: str, provider: Provider) -> Iterator[tuple[str, str]]:
+    """Ask for the end of all that is seen; yield what is not gone yet, and why."""
+    look = Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider))
+    seen = run(look, _CLOCK)
+    if seen.outcome is not Outcome.OK:
+        yield f"provider {name}", seen.note
+        return
+    for status in seen.value:
+        yield from _reap(name, provider, status)
+
+
+def _reap(
+    name: str, provider: Provider, status: BurstStatus
+) -> Iterator[tuple[str, str]]:
+    burst = status.burst_id
+    task = Task(
+        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
+    )
+    asked = run(task, _CLOCK)
+    if asked.outcome is not Outcome.NOT_FOUND:
+        yield burst, asked.note or status.why
+
+
+def _listed(left: Mapping[str, str]) -> str:
+    return ", ".join(f"{what} ({why})" if why else what for what, why in left.items())

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The story of one burst in plain words: its events, durations, jobs and cost.
+
+Each event of burst.core.lifecycle has one sentence here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from burst.core.cost import cost
+from burst.core.timeline import begun, story, timeline
+from burst.model.burst import Burst
+from burst.model.event import Event
+from burst.model.jobid import format_f58
+from burst.model.ranks import format_hostlist, format_idset
+
+SENTENCES = {
+    "submit": "it was planned",
+    "provision-start": "its provider is asked for the nodes",
+    "provision-finish": "all its followers were started",
+    "assign": "further jobs count on it",
+    "joined": "ranks {ranks} joined the lead",
+    "online": "it is online, with ranks {ranks}",
+    "lost": "ranks were lost",
+    "back": "all ranks are back",
+    "busy": "something runs on it again",
+    "idle": "nothing runs on it, and no job counts on it",
+    "job-hold": "job {id} is held until the nodes are there",
+    "job-release": "job {id} is released",
+    "job-start": "job {id} runs",
+    "job-leave": "job {id} does not need it any more: {note}",
+    "job-finish": "job {id} ended: {result}",
+    "retry": "a call of its provider is repeated: {note}",
+    "drain": "no new job may start on it: {note}",
+    "rank-drain": "ranks {ranks} are drained",
+    "drained": "nothing runs on it any more; its provider is told to delete it",
+    "finish": "what it was made for ended with status {status}",
+    "exception": "it is given up ({type}): {note}",
+    "overdue": "it takes longer than its deadline: {note}",
+    "reaped": "its provider has nothing of it left",
+    "undrain": "ranks {ranks} may be used again",
+    "quarantine": "it is quarantined, and nothing is done to it: {note}",
+    "acquit": "a person decided what becomes of it: {note}",
+}
+"""By the event's name; what is in braces is of its context."""
+
+# From the event that begins a stage to the one that ends it, by their names in
+# burst.core.timeline.
+_STAGES = (
+    ("until it was asked for", "submit", "provision"),
+    ("until the first rank joined", "provision", "joined"),
+    ("until all were online", "joined", "online"),
+    ("from online to the first job's start", "online", "started"),
+    ("from the first job's start to the last one's end", "started", "finished"),
+    ("until nothing ran on it", "finished", "drained"),
+    ("until it was gone", "drained", "reaped"),
+)
+
+
+def burst_story(burst: Burst, now: float) -> dict[str, Any]:
+    """Return all that is known of a burst; times in seconds since the epoch."""
+    lease = burst.lease
+    return {
+        "burst": burst.id,
+        "provider": lease.provider,
+        "offer": lease.offer,
+        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "result": burst.result.value if burst.result else None,
+        "nodes": lease.nodes,
+        "hosts": format_hostlist(lease.hosts),
+        "ranks": format_idset(lease.ranks),
+        "events": [
+            {"timestamp": event.timestamp, "name": event.name, "text": sentence(event)}
+            for event in story(burst)
+        ],
+        "t_begin": begun(burst),
+        "stages": _stages(timeline(burst)),
+        "jobs": [format_f58(job) for job in sorted(burst.jobs)],
+        "ended_jobs": dict(burst.sums.results),
+        "price": lease.price,
+        "cost": round(cost(burst, now), 4),
+    }
+
+
+def sentence(event: Event) -> str:
+    """Return what an event says, without a full stop."""
+    facts = defaultdict(lambda: "?", event.context)
+    return SENTENCES[event.name].format_map(facts)
+
+
+def _stages(times: dict[str, float]) -> list[dict[str, Any]]:
+    """Return how long each stage took of which both ends are known, in seconds."""
+    return [
+        {"stage": name, "seconds": round(max(0.0, times[end] - times[begin]), 3)}
+        for name, begin, end in _STAGES
+        if begin in times and end in times
+    ]

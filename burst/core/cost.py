@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""What bursts cost, and how long an idle one stays: arithmetic on records.
+
+Money is in the unit of the offers' prices, which has no name here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from burst.config import Settings
+from burst.core.placement.slots import RankSlot
+from burst.model.burst import Burst, State
+
+_HOUR_S = 3600.0
+
+
+def per_hour(burst: Burst) -> float:
+    """Return what an hour of all its nodes costs while it is paid for; else 0."""
+    return _rate(burst) if burst.live and _asked_at(burst) is not None else 0.0
+
+
+def cost(burst: Burst, now: float) -> float:
+    """Return what it has cost, from when its provider was asked until it was reaped.
+
+    That is the most that it can have cost: providers bill from later on.
+    """
+    asked = _asked_at(burst)
+    if asked is None:
+        return 0.0
+    ends = now if burst.live else burst.since
+    return max(0.0, ends - asked) / _HOUR_S * _rate(burst)
+
+
+def down_in(burst: Burst, settings: Settings, now: float) -> float | None:
+    """Return in how many seconds an idle burst is drained; None if busy, or never."""
+    limit = settings.deadlines.idle
+    if burst.state is not State.ONLINE or burst.idle_since is None or math.isinf(limit):
+        return None
+    return max(0.0, burst.idle_since + limit - now)
+
+
+def totals(
+    rows: Iterable[Mapping[str, Any]], slots: Sequence[RankSlot], settings: Settings
+) -> dict[str, Any]:
+    """Return what the live bursts of these rows come to.
+
+    `of` is how many nodes there can be at a time: the limit, or else the ranks of all
+    slots; None where isolated bursts, which have no ranks, are limited by nothing.
+    """
+    live = [row for row in rows if row["state"] != State.INACTIVE.value]
+    limit = settings.limits.max_nodes
+    ranks = sum(len(slot.ranks) for slot in slots)
+    isolated = any(row["isolated"] for row in live)
+    return {
+        "nodes": sum(row["nodes"] for row in live),
+        "of": limit or (None if isolated else ranks),
+        "per_hour": round(sum(row["per_hour"] for row in live), 4),
+        "cost": round(sum(row["cost"] for row in live), 4),
+    }
+
+
+def _rate(burst: Burst) -> float:
+    return burst.lease.price * burst.lease.nodes
+
+
+def _asked_at(burst: Burst) -> float | None:
+    times = (e.timestamp for e in burst.events if e.name == "provision-start")
+    return next(times, None)

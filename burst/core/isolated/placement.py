@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Places isolated bursts: no rank slot, only an offer, the limits and the purse."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container
+
+from burst.core.placement.demand import describe_need, nodes_needed
+from burst.core.placement.limits import Usage
+from burst.core.placement.offers import Market, Priced
+from burst.core.placement.plan import Demand, Proposal
+from burst.core.world import Books
+from burst.model.burst import ISOLATED_STEM, BurstId, Lease
+from burst.model.reason import Reason, Refusal
+from burst.model.request import BurstMode, Wish
+from burst.provider import Offer
+
+
+def mode_of(wish: Wish, offer: Offer) -> BurstMode | None:
+    """Return what a burst of the offer would be for a job; None if the job minds."""
+    if not wish.mode:
+        return offer.modes[0]
+    return wish.mode if wish.mode in offer.modes else None
+
+
+def lost_record(books: Books) -> str:
+    """Return the key of a record that may say of any job that it runs elsewhere."""
+    keys = (
+        key for key in books.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
+    )
+    return next(keys, "")
+
+
+class Apart:
+    """The isolated bursts of one plan."""
+
+    def __init__(self, usage: Usage, taken: Container[BurstId], lost: str) -> None:
+        """`taken` are ids that there are, `lost` the key of a record that is not."""
+        self.usage = usage
+        self._taken = taken
+        self._lost = lost
+        self._placed: list[tuple[Priced, Demand, int]] = []
+
+    def take(self, priced: Priced, demand: Demand, market: Market) -> Refusal | None:
+        """Place a demand on an offer; return why not, None if it is."""
+        nodes = nodes_needed(demand.request, priced.offer.shape)
+        refusal = self._refuse(priced, demand, nodes) or market.refused(
+            priced, "", nodes
+        )
+        if refusal is None:
+            userids = [] if demand.userid is None else [demand.userid]
+            self.usage.add(nodes, 1, userids)
+            self._placed.append((priced, demand, nodes))
+        return refusal
+
+    def propose(self, owner: str, now: float) -> list[Proposal]:
+        """Return them as they are to be made."""
+        made: set[BurstId] = set()
+        proposals = []
+        for priced, demand, nodes in self._placed:
+            name = self._name((owner, priced.key, nodes, demand.isolated, now), made)
+            made.add(name)
+            lease = Lease(
+                id=name,
+                provider=priced.provider,
+                offer=priced.offer.name,
+                slot="",
+                hosts=tuple(f"{name}-{index}" for index in range(nodes)),
+                ranks=(),
+                shape=priced.offer.shape,
+                userids=() if demand.userid is None else (demand.userid,),
+                created=now,
+                price=priced.offer.price,
+                isolated=demand.isolated,
+            )
+            jobs = () if demand.job is None else (demand.job,)
+            proposals.append(Proposal(lease, jobs))
+        return proposals
+
+    def _refuse(self, priced: Priced, demand: Demand, nodes: int) -> Refusal | None:
+        offer, key = priced.offer, priced.key
+        if demand.isolated is None:
+            return Refusal(key, Reason.STARTABLE)
+        if self._lost:
+            return Refusal(key, Reason.LOST_RECORD, {"key": self._lost})
+        if not nodes:
+            want = describe_need(demand.request)
+            facts: dict[str, object] = {"has": str(offer.shape), "want": want}
+            return Refusal(key, Reason.OFFER_SMALL, facts)
+        if nodes > offer.max_nodes:
+            facts = {"most": offer.max_nodes, "need": nodes}
+            return Refusal(key, Reason.FEW_NODES, facts)
+        return self.usage.refuse(key, (nodes,), 0) or self.usage.refuse_user(
+            key, nodes, demand.userid
+        )
+
+    def _name(self, content: tuple[object, ...], made: Container[BurstId]) -> BurstId:
+        """Return an id that ends in a hash of what it is, and that nobody has."""
+        number = 0
+        while True:
+            text = repr((*content, number))
+            name = BurstId(
+                f"{ISOLATED_STEM}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+            )
+            if name not in made and name not in self._taken:
+                return name
+            number += 1

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Rank slots that bursts have and will give back, and when that may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from burst.core.placement.limits import Share, share_of
+from burst.core.placement.plan import Room
+from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
+from burst.core.world import Books
+from burst.model.burst import Burst
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a slot that a live burst of ours has."""
+
+    until: float
+    """When the jobs on it have ended, by their time limits; seconds since the epoch,
+    math.inf where one has none. 0 where none runs."""
+    jobs: frozenset[JobId] = frozenset()
+    shares: tuple[Share, ...] = ()
+    """What limits count that are in use until its bursts are gone."""
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """What live bursts give: room at once, and their slots once they are gone."""
+
+    now: float = 0.0
+    """When that was so; seconds since the epoch."""
+    rooms: Sequence[Room] = ()
+    slots: Mapping[str, Taken] = {}
+    """By name."""
+
+
+def taken_slots(
+    slots: Sequence[RankSlot], books: Books, lead: LeadView
+) -> dict[str, Taken]:
+    """Return the slots that bursts of ours have and will give back, by name.
+
+    Not those that only a person can free: of a quarantined burst, of a record that
+    cannot be read, or with ranks that are excluded or that a person drained.
+    """
+    own = {r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)}
+    never = lead.excluded | (lead.drained.keys() - own)
+    bursts: dict[int, Burst] = {}
+    for burst in books.live:
+        for rank in burst.lease.ranks:
+            bursts[rank] = burst
+    unread = leased_slots(slots, (), books.unread_leases)
+    found: dict[str, Taken] = {}
+    for slot in slots:
+        on = {bursts[rank].id: bursts[rank] for rank in slot.ranks if rank in bursts}
+        stuck = slot.name in unread or any(b.quarantined for b in on.values())
+        # Once a burst is gone, its ranks are still drained for a moment.
+        busy = bool(on) or not own.isdisjoint(slot.ranks)
+        if busy and not stuck and never.isdisjoint(slot.ranks):
+            found[slot.name] = _taken(slot, on.values(), lead)
+    return found
+
+
+def _taken(slot: RankSlot, bursts: Iterable[Burst], lead: LeadView) -> Taken:
+    jobs = frozenset(job for burst in bursts for job in burst.jobs)
+    until = max((_end(lead, job) for job in jobs), default=0.0)
+    if not jobs and not lead.allocated.isdisjoint(slot.ranks):
+        until = math.inf  # Flux started a job there that no burst was made for
+    shares = tuple(share_of(burst, lead.jobs) for burst in bursts)
+    return Taken(until=until, jobs=jobs, shares=shares)
+
+
+def _end(lead: LeadView, job: JobId) -> float:
+    """Return when a job has ended at the latest."""
+    view = lead.jobs.get(job)
+    if view is None or not view.duration or not view.t_start:
+        return math.inf
+    return view.t_start + view.duration

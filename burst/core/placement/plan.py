@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""What the planner speaks of: demands, live bursts with room, and the plan it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.core.placement.demand import Pool
+from burst.core.placement.offers import Priced
+from burst.core.placement.slots import RankSlot
+from burst.model.burst import BurstId, Isolated, Lease
+from burst.model.jobid import JobId
+from burst.model.reason import Verdict
+from burst.model.request import Request, Wish
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be placed: a job, or a request ahead of jobs (then job is None)."""
+
+    job: JobId | None
+    userid: int | None
+    request: Request
+    wish: Wish = Wish()
+    coming: int = 0
+    """Nodes that bursts made for it will bring already."""
+    duration: float = 0.0
+    """How long the job may run, in seconds; 0 for no limit."""
+    passed: bool = False
+    """Whether slots were kept for it for too long, and none are to be now."""
+    isolated: Isolated | None = None
+    """What an isolated burst would be for; None if there must not be one."""
+
+
+class Room(msgspec.Struct, kw_only=True):
+    """A live burst that may take further jobs, and what of it is not spoken for."""
+
+    burst: BurstId
+    userids: frozenset[int]
+    """For whose jobs; empty for anybody's."""
+    provider: str
+    price: float = 0.0
+    """Per node and hour."""
+    nodes: int = 0
+    idle: bool = False
+    """Whether nothing runs on it and no job counts on it."""
+    lasts: float = math.inf
+    """For how many seconds jobs can run on it, from now on."""
+    slot: str = ""
+    """The name of its rank slot."""
+    pool: Pool
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A burst to be made."""
+
+    lease: Lease
+    jobs: tuple[JobId, ...]
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """Slots that are kept for a job."""
+
+    job: JobId
+    slots: frozenset[str]
+    start: float
+    """When the last of them is free, by time limits; math.inf if that is unknown."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to make, which live bursts get jobs, and a verdict on every demand."""
+
+    proposals: tuple[Proposal, ...] = ()
+    assignments: Mapping[JobId, BurstId] = {}
+    ending: frozenset[BurstId] = frozenset()
+    """Idle bursts in the way of a job: it would have got them, had their leases not
+    ended too soon, or their slots are kept for it."""
+    reserved: Reservation | None = None
+    verdicts: Mapping[JobId | None, Verdict] = {}
+
+
+class Opened:
+    """A burst of the plan while it is made; grows as jobs are added."""
+
+    def __init__(self, priced: Priced, slot: RankSlot) -> None:
+        self.priced = priced
+        self.slot = slot
+        self.most = min(slot.size, priced.offer.max_nodes)
+        self.nodes = 0
+        self.jobs: list[JobId] = []
+        self.userids: set[int] = set()
+        self.pool = Pool({}, {})
+
+    @property
+    def full(self) -> bool:
+        """Whether it has no free node and cannot get one."""
+        return not self.pool and self.nodes >= self.most
+
+    def grow(self, nodes: int) -> None:
+        """Lease that many further ranks of the slot."""
+        for rank in self.slot.ranks[self.nodes : self.nodes + nodes]:
+            self.pool.add(rank, self.slot.shape)
+        self.nodes += nodes
+
+    def add(self, demand: Demand) -> None:
+        """Note for whom it is made."""
+        if demand.job is not None:
+            self.jobs.append(demand.job)
+        if demand.userid is not None:
+            self.userids.add(demand.userid)
+
+    def propose(self, owner: str, now: float) -> Proposal:
+        """Return it as it is to be made; its name ends in a hash of what it is."""
+        hosts = self.slot.hosts[: self.nodes]
+        content = (owner, self.priced.key, hosts, self.jobs, now)
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+        lease = Lease(
+            id=BurstId(f"{self.slot.name}-{digest}"),
+            provider=self.priced.provider,
+            offer=self.priced.offer.name,
+            slot=self.slot.name,
+            hosts=hosts,
+            ranks=self.slot.ranks[: self.nodes],
+            shape=self.slot.shape,
+            userids=tuple(sorted(self.userids)),
+            created=now,
+            price=self.priced.offer.price,
+        )
+        return Proposal(lease, tuple(self.jobs))

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: MIT
+"""Verdicts that stand: what was refused on grounds that have not changed.
+
+At a site where thousands of jobs wait for what cannot be had, nearly all of a tick
+would go into refusing them again. A refused job that is held, or that waits where it
+harms nobody, is not looked at before the job itself, or something that its refusal
+rests on, is another.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence, Set
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.placement.leased_slots import taken_slots
+from burst.core.placement.offers import being_asked
+from burst.core.placement.plan import Reservation
+from burst.core.placement.reservation import Keeping
+from burst.core.placement.shortfall import Shortfall
+from burst.core.placement.slots import RankSlot, free_slots
+from burst.core.provider_health import Health, changes
+from burst.core.select.triage import is_far, parked
+from burst.core.transaction import Draft
+from burst.core.world import Books, World
+from burst.model.burst import Burst, BurstId, State
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobView, LeadIdentity, LeadView
+from burst.model.reason import Verdict
+from burst.model.shape import Shape
+
+
+class Stage(enum.Enum):
+    """What a live burst has to give."""
+
+    COMING = "coming"
+    UP = "up"
+    GOING = "going"
+
+
+class Grounds(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a refusal rests on, beside the job and the time."""
+
+    health: Mapping[str, Health]
+    settings: Settings
+    identity: LeadIdentity
+    slots: Sequence[RankSlot]
+    offers: Mapping[str, object]
+    free_slots: frozenset[str]
+    in_time: frozenset[str]
+    """Slots that are free, or that bursts have and will give back."""
+    bursts: Mapping[BurstId, tuple[Stage, frozenset[JobId]]]
+    """Live ones, and the jobs that will still take nodes of each."""
+    free: Mapping[int, Shape]
+    """What is free of the ranks that can run jobs: our own, and those of bursts."""
+    on_trial: frozenset[str] = frozenset()
+    """Providers of which one burst is to show whether they work, and is being made."""
+    unreadable: frozenset[str]
+    """Keys of records that cannot be read: of what they may be, nothing is made."""
+    until: float
+    """Then a time runs out on which some of it rests."""
+
+    def no_larger(self, before: Grounds) -> bool:
+        """Tell whether what is impossible without a constraint still is.
+
+        It rests on what there is at all, and on what is up; not on what is taken.
+        """
+        return (
+            self.settings is before.settings
+            and self.identity is before.identity
+            and self.slots is before.slots
+            and self.offers == before.offers
+            and all(self._gives_no_more(*burst) for burst in before.bursts.items())
+            and all(
+                rank in before.free and before.free[rank].holds(shape)
+                for rank, shape in self.free.items()
+            )
+        )
+
+    def no_better(self, before: Grounds) -> bool:
+        """Tell whether nothing can be had now that could not be had before."""
+        return (
+            self.no_larger(before)
+            and self.health == before.health
+            and self.on_trial >= before.on_trial
+            and self.free_slots <= before.free_slots
+            and self.in_time <= before.in_time
+            and self.unreadable == before.unreadable
+            # One that is gone gives back its slot and its share of the limits.
+            and self.bursts.keys() >= before.bursts.keys()
+        )
+
+    def _gives_no_more(
+        self, burst: BurstId, was: tuple[Stage, frozenset[JobId]]
+    ) -> bool:
+        now = self.bursts.get(burst)
+        if now is None:
+            return was[0] is Stage.GOING
+        return now == was or now[0] is Stage.GOING
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts of one tick."""
+
+    grounds: Grounds
+    """With what the tick has given away: refusals rest on what was left."""
+    jobs: Mapping[JobId, JobView]
+    """All jobs."""
+    here: Set[JobId] = frozenset()
+    """Jobs that were given room on own nodes that are free."""
+    helped: Set[JobId] = frozenset()
+    """Jobs that have bursts, though not enough."""
+    stands: Mapping[JobId, Verdict]
+    """On jobs that were not looked at again."""
+    fresh: Mapping[JobId, Verdict]
+    shortfalls: Mapping[JobId, Shortfall] = {}
+    reserved: Reservation | None = None
+    keepings: Mapping[JobId, Keeping] = {}
+    unsettled: bool = False
+    """Whether some job may be starting at this moment."""
+    behind: bool = False
+    """Whether some jobs are left for a later tick."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """The refusals of one tick, for the next, and what that tick saw and left."""
+
+    grounds: Grounds
+    jobs: Mapping[JobId, JobView] = {}
+    """All jobs."""
+    here: Set[JobId] = frozenset()
+    """Jobs that were given room that others could have had."""
+    holds: Mapping[JobId, Hold] = {}
+    """All holds."""
+    verdicts: Mapping[JobId, Verdict] = {}
+    """The refusals: of jobs that wait where they harm nobody."""
+    shortfalls: Mapping[JobId, Shortfall] = {}
+    """Of jobs that could not have all the nodes that they need."""
+    reserved: Reservation | None = None
+    """What was kept when these jobs were refused."""
+    keepings: Mapping[JobId, Keeping] = {}
+    """Of jobs for which slots are kept, or were kept for too long."""
+
+    def without_refusals(self) -> Standing:
+        """Return what it says of the jobs that decides, not only spares work."""
+        return msgspec.structs.replace(self, verdicts={})
+
+
+def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
+    """Return the grounds that there are now."""
+    lead = world.lead
+    assert lead is not None
+    books = draft.books()
+    live = books.live
+    usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
+    open_slots = free_slots(world.slots, live, lead, books.unread_leases)
+    names = frozenset(slot.name for slot in open_slots)
+    return Grounds(
+        health=books.health,
+        settings=settings,
+        identity=world.identity,
+        slots=world.slots,
+        offers={name: view.offers for name, view in world.providers.items()},
+        free_slots=names,
+        in_time=names.union(taken_slots(world.slots, books, lead)),
+        bursts={
+            burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
+        },
+        free={rank: lead.free[rank] for rank in usable if rank in lead.free},
+        on_trial=frozenset(
+            name
+            for name in being_asked(live)
+            if name in books.health and books.health[name].on_trial(draft.now)
+        ),
+        unreadable=frozenset(books.unreadable),
+        until=_next_change(books.health, draft.now),
+    )
+
+
+def _stage(burst: Burst) -> Stage:
+    if burst.state is State.ONLINE:
+        return Stage.UP
+    going = burst.quarantined or burst.state in (State.DRAIN, State.REAP)
+    return Stage.GOING if going else Stage.COMING
+
+
+def unchanged(
+    before: Standing | None, books: Books, lead: LeadView | None
+) -> Mapping[JobId, Verdict]:
+    """Return the refusals of jobs that are as they were: the job, and our hold."""
+    if before is None or lead is None:
+        return {}
+    jobs, old = lead.jobs, before.jobs
+    other = {job for job in before.verdicts if jobs.get(job) is not old[job]}
+    holds, held = books.holds, before.holds
+    if holds is not held:
+        other |= {job for job in before.verdicts if holds.get(job) is not held.get(job)}
+    if not other:
+        return before.verdicts
+    return {job: v for job, v in before.verdicts.items() if job not in other}
+
+
+def still_standing(
+    before: Standing | None,
+    same: Mapping[JobId, Verdict],
+    grounds: Grounds,
+    lead: LeadView,
+    now: float,
+) -> Mapping[JobId, Verdict]:
+    """Return those of the unchanged jobs' refusals that hold on these grounds."""
+    if before is None or not grounds.no_larger(before.grounds):
+        return {}
+    if now < before.grounds.until and grounds.no_better(before.grounds):
+        return {} if _room_may_be_left(before, grounds, lead) else same
+    return lasting_ones(same, lead)
+
+
+def lasting_ones(
+    same: Mapping[JobId, Verdict], lead: LeadView
+) -> Mapping[JobId, Verdict]:
+    """Return the refusals that hold whatever becomes free."""
+    jobs = lead.jobs
+    return {
+        job: verdict
+        for job, verdict in same.items()
+        if verdict.reason.on_job.lasting and _is_plain(jobs[job])
+    }
+
+
+def stand(judged: Judged, books: Books) -> Standing:
+    """Return the refusals of this tick: those that stood, and new ones.
+
+    `books` are those that the tick leaves.
+    """
+    new = {
+        job: verdict
+        for job, verdict in judged.fresh.items()
+        if verdict.reason.on_job.refused
+        and job not in judged.helped
+        # Slots may be kept for it again at a time of its own.
+        and job not in judged.keepings
+        and _rests(judged, job, books.holds.get(job))
+    }
+    return Standing(
+        grounds=judged.grounds,
+        jobs=judged.jobs,
+        here=judged.here,
+        holds=books.holds,
+        verdicts={**judged.stands, **new} if new else judged.stands,
+        shortfalls=judged.shortfalls,
+        reserved=judged.reserved,
+        keepings=judged.keepings,
+    )
+
+
+def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
+    """Tell whether nothing is to be done about a refused job, nor by Flux.
+
+    It is held, and seen to be; or it need not be, in the stopped queue, or in our
+    scheduler, where no room on own nodes was counted as its.
+    """
+    intake = judged.grounds.settings.intake
+    if judged.fresh[job].reason.on_job.final and intake.fails_impossible:
+        return False  # it is failed, until that took
+    if hold is not None:
+        return hold.state is HoldState.HELD
+    if is_far(judged.jobs[job]):
+        return False  # Flux could start it here before it is held
+    if intake.mode == "scheduler":
+        return job not in judged.here
+    return parked(judged.jobs[job], intake)
+
+
+def _room_may_be_left(before: Standing, grounds: Grounds, lead: LeadView) -> bool:
+    """Tell whether own nodes may be free that were given to jobs and are not taken."""
+    changed = grounds.free != before.grounds.free
+    others = (lead.jobs.get(job) is not before.jobs[job] for job in before.here)
+    return bool(before.here) and (changed or any(others))
+
+
+def _is_plain(job: JobView) -> bool:
+    """Tell whether any node of the right shape would do."""
+    return job.request is not None and not job.request.constraint
+
+
+def _next_change(health: Mapping[str, Health], now: float) -> float:
+    times = (time for held in health.values() for time in changes(held))
+    return min((time for time in times if time > now), default=math.inf)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""Which rank slots are kept for the first job that waits for slots that are busy.
+
+Without that, a job that needs several slots waits for as long as smaller jobs come,
+since those find each slot that becomes free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+
+import msgspec
+
+from burst.core.isolated.placement import mode_of
+from burst.core.placement.demand import nodes_needed
+from burst.core.placement.leased_slots import Live, Taken
+from burst.core.placement.limits import Share, Usage
+from burst.core.placement.offers import Market, Priced
+from burst.core.placement.plan import Demand, Opened, Reservation, Room
+from burst.core.placement.preferences import unwished
+from burst.core.placement.run_time import Terms
+from burst.core.placement.slot_index import Ground, Kind
+from burst.core.placement.slots import RankSlot
+from burst.model.jobid import JobId, format_f58
+from burst.model.reason import Reason, Refusal, Verdict
+
+# For so many demands slots are looked for; where that finds none, limits are in the
+# way, as they are for those behind.
+_TRIES = 32
+_MOST_DOUBLINGS = 6
+_Able = tuple[list[tuple[RankSlot, int]], int, int]
+
+
+class Reservations:
+    """Keeps slots for one job of a plan: the first refused one that they would serve.
+
+    Slots that are kept and free are none of those that `ground` has free.
+    """
+
+    def __init__(
+        self, ground: Ground, market: Market, terms: Terms, usage: Usage, live: Live
+    ) -> None:
+        self.made: Reservation | None = None
+        self.demand: Demand | None = None
+        """That of the job."""
+        self._ground = ground
+        self._market = market
+        self._terms = terms
+        self._usage = usage
+        self._live = live
+        self._taken: Mapping[str, Taken] = live.slots
+        self._names = ground.free_names() | live.slots.keys()
+        self._able: dict[tuple[str, Kind, str], _Able] = {}
+        self._kept: list[tuple[Kind, RankSlot]] = []
+        self._tries = 0
+        joins = (priced.offer.join_time for priced in market.offers)
+        self._join = max(joins, default=0.0)
+
+    @property
+    def slots(self) -> Set[str]:
+        """The names of those that are kept."""
+        return self.made.slots if self.made else frozenset()
+
+    def is_brief(self, demand: Demand) -> bool:
+        """Tell whether a new burst could serve a job before they could be used."""
+        if self.made is None or not demand.duration:
+            return False
+        ends = self._live.now + self._join + demand.duration
+        return ends <= self.made.start < math.inf
+
+    def may_use(self, demand: Demand, room: Room) -> bool:
+        """Tell whether a live burst may get a job: it delays none that slots wait for.
+
+        It ends before all of the slots could be used, or, if it is not known when that
+        is, before those do that the burst has.
+        """
+        if self.made is None or room.slot not in self.made.slots:
+            return True
+        start = self.made.start
+        latest = self._taken[room.slot].until if math.isinf(start) else start
+        brief = demand.duration and self._live.now + demand.duration <= latest
+        return bool(brief) and not math.isinf(latest)
+
+    def must_go(self, room: Room) -> bool:
+        """Tell whether an idle burst is to be taken down, as its slot is kept.
+
+        Not before the others could be free, where that is known: until then it serves
+        brief jobs, for which it would have to be made again. One that was requested
+        ahead of jobs ends by its own deadline.
+        """
+        if self.made is None or room.slot not in self.made.slots:
+            return False
+        due = math.isinf(self.made.start) or self.made.start <= self._live.now
+        return due and room.idle and bool(room.userids)
+
+    def lend(self) -> None:
+        """Make those that are free so for a job that is brief, until `keep`."""
+        self._ground.put_back(self._kept)
+
+    def keep(self) -> None:
+        """Keep those that are free."""
+        self._kept = self._ground.keep(self.slots)
+
+    def busy_or_kept(self, offer: str) -> Refusal:
+        """Return why no slot is free for a job."""
+        if self.made and self._kept:
+            return Refusal(offer, Reason.KEPT, {"job": format_f58(self.made.job)})
+        return Refusal(offer, Reason.SLOTS_BUSY)
+
+    def reserve(
+        self, demand: Demand, verdict: Verdict, spread: bool, opened: Sequence[Opened]
+    ) -> Verdict | None:
+        """Keep slots for a refused job, if it is the first that they would serve.
+
+        With `spread` it may have several bursts; `opened` are those of this plan.
+        """
+        turned_down = verdict.reason is Reason.TURNED_DOWN
+        if self.made or demand.job is None or demand.passed or not turned_down:
+            return None
+        for priced in self._market.offers:
+            if self._never_suits(priced, demand):
+                continue
+            found = self._find(priced, demand, spread, opened)
+            if found:
+                self.made, self.demand = found, demand
+                self.keep()
+                facts = {"slots": ", ".join(sorted(found.slots))}
+                return Verdict(Reason.RESERVED, facts, verdict.refusals)
+        return None
+
+    def _never_suits(self, priced: Priced, demand: Demand) -> bool:
+        """Tell whether an offer is none for a job, however many slots are free."""
+        if unwished(demand.wish, priced) or priced.provider in self._market.on_trial:
+            return True
+        isolated = mode_of(demand.wish, priced.offer) == "isolated"
+        return isolated or self._terms.refuse(priced.key, demand) is not None
+
+    def _find(
+        self, priced: Priced, demand: Demand, spread: bool, opened: Sequence[Opened]
+    ) -> Reservation | None:
+        for kind in self._ground.all_kinds(priced.provider):
+            need = nodes_needed(demand.request, kind[0]) - demand.coming
+            if need <= 0 or not priced.offer.shape.holds(kind[0]):
+                continue
+            able, together, largest = self._slots_for(priced, kind, demand)
+            if need > (together if spread else largest) or self._tries >= _TRIES:
+                continue
+            self._tries += 1
+            new = {one.slot.name: _taken_by(one) for one in opened}
+            self._taken = {**self._live.slots, **new}
+            found = self._choose(priced, demand, able, need, spread)
+            if found:
+                return found
+        return None
+
+    def _slots_for(self, priced: Priced, kind: Kind, demand: Demand) -> _Able:
+        """Return the slots that a job can wait for, and the nodes that each gives.
+
+        And how many all of them give, and how many one.
+        """
+        constraint = demand.request.constraint
+        key = priced.key, kind, constraint
+        if key not in self._able:
+            most = int(min(priced.offer.max_nodes, self._usage.largest_burst))
+            able = [
+                (slot, min(nodes, most))
+                for slot, nodes in self._ground.able(kind, constraint)
+                if slot.name in self._names
+            ]
+            sizes = [nodes for _, nodes in able]
+            self._able[key] = able, sum(sizes), max(sizes, default=0)
+        return self._able[key]
+
+    def _choose(
+        self,
+        priced: Priced,
+        demand: Demand,
+        able: list[tuple[RankSlot, int]],
+        need: int,
+        spread: bool,
+    ) -> Reservation | None:
+        """Keep those that are free first: among equals the smallest, or the largest."""
+        usable = [
+            (slot, nodes)
+            for slot, nodes in able
+            if not self._has(slot.name, demand.job)
+            and not self._market.refused(priced, slot.name, min(nodes, need))
+        ]
+        groups = [[s.name] for s, nodes in self._by_time(usable, 1) if nodes >= need]
+        if spread:
+            by_time = self._by_time(usable, -1)
+            largest = sorted(usable, key=lambda entry: -entry[1])
+            groups += filter(None, (_first(by_time, need), _first(largest, need)))
+        users = frozenset(() if demand.userid is None else (demand.userid,))
+        for wider in (False, True):
+            for group in groups:
+                more = Share(nodes=need, bursts=len(group), userids=users)
+                kept = self._within_limits(demand.job, group, more, wider)
+                # Where all are free it waits for something else.
+                if kept and not self._taken.keys().isdisjoint(kept):
+                    assert demand.job is not None
+                    start = max(map(self._until, kept))
+                    names = frozenset(kept)
+                    return Reservation(job=demand.job, slots=names, start=start)
+        return None
+
+    def _within_limits(
+        self, job: JobId | None, group: list[str], more: Share, wider: bool
+    ) -> list[str] | None:
+        """Return slots whose bursts have to be gone so that limits allow a job's.
+
+        Those that it gets, and, with `wider`, others that are free first.
+        """
+        kept = list(group)
+        others = self._taken.keys() - set(group) if wider else set()
+        lacks = self._usage.lacks(more, self._shares(kept))
+        for name in sorted(others, key=lambda name: (self._until(name), name)):
+            if lacks is None:
+                break
+            if self._has(name, job):
+                continue
+            shares = self._shares([name])
+            if lacks is not Reason.LIMIT_USER or any(
+                more.userids & share.userids for share in shares
+            ):
+                kept.append(name)
+                lacks = self._usage.lacks(more, self._shares(kept))
+        return None if lacks else kept
+
+    def _shares(self, names: Sequence[str]) -> list[Share]:
+        there = (self._taken[name] for name in names if name in self._taken)
+        return [share for taken in there for share in taken.shares]
+
+    def _by_time(
+        self, slots: list[tuple[RankSlot, int]], sign: int
+    ) -> list[tuple[RankSlot, int]]:
+        def key(entry: tuple[RankSlot, int]) -> tuple[float, int]:
+            return self._until(entry[0].name), sign * entry[1]
+
+        return sorted(slots, key=key)
+
+    def _until(self, name: str) -> float:
+        """Return when the jobs on a slot have ended; the least where it is free."""
+        there = self._taken.get(name)
+        return there.until if there else -math.inf
+
+    def _has(self, name: str, job: JobId | None) -> bool:
+        """Tell whether a burst comes for a job there."""
+        there = self._taken.get(name)
+        return there is not None and job in there.jobs
+
+
+class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+    """How long slots were kept for one job. It is not in the store."""
+
+    since: float | None = None
+    """Since when they are kept without knowing until when; None while they are not."""
+    given_up: int = 0
+    """How often that took too long."""
+    until: float = 0.0
+    """None are kept for it before then; seconds since the epoch."""
+
+
+def follow(
+    before: Mapping[JobId, Keeping],
+    made: Reservation | None,
+    pending: Set[JobId],
+    now: float,
+    limit: float,
+) -> Mapping[JobId, Keeping]:
+    """Return for how long slots are kept; after `limit` seconds none are for as long.
+
+    The others must not wait for ever for a job whose slots never come free. Where the
+    time limits of jobs say when they do, that is waited for.
+    """
+    found = {
+        job: msgspec.structs.replace(known, since=None)
+        for job, known in before.items()
+        if job in pending and known.given_up
+    }
+    if made is None or now < made.start < math.inf:
+        return found
+    known = before.get(made.job, Keeping())
+    since = now if known.since is None else known.since
+    found[made.job] = msgspec.structs.replace(known, since=since)
+    if now - since > limit:
+        longer = limit * 2.0 ** min(known.given_up, _MOST_DOUBLINGS)
+        found[made.job] = Keeping(given_up=known.given_up + 1, until=now + longer)
+    return found
+
+
+def _first(slots: list[tuple[RankSlot, int]], need: int) -> list[str] | None:
+    """Return the first slots that have so many nodes together."""
+    kept: list[str] = []
+    for slot, nodes in slots:
+        kept.append(slot.name)
+        need -= nodes
+        if need <= 0:
+            return kept
+    return None
+
+
+def _taken_by(opened: Opened) -> Taken:
+    share = Share(nodes=opened.nodes, bursts=1, userids=frozenset(opened.userids))
+    return Taken(until=math.inf, jobs=frozenset(opened.jobs), shares=(share,))

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""The free rank slots while a plan is made: which would do for a job, and how large."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from burst.core.placement.demand import nodes_needed
+from burst.core.placement.slots import RankSlot
+from burst.core.select.constraints import Constraints
+from burst.model.reason import Reason
+from burst.model.request import Request
+from burst.model.shape import Shape
+
+Kind = tuple[Shape, frozenset[str]]
+"""What slots are alike in: a node's shape, and the providers they are kept for."""
+Piece = tuple[RankSlot, int]
+"""A slot and how many nodes of it, from its first rank."""
+
+
+class Ground:
+    """All rank slots, and those still free, sorted so that a fit is found at once.
+
+    A slot that has a provider's name among its properties is kept for that provider.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[RankSlot],
+        free: Iterable[RankSlot],
+        constraints: Constraints,
+        providers: frozenset[str],
+    ) -> None:
+        self._constraints = constraints
+        self._slots = slots
+        self._first = {slot.ranks[0]: slot for slot in slots}
+        self._named = {slot.name: slot for slot in slots}
+        self._providers = providers
+        self._all = self._by_kind(slots)
+        self._free = self._by_kind(free)
+        self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
+        self._prefixes: dict[str, Mapping[str, int]] = {}
+        self._sizes: dict[tuple[Kind, int], tuple[int, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def admitted(self, constraint: str) -> frozenset[int]:
+        """Return the ranks that a constraint admits."""
+        return self._constraints.admitted(constraint)
+
+    def usable(self, slot: RankSlot, constraint: str) -> int:
+        """Return how many ranks from the slot's first one a constraint admits."""
+        return self._prefix(constraint).get(slot.name, 0) if constraint else slot.size
+
+    def kinds(self, provider: str) -> list[Kind]:
+        """Return the kinds of free slots that a provider may use."""
+        return [kind for kind in self._free if not kind[1] or provider in kind[1]]
+
+    def all_kinds(self, provider: str) -> list[Kind]:
+        """Return the kinds of all slots that a provider may use."""
+        return [kind for kind in self._all if not kind[1] or provider in kind[1]]
+
+    def able(self, kind: Kind, constraint: str) -> list[tuple[RankSlot, int]]:
+        """Return all slots of a kind, and how many nodes of each a job may have."""
+        each = ((slot, self.usable(slot, constraint)) for slot in self._all[kind])
+        return [(slot, nodes) for slot, nodes in each if nodes]
+
+    def free_names(self) -> frozenset[str]:
+        """Return the names of all slots that are free."""
+        return frozenset().union(*self._names.values())
+
+    def keep(self, names: Iterable[str]) -> list[tuple[Kind, RankSlot]]:
+        """Take what is free of these slots out of those that are; return it."""
+        slots = [self._named[name] for name in self.free_names().intersection(names)]
+        kept = [(self._kind(slot), slot) for slot in slots]
+        for kind, slot in kept:
+            self.take(kind, slot)
+        return kept
+
+    def put_back(self, kept: Iterable[tuple[Kind, RankSlot]]) -> None:
+        """Make slots that were kept free again."""
+        for kind, slot in kept:
+            bisect.insort(self._free.setdefault(kind, []), slot, key=_by_size)
+            self._names.setdefault(kind, set()).add(slot.name)
+
+    def fitting(self, kind: Kind, nodes: int, constraint: str) -> Iterator[RankSlot]:
+        """Return the free slots of a kind that hold that many nodes, smallest first."""
+        slots = self._fit(kind, constraint)
+        first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
+        fit = itertools.islice(slots, first, None)
+        if not constraint:
+            return fit
+        prefix = self._prefix(constraint)
+        return (slot for slot in fit if prefix[slot.name] >= nodes)
+
+    def several(
+        self, kind: Kind, nodes: int, constraint: str, cap: int
+    ) -> list[Piece] | None:
+        """Return free slots of a kind that hold them together, largest first."""
+        pieces: list[Piece] = []
+        for slot in reversed(self._fit(kind, constraint)):
+            here = min(nodes, cap, self.usable(slot, constraint))
+            pieces.append((slot, here))
+            nodes -= here
+            if not nodes:
+                return pieces
+        return None
+
+    def most(self, kind: Kind, constraint: str) -> int:
+        """Return the size of the largest free slot of a kind, 0 if there is none."""
+        slots = self._fit(kind, constraint)
+        if constraint:
+            return max((self.usable(slot, constraint) for slot in slots), default=0)
+        return slots[-1].size
+
+    def take(self, kind: Kind, slot: RankSlot) -> None:
+        """Lease the slot: it is not free any more."""
+        slots = self._free[kind]
+        slots.remove(slot)
+        self._names[kind].remove(slot.name)
+        if not slots:
+            del self._free[kind]
+
+    def least(self, request: Request) -> int:
+        """Return how many nodes of some slot would do for a job; 0 if none would."""
+        needs = (nodes_needed(request, kind[0]) for kind in self._all)
+        return min(filter(None, needs), default=0)
+
+    def never(
+        self, request: Request, caps: Mapping[str, int], spread: bool
+    ) -> tuple[Reason, dict[str, object]] | None:
+        """Return why no slot could ever serve a job, None if one could.
+
+        `caps` is the most nodes that each provider has in one burst; with `spread`
+        a job may have several bursts.
+        """
+        most = need = 0
+        shaped = False
+        for kind in self._all:
+            wanted = nodes_needed(request, kind[0])
+            if not wanted:
+                continue
+            shaped = True
+            who = kind[1] or caps
+            cap = max((caps[name] for name in who if name in caps), default=0)
+            largest, together = self._capacity(kind, request.constraint, cap)
+            here = together if spread else largest
+            if here >= wanted:
+                return None
+            most, need = max(most, here), max(need, wanted)
+        if not shaped:
+            return Reason.NEVER_FITS, {}
+        if request.constraint and not self._prefix(request.constraint):
+            return Reason.EXCLUDED, {}
+        return Reason.TOO_LARGE, {"need": need, "most": most}
+
+    def _fit(self, kind: Kind, constraint: str) -> Sequence[RankSlot]:
+        """Return the free slots of a kind of which a constraint admits the start.
+
+        By size, then rank, as all lists of slots here.
+        """
+        slots = self._free[kind]
+        if not constraint:
+            return slots
+        prefix = self._prefix(constraint)
+        if len(prefix) < len(slots):
+            free = self._names[kind]
+            few = [self._named[name] for name in prefix if name in free]
+            return sorted(few, key=_by_size)
+        return [slot for slot in slots if slot.name in prefix]
+
+    def _prefix(self, constraint: str) -> Mapping[str, int]:
+        """Return how many ranks are admitted from each slot's first, if any are."""
+        found = self._prefixes.get(constraint)
+        if found is None:
+            admitted, first = self.admitted(constraint), self._first
+            few = len(admitted) < len(first)
+            starts = filter(first.__contains__, admitted) if few else first
+            found = {
+                first[rank].name: _run(first[rank], admitted)
+                for rank in starts
+                if rank in admitted
+            }
+            self._prefixes[constraint] = found
+        return found
+
+    def _capacity(self, kind: Kind, constraint: str, cap: int) -> tuple[int, int]:
+        """Return the most nodes in one slot of a kind, free or not, and in all."""
+        if constraint:
+            prefix = self._prefix(constraint)
+            sizes = [
+                min(cap, size)
+                for name, size in prefix.items()
+                if self._kind(self._named[name]) == kind
+            ]
+            return max(sizes, default=0), sum(sizes)
+        key = kind, cap
+        if key not in self._sizes:
+            sizes = [min(cap, slot.size) for slot in self._all[kind]]
+            self._sizes[key] = max(sizes), sum(sizes)
+        return self._sizes[key]
+
+    def _kind(self, slot: RankSlot) -> Kind:
+        return slot.shape, slot.properties & self._providers
+
+    def _by_kind(self, slots: Iterable[RankSlot]) -> dict[Kind, list[RankSlot]]:
+        kinds: dict[Kind, list[RankSlot]] = {}
+        for slot in slots:
+            kinds.setdefault(self._kind(slot), []).append(slot)
+        for group in kinds.values():
+            group.sort(key=_by_size)
+        return kinds
+
+
+def _by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:
+    return slot.size, slot.ranks
+
+
+def _run(slot: RankSlot, admitted: frozenset[int]) -> int:
+    for number, rank in enumerate(slot.ranks):
+        if rank not in admitted:
+            return number
+    return slot.size

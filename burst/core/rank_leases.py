@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Whose the leased ranks are, for a scheduler that starts jobs by itself."""
+
+from __future__ import annotations
+
+from burst.core.placement.capacity import is_up, missing_nodes
+from burst.core.transaction import COUNTED_ON
+from burst.core.world import Books
+from burst.model.burst import Burst
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView, Leases
+
+
+def leases(books: Books, lead: LeadView) -> Leases:
+    """Return what sched-burst is told.
+
+    A job gets its ranks once all of its bursts are up, as a held job is released then:
+    of a gang that is still joining, or that lacks nodes, no job may take a part.
+    """
+    jobs: dict[JobId, frozenset[int]] = {}
+    bursts_of: dict[JobId, list[Burst]] = {}
+    waiting: set[JobId] = set()
+    ranks: set[int] = set()
+    for burst in books.live:
+        ranks.update(burst.lease.ranks)
+        if burst.quarantined or burst.state not in COUNTED_ON:
+            continue
+        for job in burst.jobs - burst.started:
+            bursts_of.setdefault(job, []).append(burst)
+            jobs[job] = jobs.get(job, frozenset()).union(burst.lease.ranks)
+            if not is_up(burst):
+                waiting.add(job)
+    for job, bursts in bursts_of.items():
+        view = lead.jobs.get(job)
+        if view and view.request and missing_nodes(view.request, bursts, lead)[0]:
+            waiting.add(job)
+    return Leases(
+        {job: frozenset() if job in waiting else jobs[job] for job in sorted(jobs)},
+        frozenset(ranks),
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""What a tick decided, without what no store could keep.
+
+Records are bounded where they are made. If one grows past what a store takes all the
+same, its own burst is set apart, and the rest of the tick goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from burst.core.tick import Decisions
+from burst.core.transaction import Action, Provision, Reap, Undrain
+from burst.core.world import Books
+from burst.model.burst import BurstId
+from burst.model.event import Event
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def without(
+    decisions: Decisions, before: Books, keys: Collection[str], now: float
+) -> Decisions:
+    """Return the decisions in which these records stay as they are in the store.
+
+    A burst that is on record is quarantined, in memory alone; a new one is not made.
+    """
+    after = decisions.books
+    names = {BurstId(key.split("/")[1]) for key in keys if _is_of_burst(key)}
+    why = f"its record would be too large for the store: {', '.join(sorted(keys))}"
+    bursts = dict(_as_before(after.bursts, before.bursts, names))
+    for name in names & bursts.keys():
+        # No event: it could not be kept either.
+        bursts[name] = msgspec.structs.replace(bursts[name], quarantined=why)
+    health = {name for name in after.health if f"provider/{name}" in keys}
+    outputs = {name for name in after.outputs if f"output/{name}" in keys}
+    books = msgspec.structs.replace(
+        after,
+        bursts=bursts,
+        health=_as_before(after.health, before.health, health),
+        outputs=_as_before(after.outputs, before.outputs, outputs),
+    )
+    told = Event(now, "quarantine", {"note": why})
+    return msgspec.structs.replace(
+        decisions,
+        books=books,
+        events=(
+            *((name, event) for name, event in decisions.events if name not in names),
+            *((name, told) for name in sorted(names)),
+        ),
+        actions=tuple(a for a in decisions.actions if _burst_of(a) not in names),
+        standing=None,
+    )
+
+
+def _is_of_burst(key: str) -> bool:
+    return key.split("/", maxsplit=1)[0] in ("burst", "job")
+
+
+def _burst_of(action: Action) -> BurstId | None:
+    return action.burst if isinstance(action, Provision | Reap | Undrain) else None
+
+
+def _as_before(
+    after: Mapping[_K, _V], before: Mapping[_K, _V], names: Collection[_K]
+) -> Mapping[_K, _V]:
+    if not names:
+        return after
+    kept = {name: value for name, value in after.items() if name not in names}
+    return {**kept, **{name: before[name] for name in names if name in before}}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""What ends the claim of a job on its bursts that Flux does not start.
+
+Its queue may be stopped, or others are ahead of it. A burst on which it counts would
+be rented for as long as that lasts, so the job leaves it at a deadline, and is tried
+again after it has waited as long as it has by then: each time twice as long. A job that
+its user holds, or that cannot be read any more, leaves its bursts, too, on the way or
+up: it may stay so for ever.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core.placement.capacity import is_up
+from burst.core.transaction import COUNTED_ON, Draft
+from burst.model.burst import Burst
+from burst.model.fsd import LONGEST, format_fsd
+from burst.model.hold import HELD_BY_US, Hold, HoldState
+from burst.model.jobid import format_f58
+from burst.model.lead import JobState, JobView, LeadView
+from burst.model.reason import Reason, Verdict
+
+_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+
+
+def expire(draft: Draft, lead: LeadView, limit: float) -> None:
+    """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
+    for burst in list(draft.bursts.values()):
+        if burst.state not in COUNTED_ON or burst.quarantined or burst.lease.isolated:
+            continue
+        for job in sorted(burst.jobs - burst.started):
+            view = lead.jobs.get(job)
+            if view is None or view.state not in _PENDING:
+                continue
+            hold = draft.holds.get(job)
+            why = _unwanted(view, hold, limit, draft.now) or _too_long(view, burst)
+            if why:
+                draft.note(burst.id, "job-leave", {"id": format_f58(job), "note": why})
+                continue
+            since = _startable_since(burst, view, hold) if is_up(burst) else None
+            if since is not None and draft.now - since > limit:
+                note = f"Flux did not start it within {format_fsd(limit)}"
+                context = {"id": format_f58(job), "note": note}
+                draft.note(burst.id, "job-leave", context)
+                _remember(draft, view)
+
+
+def pause(hold: Hold | None, job: JobView, limit: float, now: float) -> Verdict | None:
+    """Return the verdict on a job that left its bursts a while ago, if it did."""
+    if hold is None or not hold.expired or limit > LONGEST:
+        return None
+    again = hold.expired + max(limit, hold.expired - job.t_submit)
+    if now >= again:
+        return None
+    return Verdict(Reason.NOT_STARTED, {"limit": format_fsd(limit), "until": again})
+
+
+def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
+    """Return why nothing will release a pending job; empty if something may.
+
+    The urgency of one that a person let go of may be on its way back.
+    """
+    if job.request is None:
+        return f"{job.unreadable}; it is left alone"
+    if job.urgency or (hold is not None and hold.state in HELD_BY_US):
+        return ""
+    if hold is not None and now - hold.since <= limit:
+        return ""
+    return "its user holds it (urgency 0)"
+
+
+def _too_long(job: JobView, burst: Burst) -> str:
+    """Return why a pending job, with its time limit of now, is not for such a lease.
+
+    Its user may have changed the limit (flux-update(1)) since it was placed.
+    """
+    end, created = burst.lease.end, burst.lease.created
+    if not end or job.duration <= end - created:
+        return ""
+    return f"it may run for {format_fsd(job.duration)} now, longer than the lease"
+
+
+def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | None:
+    """Return since when Flux could have started the job there; None if it cannot."""
+    released = burst.times[job.id].released
+    if job.urgency == 0:
+        return None
+    if released is None:
+        # While Flux has no priority for it, nothing is done with it, nor released.
+        return burst.since if job.state is JobState.PRIORITY else None
+    since = max(released, burst.since)
+    if hold is not None and hold.state is HoldState.RELEASED:
+        since = max(since, hold.since)
+    return since
+
+
+def _remember(draft: Draft, job: JobView) -> None:
+    hold = draft.holds.get(job.id)
+    if hold is None:
+        urgency = job.urgency
+        hold = Hold(
+            urgency=urgency, state=HoldState.RELEASED, since=draft.now, shown=urgency
+        )
+    draft.holds[job.id] = msgspec.structs.replace(hold, expired=draft.now)

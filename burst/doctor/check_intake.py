@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Judges what Flux has to have loaded for the way in which jobs come to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from burst.config import IntakeSettings
+from burst.core.placement.slots import LENT
+from burst.doctor.facts import InstalledFacts, Trouble
+from burst.flux_setup.check import Instance
+from burst.model.finding import Finding, note, ok, wrong
+
+_SETUP = "`burst setup` installs it and says how the lead gets it"
+_FROBNICATOR = "frob-burst.py"
+_SCHEDULER = "sched-burst"
+
+
+def judge_intake(
+    instance: Instance | Trouble, installed: InstalledFacts, intake: IntakeSettings
+) -> list[Finding]:
+    """Judge scheduler and queues by the mode, then what makes each mode pleasant."""
+    if isinstance(instance, Trouble):
+        return [wrong(instance.what, instance.todo or "see what is said of the lead")]
+    return [
+        *_judge_scheduler(instance, intake),
+        *_judge_queues(instance, intake),
+        _judge_frobnicator(instance, intake),
+        _judge_file(installed.plugin, "flux submit --burst: plugin"),
+        _judge_file(installed.jobs_format, "flux jobs -o burst: format"),
+    ]
+
+
+def _judge_scheduler(instance: Instance, intake: IntakeSettings) -> Iterator[Finding]:
+    name = instance.scheduler or "no module"
+    if intake.mode != "scheduler":
+        yield ok(f"jobs come in by {intake.mode}; the instance schedules by {name}")
+    elif name == _SCHEDULER:
+        yield ok(f"jobs come in by scheduler, and that is {name}")
+    else:
+        yield wrong(
+            f"[intake] mode is scheduler, but the instance schedules by {name}",
+            f"{_SETUP}; or set another mode",
+        )
+
+
+def _judge_queues(instance: Instance, intake: IntakeSettings) -> Iterator[Finding]:
+    if intake.mode != "queue":
+        return
+    for name in (intake.queue, intake.ready):
+        if name not in instance.queues:
+            yield wrong(f"the instance has no queue {name}", _SETUP)
+        elif instance.queues[name].get("requires") != [LENT]:
+            yield wrong(
+                f"queue {name} is not for burst jobs alone",
+                f'give it requires = ["{LENT}"], or name another under [intake]',
+            )
+        else:
+            yield ok(f"queue {name} requires {LENT}")
+
+
+def _judge_frobnicator(instance: Instance, intake: IntakeSettings) -> Finding:
+    ours = [p for p in instance.frobnicators if Path(p).name == _FROBNICATOR]
+    if not ours:
+        return note(
+            "no frobnicator of ours: any job may run on nodes that are lent for others",
+            _SETUP,
+        )
+    table = instance.config["ingest"]["frobnicator"].get("burst", {})
+    shares = bool(table.get("share", False))
+    if shares != intake.share:
+        return wrong(
+            f"{ours[0]} shares lent nodes: {shares}; [intake] share says"
+            f" {intake.share}",
+            "run `burst setup` again and give the lead its configuration",
+        )
+    whom = "for all jobs" if shares else "for burst jobs only"
+    return ok(f"{ours[0]} keeps lent nodes {whom}")
+
+
+def _judge_file(path: str, what: str) -> Finding:
+    if path:
+        return ok(f"{what} is {path}")
+    return note(f"{what} is not where Flux looks for this user", _SETUP)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Judges the way of a follower to the lead: its rank, the address, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from burst.config import LeadSettings, Settings
+from burst.core.placement.slots import RankSlot
+from burst.doctor.facts import EndpointFacts, Reach, Trouble
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.ranks import format_hostlist, format_idset
+
+_WHERE = "set address and port under [lead] to where followers reach it"
+_OPEN = (
+    "see that the Service's selector is that of the lead's pod, and that a firewall and"
+    " NetworkPolicies let its port in"
+)
+
+
+def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
+    """Judge whether there are ranks to lend."""
+    if isinstance(slots, Trouble):
+        return [wrong(slots.what, slots.todo)]
+    if not slots:
+        return [
+            wrong(
+                "the lead has no rank slots: no host is named as burst-0-1 is, and"
+                " [lead] slots names none",
+                "ranks are fixed when a lead starts: write its files with `burst lead"
+                " init DIR --slot 'burst-0-[0-3]'` and start it with those",
+            )
+        ]
+    found = []
+    for slot in slots:
+        text = (
+            f"{slot.name}: ranks {format_idset(slot.ranks)},"
+            f" {format_hostlist(slot.hosts)}, each {slot.shape}"
+        )
+        if 0 in slot.ranks:
+            todo = "leave the lead's own hosts out of [lead] slots"
+            found.append(wrong(f"{text}; rank 0 is the lead itself", todo))
+        else:
+            found.append(ok(text))
+    return found
+
+
+def judge_certificate(facts: EndpointFacts) -> list[Finding]:
+    """Judge the file that lets followers in, and whether it is the lead's."""
+    if not facts.certificate:
+        return [
+            wrong(
+                "the lead names no certificate, so nothing can join it",
+                "set curve_cert under [bootstrap]; `burst lead init DIR` does, and"
+                " `burst keygen` makes one",
+            )
+        ]
+    if isinstance(facts.keys, Trouble):
+        return [wrong(facts.keys.what, facts.keys.todo)]
+    text = f"{facts.certificate}: certificate of {facts.keys}, readable by us only"
+    if facts.reach is Reach.LEAD:
+        return [ok(f"{text}; the lead uses it")]
+    return [ok(text)]
+
+
+def judge_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
+    """Judge whether followers find the lead where they are told to look."""
+    if isinstance(facts.endpoint, Trouble):
+        return [wrong(facts.endpoint.what, facts.endpoint.todo)]
+    if not facts.endpoint:
+        return [wrong("the lead does not say where followers can reach it", _WHERE)]
+    found = [_reached(facts, settings.lead)]
+    own, told = urlsplit(facts.own).port, settings.lead.port
+    if own and told and own != told:
+        found.append(
+            note(
+                f"followers are told port {told}, the lead listens on {own}",
+                "that is right only if something forwards the one to the other, as a"
+                " NodePort does",
+            )
+        )
+    elsewhere = sorted(
+        name
+        for name, table in settings.providers.items()
+        if table.enabled and table.type != "local"
+    )
+    if elsewhere and _is_loopback(facts.endpoint):
+        found.append(
+            note(
+                f"followers are told {facts.endpoint}: those of {', '.join(elsewhere)}"
+                " cannot join unless they are on this host",
+                _WHERE,
+            )
+        )
+    return found
+
+
+def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
+    where, reached = facts.endpoint, facts.reach
+    if isinstance(reached, Trouble):
+        return wrong(f"{where}: {reached.what}", reached.todo or _WHERE)
+    if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER, Reach.SILENT}:
+        return _answered(facts)
+    todo = _OPEN if lead.is_learnt else _WHERE
+    if reached is Reach.REFUSED:
+        return wrong(f"{where}: nothing listens there ({facts.detail})", todo)
+    text = f"{where}: cannot be reached from here ({facts.detail})"
+    if lead.address and not lead.is_learnt:
+        return note(text, "that is fine if followers can, from where they are")
+    return wrong(text, todo)
+
+
+def _answered(facts: EndpointFacts) -> Finding:
+    where = facts.endpoint
+    if facts.reach is Reach.LEAD:
+        return ok(f"{where}: the lead listens there and accepts its certificate")
+    if facts.reach is Reach.OPEN:
+        return note(
+            f"{where}: something listens there; without a usable certificate there is"
+            " no telling whether it is the lead",
+            "see what is said of the certificate",
+        )
+    if facts.reach is Reach.SILENT:
+        return wrong(
+            f"{where}: what listens there did not answer as a lead does"
+            f" {facts.detail}: it is another program, or the lead is very busy",
+            "look again in a moment; `ss -ltnp` shows who listens",
+        )
+    return wrong(
+        f"{where}: what listens there does not accept {facts.certificate}: it is"
+        " another program, or the lead runs with another certificate",
+        "`ss -ltnp` shows who listens; restart the lead if the file was changed",
+    )
+
+
+def _is_loopback(endpoint: object) -> bool:
+    host = urlsplit(str(endpoint)).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Judges the providers, and whether what they offer fits the lead's rank slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from burst.core.placement.slots import RankSlot
+from burst.core.provider_health import Health
+from burst.doctor.facts import ProviderFacts, Trouble
+from burst.model.finding import Finding, note, ok, wrong
+from burst.provider import Offer
+
+_DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
+
+
+def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
+    """Judge one provider by what it answered, and what is held against it."""
+    if not facts.enabled:
+        return [note("is switched off", "set enabled = true to use it")]
+    if facts.trouble:
+        return [wrong(facts.trouble.what, facts.trouble.todo or "see its settings")]
+    found = []
+    if health.disabled:
+        found.append(
+            wrong(
+                f"it is disabled: {health.disabled}",
+                f"once that is mended: burst enable {facts.name}",
+            )
+        )
+    if isinstance(facts.offers, Trouble):
+        text = f"its offers cannot be read: {facts.offers.what}"
+        found.append(wrong(text, facts.offers.todo or "see its settings"))
+    elif not facts.offers:
+        found.append(wrong("it offers nothing", "see its settings"))
+    else:
+        found += [ok(_describe(offer)) for offer in facts.offers]
+    if isinstance(facts.statuses, Trouble):
+        text = f"it cannot say which bursts there are: {facts.statuses.what}"
+        found.append(wrong(text, facts.statuses.todo or "see its settings"))
+    if isinstance(facts.findings, Trouble):
+        text = f"its own examination failed: {facts.findings.what}"
+        found.append(wrong(text, facts.findings.todo or "see its settings"))
+    else:
+        found += facts.findings
+    return found
+
+
+def judge_probe(
+    found: Sequence[Finding] | Trouble,
+) -> Sequence[Finding]:
+    """Judge what came of trying the way to the lead from over there."""
+    if isinstance(found, Trouble):
+        text = f"the way to the lead could not be tried from there: {found.what}"
+        return [wrong(text, found.todo or "try again")]
+    return found
+
+
+def judge_market(
+    providers: Sequence[ProviderFacts], slots: Sequence[RankSlot]
+) -> list[Finding]:
+    """Judge which offer can fill which rank slot."""
+    offers = {
+        f"{facts.name}/{offer.name}": offer
+        for facts in providers
+        if not isinstance(facts.offers, Trouble)
+        for offer in facts.offers
+    }
+    if not any(facts.enabled for facts in providers):
+        return [
+            wrong(
+                "no provider is set up, so nobody brings nodes",
+                'add a table such as [providers.local] with type = "local"',
+            )
+        ]
+    if not offers or not slots:
+        return []
+    if not any(_fits(offer, slot) for offer in offers.values() for slot in slots):
+        return [
+            wrong(f"no offer fits any rank slot: {_compare(offers, slots)}", _DECLARE)
+        ]
+    found = []
+    for name, offer in offers.items():
+        if not any(_fits(offer, slot) for slot in slots):
+            text = f"offer {name} fits no rank slot: {_compare({name: offer}, slots)}"
+            found.append(note(text, _DECLARE))
+    for slot in slots:
+        if not any(_fits(offer, slot) for offer in offers.values()):
+            text = f"no offer fits rank slot {slot.name}: {_compare(offers, [slot])}"
+            found.append(note(text, _DECLARE))
+    return found or [ok("each rank slot has an offer for it, and each offer a slot")]
+
+
+def _fits(offer: Offer, slot: RankSlot) -> bool:
+    return offer.shape.holds(slot.shape)
+
+
+def _compare(offers: Mapping[str, Offer], slots: Sequence[RankSlot]) -> str:
+    has = ", ".join(f"{name} has {offer.shape}" for name, offer in offers.items())
+    want = ", ".join(f"{slot.name} wants {slot.shape}" for slot in slots)
+    return f"{has}; {want}"
+
+
+def _describe(offer: Offer) -> str:
+    price = f", {offer.price:g} per node and hour" if offer.price else ""
+    return f"offers {offer.name}: up to {offer.max_nodes} nodes of {offer.shape}{price}"

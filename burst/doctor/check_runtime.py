@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Judges how things are now: the daemon, the records, the ranks, what is left over."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Container
+
+from burst import __version__
+from burst.core.commands import held_jobs
+from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
+from burst.core.world import Books
+from burst.doctor.facts import StateFacts, Trouble
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.jobid import format_f58
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+
+# Of a long list of jobs, so many are named.
+_NAMED = 5
+
+
+def judge_daemon(facts: StateFacts, path: str) -> list[Finding]:
+    """Judge whether somebody serves the lead, and what waits for that."""
+    start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
+    if isinstance(facts.daemon, Trouble):
+        text = f"the daemon does not answer: {facts.daemon.what}"
+        return [wrong(text, facts.daemon.todo or "its log says what it waits for")]
+    if facts.daemon is not None:
+        return [_serving(facts.daemon)]
+    found = [note("no daemon serves this lead", f"start one: {start}")]
+    if isinstance(facts.books, Trouble):
+        return found
+    held = [format_f58(job) for job in held_jobs(facts.books)]
+    if held:
+        names = " ".join(held[:_NAMED]) + (" and others" if held[_NAMED:] else "")
+        text = f"{len(held)} jobs were left held and nobody will release them: {names}"
+        found.append(wrong(text, f"{start}, or `burst release --all`"))
+    live = ", ".join(sorted(burst.id for burst in facts.books.live))
+    if live:
+        text = f"bursts go on, and nobody will take them down: {live}"
+        found.append(wrong(text, start))
+    return found
+
+
+def _serving(holder: dict[str, object]) -> Finding:
+    since = time.strftime(
+        "%Y-%m-%dT%H:%M:%S", time.localtime(float(str(holder["since"])))
+    )
+    text = (
+        f"burst {holder['version']} serves this lead: pid {holder['pid']} on"
+        f" {holder['host']}, since {since}"
+    )
+    if holder["version"] != __version__:
+        return note(f"{text}; this is {__version__}", "restart the daemon")
+    return ok(text)
+
+
+def judge_records(books: Books | Trouble) -> list[Finding]:
+    """Judge the store, and the records that a person has to look at."""
+    if isinstance(books, Trouble):
+        return [wrong(books.what, books.todo or "mend the store")]
+    unreadable = [
+        wrong(
+            f"record {key} cannot be read: {why}",
+            "its burst and rank slot are left alone; run the version of burst that"
+            " wrote it",
+        )
+        for key, why in books.unreadable.items()
+    ]
+    quarantined = [
+        wrong(
+            f"burst {burst.id} is quarantined, nothing is done about it:"
+            f" {burst.quarantined}",
+            f"look at what there is of it, then take it down: burst down {burst.id}",
+        )
+        for burst in books.live
+        if burst.quarantined
+    ]
+    fine = ok(f"the store can be read; records of bursts: {len(books.bursts)}")
+    return unreadable + quarantined or [fine]
+
+
+def judge_ranks(facts: StateFacts) -> list[Finding]:
+    """Judge whether the rank slots that no burst has can be leased."""
+    view, books = facts.view, facts.books
+    if isinstance(view, Trouble):
+        return [wrong(f"ranks cannot be read: {view.what}", view.todo or "try again")]
+    leased: Container[str] = ()
+    if not isinstance(books, Trouble):
+        leased = leased_slots(facts.slots, books.live, books.unread_leases)
+    found = []
+    for slot in facts.slots:
+        if slot.name not in leased:
+            found += _why_not_free(slot, view)
+    return found or [ok("no rank slot is drained, excluded or taken by strangers")]
+
+
+def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
+    ranks = frozenset(slot.ranks)
+    blocked = f"rank slot {slot.name} is not leased:"
+    found = []
+    up = (view.online | view.torpid) & ranks
+    if up:
+        text = f"{blocked} brokers that no record explains are up on {_ranks(up)}"
+        found.append(wrong(text, "`burst gc` lists those of ours; end others by hand"))
+    drained = {rank: why for rank, why in view.drained.items() if rank in ranks}
+    for why in sorted(set(drained.values())):
+        theirs = [rank for rank, reason in drained.items() if reason == why]
+        who = "by burst" if why.startswith(DRAIN_TAG) else "by hand"
+        text = f"{blocked} {_ranks(theirs)} drained {who}: {why or 'no reason given'}"
+        todo = f"if that is over: flux resource undrain {format_idset(theirs)}"
+        found.append(note(text, todo))
+    excluded = view.excluded & ranks
+    if excluded:
+        text = f"{blocked} {_ranks(excluded)} excluded"
+        found.append(note(text, "see exclude under [resource] of the lead"))
+    return found
+
+
+def _ranks(ranks: frozenset[int] | list[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {format_idset(ranks)}"
+
+
+def judge_orphans(facts: StateFacts) -> list[Finding]:
+    """Judge whether anything of ours is left that nobody waits for."""
+    return [
+        wrong(
+            f"orphan {orphan.burst} of provider {orphan.provider}: {orphan.why}",
+            "look at it, then delete it: burst gc --yes",
+        )
+        for orphan in facts.orphans
+    ] or [ok("nothing bears our tag that no record explains")]

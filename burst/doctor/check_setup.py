@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Judges what is fixed before anything bursts: settings, Flux, and how a lead began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burst.doctor.facts import FluxFacts, LeadFacts, SettingsFacts, Trouble
+from burst.errors import BurstError
+from burst.flux.bindings import OLDEST
+from burst.flux.boot_info import Boot
+from burst.kits.broker import expand_hosts
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.lead import LeadIdentity
+from burst.model.ranks import format_hostlist, format_idset
+from burst.model.version import major_minor
+
+_ANEW = "ranks are fixed when a lead starts: `burst lead init DIR` writes what it needs"
+_UPDATE = f"install flux-core {OLDEST[0]}.{OLDEST[1]} or later"
+
+
+def judge_settings(facts: SettingsFacts) -> list[Finding]:
+    """Judge the settings file."""
+    if facts.trouble:
+        return [wrong(facts.trouble.what, facts.trouble.todo or "correct that key")]
+    if not facts.path:
+        return [
+            note(
+                "there is no settings file; defaults are used",
+                "name one with -c; `burst lead init DIR` writes one",
+            )
+        ]
+    names = ", ".join(facts.settings.providers) or "none"
+    return [ok(f"{facts.path} is read; providers: {names}")]
+
+
+def judge_flux(facts: FluxFacts, needed: bool) -> list[Finding]:
+    """Judge Flux on this host. An embedded lead does not need it."""
+    if not needed:
+        return [ok(f"{facts.program or 'none on PATH'}; an embedded lead needs none")]
+    found = [_program(facts)]
+    if isinstance(facts.bindings, Trouble):
+        found.append(wrong(facts.bindings.what, facts.bindings.todo))
+        return found
+    found.append(ok(f"Python bindings {facts.library} from {facts.bindings}"))
+    if isinstance(facts.version, str) and _differ(facts.version, facts.library):
+        found.append(
+            wrong(
+                f"{facts.program} is Flux {facts.version}, but the Python bindings are"
+                f" of {facts.library}",
+                "put the flux that goes with the lead first on PATH",
+            )
+        )
+    return found
+
+
+def _program(facts: FluxFacts) -> Finding:
+    if not facts.program:
+        return wrong(
+            "there is no flux on PATH", f"{_UPDATE}, or put its directory on PATH"
+        )
+    if isinstance(facts.version, Trouble):
+        return wrong(
+            facts.version.what, f"see that `{facts.program} version` works as this user"
+        )
+    try:
+        old = major_minor(facts.version) < OLDEST
+    except ValueError as error:
+        return wrong(f"{facts.program}: {error}", _UPDATE)
+    if old:
+        return wrong(
+            f"{facts.program} is Flux {facts.version}; too old for bursts", _UPDATE
+        )
+    return ok(f"{facts.program} is Flux {facts.version}")
+
+
+def _differ(version: str, other: str) -> bool:
+    """Tell whether two versions do not go together. What is none was told before."""
+    try:
+        return major_minor(version) != major_minor(other)
+    except ValueError:
+        return False
+
+
+def judge_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
+    """Judge whether the lead is there, and whether we may work beside it."""
+    where = facts.uri or "Flux's default, as FLUX_URI is not set"
+    source = f" (by {facts.source})" if facts.source else ""
+    lead = facts.identity
+    if isinstance(lead, Trouble):
+        bindings = flux.bindings
+        if isinstance(bindings, Trouble) and lead.what == bindings.what:
+            text = "the lead cannot be reached without Flux's Python bindings"
+            return [wrong(f"{text}: {where}{source}", "see what is said of flux")]
+        if isinstance(facts.boot, Boot):
+            text = f"{where}{source} answers, but not to this user: {lead.what}"
+        else:
+            text = f"{lead.what}{source}"
+        todo = "run this on the lead, as the owner of the instance"
+        return [wrong(text, lead.todo or todo)]
+    found = [
+        ok(f"{lead.kind} {lead.version} at {lead.uri}{source}, owner tag {lead.owner}")
+    ]
+    if isinstance(facts.boot, Boot) and facts.boot.rank:
+        found.append(
+            wrong(
+                f"this is rank {facts.boot.rank} of the instance; the daemon belongs to"
+                " rank 0",
+                "run it on the lead, beside its broker",
+            )
+        )
+    return found
+
+
+def judge_boot(lead: LeadIdentity, boot: Boot | Trouble | None) -> list[Finding]:
+    """Judge whether anything can join, and whether all count ranks alike."""
+    if isinstance(boot, Trouble):
+        return [wrong(boot.what, boot.todo)]
+    if boot and boot.method != "config":
+        return [
+            wrong(
+                f"the lead was started by {boot.method}, not from [bootstrap] hosts:"
+                " nothing can join it",
+                _ANEW,
+            )
+        ]
+    found = []
+    try:
+        declared = [entry.host for entry in expand_hosts(lead.bootstrap)]
+    except BurstError as error:
+        return [wrong(error.what, error.advice or _ANEW)]
+    for names, what in (
+        (declared, "[bootstrap] hosts name"),
+        (boot.nodelist if boot else lead.hosts, "R names"),
+    ):
+        if tuple(names) != lead.hosts:
+            found.append(_out_of_order(lead.hosts, names, what))
+    bare = [rank for rank, shape in enumerate(lead.shapes) if not shape.cores]
+    if bare:
+        found.append(
+            wrong(
+                f"R has no cores for ranks {format_idset(bare)}: no job can run there",
+                "declare them in R, and restart the lead",
+            )
+        )
+    method = "[bootstrap] hosts and R name the same"
+    return found or [ok(f"{method} {len(lead.hosts)} hosts in the lead's order")]
+
+
+def _out_of_order(hosts: Sequence[str], names: Sequence[str], what: str) -> Finding:
+    rank = next(
+        (
+            i
+            for i, pair in enumerate(zip(hosts, names, strict=False))
+            if len({*pair}) > 1
+        ),
+        min(len(hosts), len(names)),
+    )
+    ours = format_hostlist(hosts[rank : rank + 1]) or "nobody"
+    theirs = format_hostlist(names[rank : rank + 1]) or "nobody"
+    return wrong(
+        f"the lead runs with {ours} as rank {rank}, but {what} {theirs} there:"
+        " followers would be turned away",
+        "its files were changed after it was started: restore them, or restart it",
+    )

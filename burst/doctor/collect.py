@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""Gathers the facts: each by itself, none raising, all of it only looking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.orphans import find_orphans
+from burst.core.placement.slots import RankSlot
+from burst.core.world import ProviderView, World, observe
+from burst.doctor.attempt import Attempt, attempt
+from burst.doctor.facts import (
+    EndpointFacts,
+    FluxFacts,
+    InstalledFacts,
+    ProviderFacts,
+    StateFacts,
+    Trouble,
+)
+from burst.doctor.reach import reach
+from burst.errors import NoDaemon
+from burst.flux.bindings import find_program, import_core
+from burst.flux.handle import library_version
+from burst.flux_setup.plan import system_places, user_places
+from burst.kits import certificate
+from burst.kits.program import flux_version
+from burst.lead import Lead
+from burst.model.finding import Finding, note
+from burst.model.lead import LeadIdentity, LeadView
+from burst.provider import Examined, Probed, Provider
+from burst.runtime import provider_registry
+from burst.runtime.connect import as_followers_see_it
+from burst.runtime.executor import ask_offers, ask_statuses
+from burst.runtime.record_store import Ledger
+
+# What listens on the host answers in a millisecond, in another cloud in a tenth of a
+# second; a firewall that drops packets never does. A lead on a busy machine may take
+# seconds, and is not to pass for somebody else.
+_REACH_S = 8.0
+# Looking a name up may take longer than connecting to it.
+_REACH_DEADLINE_S = 10.0
+# All providers together, each on a thread of its own: a cloud answers in seconds.
+PROVIDERS_DEADLINE_S = 30.0
+# Providers are made for an owner. This one has no bursts.
+_NOBODY = "OWNER"
+
+Maker = Callable[[Settings, str], Mapping[str, Provider]]
+"""Makes the providers of some settings, for an owner."""
+
+
+def read_flux() -> FluxFacts:
+    """Ask the `flux` on PATH, and import its bindings."""
+    program = find_program()
+    bindings = attempt(lambda: str(Path(str(import_core().__file__)).parent))
+    found = not isinstance(bindings, Trouble)
+    return FluxFacts(
+        program=program,
+        version=attempt(lambda: flux_version(program)) if program else "",
+        bindings=bindings,
+        library=library_version() if found else "",
+    )
+
+
+def read_installed(environment: Mapping[str, str]) -> InstalledFacts:
+    """Look for the files of `burst setup` where Flux looks for them."""
+    system = attempt(system_places)
+    plugins = environment.get("FLUX_CLI_PLUGINPATH", "").split(":")
+    user = user_places(environment)
+    formats = [str(user.formats)]
+    dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    formats += [f"{directory}/flux" for directory in dirs.split(":")]
+    if not isinstance(system, Trouble):
+        plugins.append(str(system.plugins))
+    return InstalledFacts(
+        plugin=_first(plugins, "burst.py"),
+        jobs_format=_first(formats, "flux-jobs.burst.toml"),
+    )
+
+
+def _first(directories: Sequence[str], name: str) -> str:
+    paths = (Path(directory) / name for directory in directories if directory)
+    return next((str(path) for path in paths if path.exists()), "")
+
+
+def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
+    """Read the certificate, and connect to where followers would."""
+    usable = attempt(lambda: certificate.read(Path(identity.certificate)))
+    seen = attempt(lambda: as_followers_see_it(identity, settings.lead))
+    facts = EndpointFacts(
+        endpoint=seen if isinstance(seen, Trouble) else seen.endpoint,
+        own=identity.endpoint,
+        certificate=identity.certificate,
+        keys=usable
+        if isinstance(usable, Trouble)
+        else f"{usable.name}, fingerprint {usable.fingerprint}",
+    )
+    if isinstance(seen, Trouble) or not seen.endpoint:
+        return facts
+    keypair = None if isinstance(usable, Trouble) else usable
+    trial = Attempt(lambda: reach(seen.endpoint, keypair, _REACH_S))
+    result = trial.result(time.monotonic() + _REACH_DEADLINE_S)
+    found, detail = (result, "") if isinstance(result, Trouble) else result
+    return msgspec.structs.replace(facts, reach=found, detail=detail)
+
+
+def ask_providers(
+    settings: Settings,
+    lead: LeadIdentity | None,
+    only: str = "",
+    make: Maker = provider_registry.load,
+    deadline_s: float = PROVIDERS_DEADLINE_S,
+) -> list[ProviderFacts]:
+    """Ask each provider, or the one named, for its offers and what it finds itself.
+
+    What it sees of bursts is asked only where the lead, whose bursts those are, is
+    known. A provider that hangs does not keep the others from answering.
+    """
+    names = [name for name in settings.providers if only in {"", name}]
+    trials = [Attempt(partial(_ask, name, settings, lead, make)) for name in names]
+    ends = time.monotonic() + deadline_s
+    return [
+        answer
+        if isinstance(answer := trial.result(ends), ProviderFacts)
+        else ProviderFacts(
+            name=name, type=settings.providers[name].type, trouble=answer
+        )
+        for name, trial in zip(names, trials, strict=True)
+    ]
+
+
+def _ask(
+    name: str, settings: Settings, lead: LeadIdentity | None, make: Maker
+) -> ProviderFacts:
+    table = settings.providers[name]
+    facts = ProviderFacts(name=name, type=table.type, enabled=table.enabled)
+    if not table.enabled:
+        return facts
+    alone = msgspec.structs.replace(settings, providers={name: table})
+    owner = lead.owner if lead else _NOBODY
+    made = attempt(lambda: make(alone, owner)[name])
+    if isinstance(made, Trouble):
+        return msgspec.structs.replace(facts, trouble=made)
+    return msgspec.structs.replace(
+        facts,
+        offers=attempt(lambda: ask_offers(made)),
+        statuses=attempt(lambda: ask_statuses(made)) if lead else (),
+        findings=attempt(lambda: _examine(made, lead)),
+    )
+
+
+def probe(
+    facts: ProviderFacts,
+    settings: Settings,
+    lead: LeadIdentity,
+    tell: Callable[[str], None],
+    make: Maker = provider_registry.load,
+) -> Sequence[Finding] | Trouble:
+    """Let a provider try from over there whether the lead is reached.
+
+    On this thread: who waits for it may have enough of that, and then it cleans up.
+    """
+    alone = msgspec.structs.replace(
+        settings, providers={facts.name: settings.providers[facts.name]}
+    )
+    made = attempt(lambda: make(alone, lead.owner)[facts.name])
+    if isinstance(made, Trouble):
+        return made
+    if not isinstance(made, Probed):
+        return [note(f"type {facts.type} has nothing with which to try the way")]
+    return attempt(lambda: made.probe(lead, tell))
+
+
+def _examine(provider: Provider, lead: LeadIdentity | None) -> Sequence[Finding]:
+    return provider.examine(lead) if isinstance(provider, Examined) else ()
+
+
+def read_state(
+    lead: Lead,
+    identity: LeadIdentity,
+    slots: Sequence[RankSlot],
+    providers: Sequence[ProviderFacts],
+) -> StateFacts:
+    """Read how the lead is now, and our records of it.
+
+    `providers` were asked before: what one of them made since has its record by now.
+    """
+    view = attempt(lambda: _look(lead))
+    books = attempt(lambda: Ledger(lead.store()).load(time.time()))
+    seen = {
+        facts.name: observe(ProviderView(), facts.statuses, [], 0.0)
+        for facts in providers
+        if not isinstance(facts.statuses, Trouble)
+    }
+    world = World(identity=identity, slots=slots, lead=None, providers=seen)
+    return StateFacts(
+        daemon=attempt(lambda: _holder(lead)),
+        books=books,
+        view=view,
+        slots=slots,
+        orphans=() if isinstance(books, Trouble) else find_orphans(books, world),
+    )
+
+
+def _holder(lead: Lead) -> dict[str, Any] | None:
+    try:
+        return lead.call("ping", {})
+    except NoDaemon:
+        return None
+
+
+def _look(lead: Lead) -> LeadView:
+    lead.listen(lambda: None)
+    return lead.observe()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""What an examination has to go by. Whatever could not be read is a Trouble instead."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.orphans import Orphan
+from burst.core.placement.slots import RankSlot
+from burst.core.world import Books
+from burst.flux.boot_info import Boot
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity, LeadView
+from burst.provider import BurstStatus, Offer
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Why something could not be read, and what to do about that."""
+
+    what: str
+    todo: str = ""
+
+
+class SettingsFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings file."""
+
+    path: str
+    """Empty if there is none."""
+    settings: Settings
+    """The defaults where the file cannot be used."""
+    trouble: Trouble | None = None
+    """Why it cannot be used."""
+
+
+class FluxFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Flux on this host."""
+
+    program: str
+    """Path of `flux`; empty if there is none on PATH."""
+    version: str | Trouble = ""
+    """Of that program."""
+    bindings: str | Trouble
+    """Directory of the Python bindings that we use."""
+    library: str = ""
+    """Version of the library that they load."""
+
+
+class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The lead."""
+
+    uri: str
+    """Where it was looked for; empty for Flux's own default."""
+    source: str
+    """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or nobody."""
+    identity: LeadIdentity | Trouble
+    boot: Boot | Trouble | None = None
+    """None for the embedded lead, which has no other way to start."""
+
+
+class Reach(enum.Enum):
+    """What became of an attempt to connect as a follower would."""
+
+    LEAD = "lead"
+    """The certificate was accepted."""
+    STRANGER = "stranger"
+    """Something listens, and does not accept the certificate."""
+    SILENT = "silent"
+    """Something listens, and did not answer in time as a lead does."""
+    OPEN = "open"
+    """Something listens. There was no certificate to try."""
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    UNRESOLVED = "unresolved"
+    FAILED = "failed"
+
+
+class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where followers are told to connect, and what is there."""
+
+    endpoint: str | Trouble
+    own: str
+    """What the lead itself says, without the settings."""
+    reach: Reach | Trouble | None = None
+    """None where there is nothing to connect to."""
+    detail: str = ""
+    """What the operating system said, or how long an answer was waited for."""
+    certificate: str
+    """Its path; empty if the lead has none."""
+    keys: str | Trouble = ""
+    """Name and fingerprint of the certificate."""
+
+
+class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What `burst setup` installs, as far as Flux finds it for this user."""
+
+    plugin: str = ""
+    """Path of the command-line plugin; empty if there is none."""
+    jobs_format: str = ""
+    """Path of the file with the format of flux jobs -o burst."""
+
+
+class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider, as far as it answered."""
+
+    name: str
+    type: str
+    enabled: bool = True
+    trouble: Trouble | None = None
+    """Why it cannot even be made."""
+    offers: Sequence[Offer] | Trouble = ()
+    statuses: Sequence[BurstStatus] | Trouble = ()
+    """Its bursts, for the lead's owner."""
+    findings: Sequence[Finding] | Trouble = ()
+    """Its own, if it is `Examined`."""
+
+
+class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """How the lead and our records are now."""
+
+    daemon: dict[str, Any] | Trouble | None
+    """Who serves, None if nobody does."""
+    books: Books | Trouble
+    view: LeadView | Trouble
+    slots: Sequence[RankSlot] = ()
+    orphans: Sequence[Orphan] = ()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Connects to a lead as a follower would, as far as the CURVE handshake.
+
+A follower with a wrong certificate says nothing and waits for ever, and so does its
+lead. The handshake tells: it succeeds only with the certificate that the lead uses.
+Nothing is sent after it, and neither Flux nor the embedded lead takes note of it.
+
+Source: zmq_curve(7), zmq_socket_monitor(3).
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from burst.doctor.facts import Reach
+from burst.kits.certificate import Certificate
+
+_ENDED = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_DISCONNECTED
+)
+
+
+def reach(
+    endpoint: str, certificate: Certificate | None, timeout_s: float
+) -> tuple[Reach, str]:
+    """Return how far one gets at `tcp://ADDRESS:PORT`, and what the system said.
+
+    Without a certificate no further than a TCP connection. Raises ValueError where
+    that is no such endpoint.
+    """
+    parts = urlsplit(endpoint)
+    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
+        raise ValueError(f"{endpoint} is not of the form tcp://ADDRESS:PORT")
+    ends = time.monotonic() + timeout_s
+    try:
+        address = (parts.hostname, parts.port)
+        socket.create_connection(address, timeout_s).close()
+    except ConnectionRefusedError as error:
+        return Reach.REFUSED, str(error.strerror)
+    except TimeoutError:
+        return Reach.TIMEOUT, f"no answer within {timeout_s:g}s"
+    except socket.gaierror as error:
+        return Reach.UNRESOLVED, str(error.strerror)
+    except OSError as error:
+        return Reach.FAILED, str(error.strerror)
+    if certificate is None:
+        return Reach.OPEN, ""
+    found = _shake_hands(endpoint, certificate, ends)
+    detail = f"within {timeout_s:g}s" if found is Reach.SILENT else ""
+    return found, detail
+
+
+def _shake_hands(endpoint: str, certificate: Certificate, ends: float) -> Reach:
+    """Return whether whoever listens there accepts the certificate, and has it too."""
+    with _dealer(certificate) as dealer:
+        monitor = dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _ENDED)
+        try:
+            dealer.connect(endpoint)
+            left_ms = int((ends - time.monotonic()) * 1000)
+            if left_ms <= 0 or not monitor.poll(left_ms):
+                return Reach.SILENT
+            event: int = recv_monitor_message(monitor)["event"]
+            accepted = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            return Reach.LEAD if accepted else Reach.STRANGER
+        finally:
+            dealer.disable_monitor()
+
+
+@contextmanager
+def _dealer(certificate: Certificate) -> Iterator[zmq.Socket[bytes]]:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    dealer.setsockopt(zmq.LINGER, 0)
+    dealer.setsockopt(zmq.IPV6, 1)
+    # One attempt: what it comes to is the answer.
+    dealer.setsockopt(zmq.RECONNECT_IVL, -1)
+    dealer.curve_publickey = certificate.public
+    dealer.curve_secretkey = certificate.secret
+    dealer.curve_serverkey = certificate.public
+    try:
+        yield dealer
+    finally:
+        context.destroy(linger=0)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""`burst.lead.Lead` for the embedded lead. Everyone who can connect is its owner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from burst.config import IntakeSettings
+from burst.embedded import calls
+from burst.embedded.client import TIMEOUT_S, Client
+from burst.embedded.file_store import FileStore
+from burst.embedded.streams import Service, Watched, as_json
+from burst.errors import ConfigError, LeadError, Unreadable
+from burst.lead import Failures, Handler, Store
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity, LeadView, Leases
+
+STORE = "burst.sqlite"
+"""Name of the store's file in the lead's statedir, or else in its rundir."""
+_RECENT_S = 60.0
+_T = TypeVar("_T")
+_NOTHING = type(None)
+
+
+def connect(uri: str, *, attribute: str = "burstable") -> EmbeddedLead:
+    """Return the lead at `embedded://PATH`; attribute is what marks a burstable job.
+
+    Raises LeadGone if there is none, ConfigError if that is no such URI.
+    """
+    return EmbeddedLead(uri, attribute)
+
+
+class EmbeddedLead:
+    """One client. Connections are opened for calls, for listening, and for serving."""
+
+    def __init__(self, uri: str, attribute: str) -> None:
+        self._uri = uri
+        self._attribute = attribute
+        self._lock = threading.Lock()
+        self._client = Client(uri)
+        self._watched: Watched | None = None
+        self._known: frozenset[JobId] = frozenset()
+        self._service: Service | None = None
+        self._identity = self._ask(calls.Identify(), LeadIdentity)
+
+    def identity(self) -> LeadIdentity:
+        """Return what is fixed while the lead runs."""
+        return self._identity
+
+    def remember(self, jobs: Collection[JobId]) -> None:
+        """Show these jobs too, burstable or not."""
+        self._known = frozenset(jobs)
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Begin to follow jobs and ranks."""
+        wanted = calls.Watch(self._attribute, self._known)
+        self._watched = Watched(self._uri, wanted, wake)
+
+    def observe(self) -> LeadView:
+        """Return one consistent picture, which has all that was done before."""
+        if self._watched is None:
+            raise Unreadable("nobody listens to the lead yet", "call listen first")
+        return self._watched.view(self._ask(calls.Sync(), int))
+
+    def hold(self, jobs: Sequence[JobId]) -> Failures:
+        """Set the urgency of each job to 0."""
+        return self.release(dict.fromkeys(jobs, 0))
+
+    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+        """Set the urgency of each job."""
+        return self._ask(calls.Urge(urgencies), dict[JobId, str])
+
+    def prepare(self, intake: IntakeSettings) -> None:
+        """Know mode hold only."""
+        if intake.mode != "hold":
+            raise ConfigError(
+                f"[intake] mode {intake.mode} is for Flux; the embedded lead has no"
+                " queues and a scheduler of its own",
+                'set mode = "hold"',
+            )
+
+    def move(self, queues: Mapping[JobId, str]) -> Failures:
+        """Have no queues."""
+        return dict.fromkeys(queues, "the embedded lead has no queues")
+
+    def lend(self, leases: Leases) -> None:
+        """Have a scheduler that cannot be told anything."""
+        raise LeadError(f"nobody to tell about {len(leases.ranks)} leased ranks")
+
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+        """Merge each mapping into the job's memo under `burst`."""
+        noted = {job: {"burst": memo} for job, memo in memos.items()}
+        return self._ask(calls.Note(noted), dict[JobId, str])
+
+    def fail(self, job: JobId, reason: str) -> None:
+        """Raise a fatal exception of type `burst`."""
+        self._ask(calls.Throw(job, "burst", reason), _NOTHING)
+
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return a job's jobspec."""
+        return self._ask(calls.Lookup(job), dict[str, Any])
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """Return all that happened to a job."""
+        (found,) = self._ask(calls.ListJobs((job,)), list[calls.JobInfo])
+        return found.events
+
+    def drain(self, ranks: frozenset[int], reason: str) -> None:
+        """Have no new job start on these ranks."""
+        self._ask(calls.Drain(ranks, reason), _NOTHING)
+
+    def undrain(self, ranks: frozenset[int]) -> None:
+        """Let jobs start on these ranks again."""
+        self._ask(calls.Undrain(ranks), _NOTHING)
+
+    def store(self) -> Store:
+        """Return the file beside the lead's other state."""
+        rundir = Path(self._uri.removeprefix("embedded://")).parent
+        directory = Path(self._identity.statedir or rundir)
+        return _StoreOfLead(FileStore(directory / STORE), self._check)
+
+    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+        """Register the service `burst`."""
+        self._service = Service(self._uri, handler, holder)
+
+    def call(
+        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+    ) -> dict[str, Any]:
+        """Ask the daemon that serves this lead."""
+        return self._ask(
+            calls.Request(method, as_json(payload)), dict[str, Any], timeout
+        )
+
+    def close(self) -> None:
+        """End all connections, and the service."""
+        for part in (self._service, self._watched, self._client):
+            if part:
+                part.close()
+
+    def _ask(self, body: calls.Body, kind: type[_T], timeout: float = TIMEOUT_S) -> _T:
+        with self._lock:
+            return self._client.call(body, kind, timeout)
+
+    def _check(self) -> None:
+        """Raise LeadGone unless the lead is there."""
+        self._ask(calls.Sync(), int)
+
+
+class _StoreOfLead:
+    """A store that is there as long as its lead is, as one inside the lead would be.
+
+    Who lost the lead may have been replaced by another daemon, and must not write.
+    """
+
+    def __init__(self, store: Store, check: Callable[[], None]) -> None:
+        self._store = store
+        self._check = check
+
+    def load(self) -> dict[str, str]:
+        """Return everything that is kept."""
+        self._check()
+        return self._store.load()
+
+    def write(self, changes: Mapping[str, str | None]) -> None:
+        """Keep all these values, or none."""
+        self._check()
+        self._store.write(changes)

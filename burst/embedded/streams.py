@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""What an embedded lead says unasked: how it changes, and what others ask of us."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.embedded import calls
+from burst.embedded.calls import Answer, Asked, Change, Fault, Reply
+from burst.embedded.client import TIMEOUT_S
+from burst.embedded.stream import Line
+from burst.embedded.views import RECENT_S
+from burst.errors import BurstError, LeadGone
+from burst.lead import Handler, ServiceRequest
+from burst.log import failure
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+from burst.request_threads import Answerers, read_payload
+
+
+class Watched:
+    """The lead as it was last told, kept by a thread. Raises LeadGone.
+
+    Jobs that ended are dropped after `recent` seconds.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        wanted: calls.Watch,
+        wake: Callable[[], None],
+        recent: float = RECENT_S,
+    ) -> None:
+        self._wake = wake
+        self._recent = recent
+        self._news = threading.Condition()
+        self._jobs: dict[JobId, JobView] = {}
+        self._ended: dict[JobId, float] = {}
+        self._line = Line(uri, wanted)
+        self._take(self._line.first)
+        self._line.start(self._hear, self._end)
+
+    def view(self, number: int) -> LeadView:
+        """Return the picture once it has the change of that number."""
+        with self._news:
+            self._news.wait_for(
+                lambda: self._line.gone or self._change.number >= number, TIMEOUT_S
+            )
+            if self._line.gone:
+                raise self._line.gone
+            if self._change.number < number:
+                raise LeadGone("the lead does not tell what changed")
+            self._forget()
+            return msgspec.structs.replace(
+                self._change.view, read_at=time.time(), jobs=dict(self._jobs)
+            )
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._line.close()
+
+    def _hear(self, said: Answer | Asked) -> None:
+        if isinstance(said, Answer):
+            with self._news:
+                self._take(said)
+                self._news.notify_all()
+            self._wake()
+
+    def _end(self) -> None:
+        with self._news:
+            self._news.notify_all()
+        self._wake()
+
+    def _take(self, answer: Answer) -> None:
+        self._change = msgspec.convert(answer.payload, Change)
+        for job in self._change.view.jobs.values():
+            self._jobs[job.id] = job
+            if job.state is JobState.INACTIVE:
+                self._ended.setdefault(job.id, time.monotonic())
+
+    def _forget(self) -> None:
+        """Drop jobs that ended a while ago."""
+        oldest = time.monotonic() - self._recent
+        for job_id in [each for each, ended in self._ended.items() if ended < oldest]:
+            del self._jobs[job_id], self._ended[job_id]
+
+
+class Service:
+    """The service `burst`: each request is answered on one of a few threads.
+
+    Opening raises ServiceTaken, LeadGone.
+    """
+
+    def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
+        self._handler = handler
+        self._line = Line(uri, msgspec.convert(holder, calls.Register))
+        self._workers = Answerers("embedded-service")
+        self._line.start(self._hear, lambda: None)
+
+    def close(self) -> None:
+        """Serve no more. Requests that are being answered get no answer."""
+        self._line.close()
+        self._workers.close()
+
+    def _hear(self, said: Answer | Asked) -> None:
+        if not isinstance(said, Asked):
+            return
+        method, userid = said.method, said.userid
+        try:
+            read_payload(msgspec.json.encode(said.payload))
+            # All who reach an embedded lead are its owner.
+            self._workers.submit(
+                method, userid, owner=True, work=lambda: self._serve(said)
+            )
+        except BurstError as error:
+            self._line.reply(Reply(said.number, None, calls.fault_of(error)))
+
+    def _serve(self, asked: Asked) -> None:
+        self._line.reply(Reply(asked.number, *self._answer(asked)))
+
+    def _answer(self, asked: Asked) -> tuple[Any, Fault | None]:
+        request = ServiceRequest(asked.method, asked.payload, asked.userid, owner=True)
+        try:
+            return as_json(self._handler(request)), None
+        except BurstError as error:
+            return None, calls.fault_of(error)
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
+            failure("answering burst.%s", asked.method)
+            return None, Fault(
+                "burst", f"internal error: {error!r}", "the daemon's log has more"
+            )
+
+
+def as_json(value: Any) -> Any:
+    """Return the value as it would arrive over Flux, which sends JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""How an instance was started, for whoever looks why nothing joins it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.flux.handle import Handle
+from burst.flux.rpc import Client
+from burst.model.ranks import parse_hostlist
+
+
+class Boot(msgspec.Struct, frozen=True, kw_only=True):
+    """What Flux tells of its start, beyond the identity of the lead."""
+
+    rank: int
+    """Of the broker that we are connected to."""
+    method: str
+    """How its brokers found each other: `config` is by `[bootstrap] hosts`."""
+    nodelist: tuple[str, ...]
+    """Hosts of R, in its order of ranks."""
+
+
+def read_boot(uri: str) -> Boot:
+    """Return how the instance at this URI was started. Guests may ask that too.
+
+    Raises LeadGone, LeadError.
+    """
+    handle = Handle(uri)
+    try:
+        client = Client(handle)
+        resources = client.ask("resource.status")["R"]
+        return Boot(
+            rank=int(_attribute(client, "rank")),
+            method=_attribute(client, "broker.boot-method"),
+            nodelist=parse_hostlist(",".join(resources["execution"]["nodelist"])),
+        )
+    finally:
+        handle.close()
+
+
+def _attribute(client: Client, name: str) -> str:
+    return str(client.ask("attr.get", {"name": name})["value"])

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""A connection to a broker: messages out, messages in. The only file that uses Flux.
+
+It is a thin layer over the documented C functions (flux_open(3), flux_send(3),
+flux_recv(3), flux_pollfd(3), flux_respond(3)) that Flux's own cffi module exposes,
+rather than over `flux.Flux`, for three reasons. What blocks there puts SIGINT back to
+its default while it waits, and leaves it so after an error, which is no good for a
+daemon. Its futures lose the order of responses, on which `burst.flux.journal`
+rests. And reading many messages takes less time (benchmarks/intake.py).
+
+A handle is used by one thread at a time; flux_t is not thread-safe.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from burst.errors import Denied, LeadError, LeadGone
+from burst.flux.bindings import import_core
+
+SEND_DEADLINE_S = 10.0
+"""How long a broker may refuse to take a message before it counts as gone."""
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """An answer to the request with this matchtag. `errnum` is 0 for success."""
+
+    matchtag: int
+    errnum: int
+    payload: bytes
+    """JSON, or the error's text, which may be empty."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request to a service that this handle registered."""
+
+    topic: str
+    payload: bytes
+    userid: int
+    owner: bool
+    wants_response: bool
+    message: Any
+    """Flux's own, to respond to."""
+
+
+@cache
+def _core() -> Any:
+    return import_core()
+
+
+def library_version() -> str:
+    """Return the version of the Flux library that the bindings load."""
+    core = _core()
+    text: bytes = core.ffi.string(core.lib.flux_core_version_string())
+    return text.decode()
+
+
+class Handle:
+    """One connection. Every method raises LeadGone once the broker is gone."""
+
+    def __init__(self, uri: str) -> None:
+        """Connect to the broker at the URI; empty means FLUX_URI or the default.
+
+        Raises LeadGone if there is none, Denied if it does not want us.
+        """
+        core = _core()
+        self._ffi, self._lib = core.ffi, core.lib
+        error = self._ffi.new("flux_error_t *")
+        target = uri.encode() if uri else self._ffi.NULL
+        self._h = self._lib.flux_open_ex(target, 0, error)
+        if not self._h:
+            raise _open_failed(uri, self._ffi.errno, self._text(error.text))
+        self._match = self._ffi.new(
+            "struct flux_match *", {"typemask": self._lib.FLUX_MSGTYPE_ANY}
+        )
+        self._poll = select.poll()
+        self._poll.register(self._lib.flux_pollfd(self._h), select.POLLIN)
+        self._matchtag = 0
+        self._int = self._ffi.new("int *")
+        self._uint32 = self._ffi.new("uint32_t *")
+        self._size = self._ffi.new("size_t *")
+        self._data = self._ffi.new("void **")
+
+    def close(self) -> None:
+        """Disconnect. The broker then forgets our services and streams."""
+        if self._h:
+            self._lib.flux_close(self._h)
+            self._h = None
+
+    def watch(self, fd: int) -> None:
+        """Have `wait` return when this file descriptor becomes readable, too."""
+        self._poll.register(fd, select.POLLIN)
+
+    def send(
+        self, topic: str, payload: Mapping[str, Any], *, streaming: bool = False
+    ) -> int:
+        """Send a request to rank 0's service, or the nearest; return its matchtag."""
+        text = msgspec.json.encode(payload)
+        message = self._lib.flux_request_encode(topic.encode(), text)
+        if not message:
+            raise LeadError(f"{topic}: cannot be encoded: {self._reason()}")
+        try:
+            # Ours are never reused within 2**32 requests, so a response that comes
+            # after its deadline is no other request's.
+            self._matchtag = self._matchtag % 0xFFFFFFFF + 1
+            self._lib.flux_msg_set_matchtag(message, self._matchtag)
+            if streaming:
+                self._lib.flux_msg_set_streaming(message)
+            self._send(message)
+        finally:
+            self._lib.flux_msg_destroy(message)
+        return self._matchtag
+
+    def receive(self) -> Response | Request | None:
+        """Return the next message that has arrived, or None. Does not wait."""
+        message = self._lib.flux_recv(
+            self._h, self._match[0], self._lib.FLUX_O_NONBLOCK
+        )
+        if not message:
+            if self._ffi.errno in (errno.EAGAIN, errno.EWOULDBLOCK):
+                return None
+            raise self._gone()
+        self._lib.flux_msg_get_type(message, self._int)
+        if self._int[0] == self._lib.FLUX_MSGTYPE_RESPONSE:
+            return self._response(message)
+        if self._int[0] == self._lib.FLUX_MSGTYPE_REQUEST:
+            return self._request(message)
+        self._lib.flux_msg_decref(message)  # events; we subscribe to none
+        return None
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when there may be something to receive, or after the timeout."""
+        events = self._checked(self._lib.flux_pollevents(self._h))
+        if events & self._lib.FLUX_POLLIN:
+            return
+        if events & self._lib.FLUX_POLLERR:
+            raise self._gone()
+        self._poll.poll(max(0.0, timeout_s) * 1000)
+
+    def respond(self, request: Request, payload: Mapping[str, Any]) -> None:
+        """Answer a request."""
+        self._answer(request, 0, msgspec.json.encode(payload))
+
+    def refuse(self, request: Request, errnum: int, text: str) -> None:
+        """Answer a request with an error; the text is what its sender reads."""
+        self._answer(request, errnum, text.encode())
+
+    def _answer(self, request: Request, errnum: int, text: bytes) -> None:
+        message = self._lib.flux_response_derive(request.message, errnum)
+        if not message:
+            raise LeadError(f"{request.topic}: no response: {self._reason()}")
+        try:
+            self._lib.flux_msg_set_string(message, text)
+            self._send(message)
+        finally:
+            self._lib.flux_msg_destroy(message)
+
+    def _send(self, message: Any) -> None:
+        """Send without blocking in C, where no deadline would be kept."""
+        deadline = time.monotonic() + SEND_DEADLINE_S
+        while self._lib.flux_send(self._h, message, self._lib.FLUX_O_NONBLOCK) < 0:
+            if self._ffi.errno not in (errno.EAGAIN, errno.EWOULDBLOCK):
+                raise self._gone()
+            if time.monotonic() > deadline:
+                raise LeadGone("the broker takes no messages any more")
+            # Room in the socket is a change that pollfd tells of, once for each.
+            self._poll.poll(10)
+            self._checked(self._lib.flux_pollevents(self._h))
+
+    def _response(self, message: Any) -> Response:
+        lib = self._lib
+        lib.flux_msg_get_matchtag(message, self._uint32)
+        lib.flux_msg_get_errnum(message, self._int)
+        response = Response(self._uint32[0], self._int[0], self._payload(message))
+        lib.flux_msg_decref(message)
+        return response
+
+    def _request(self, message: Any) -> Request:
+        lib, ffi = self._lib, self._ffi
+        topic = ffi.new("char **")
+        lib.flux_msg_get_topic(message, topic)
+        lib.flux_msg_get_userid(message, self._uint32)
+        userid = self._uint32[0]
+        lib.flux_msg_get_rolemask(message, self._uint32)
+        return Request(
+            topic=self._text(topic[0]),
+            payload=self._payload(message),
+            userid=userid,
+            owner=bool(self._uint32[0] & lib.FLUX_ROLE_OWNER),
+            wants_response=not lib.flux_msg_is_noresponse(message),
+            message=ffi.gc(message, lib.flux_msg_decref),
+        )
+
+    def _payload(self, message: Any) -> bytes:
+        if self._lib.flux_msg_get_payload(message, self._data, self._size) < 0:
+            return b""
+        # A JSON payload is a C string, its end included.
+        payload: bytes = self._ffi.buffer(self._data[0], self._size[0] - 1)[:]
+        return payload
+
+    def _checked(self, result: int) -> int:
+        if result < 0:
+            raise self._gone()
+        return result
+
+    def _gone(self) -> LeadGone:
+        # What errno says of a broker that went away differs from call to call
+        # (EPIPE, ECONNRESET, EIO, even a stale one); it all means the same.
+        return LeadGone(f"the connection to the broker is lost: {self._reason()}")
+
+    def _reason(self) -> str:
+        return os.strerror(self._ffi.errno)
+
+    def _text(self, chars: Any) -> str:
+        text: bytes = self._ffi.string(chars)
+        return text.decode(errors="replace")
+
+
+def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
+    name = uri or os.environ.get("FLUX_URI", "") or "the system instance"
+    what = f"cannot connect to {name}: {text or os.strerror(errnum)}"
+    if errnum in (errno.EPERM, errno.EACCES):
+        return Denied(what, "only the instance owner and its users may")
+    return LeadGone(what, "start the broker, or name another with --uri or FLUX_URI")

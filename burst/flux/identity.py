@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What is fixed while a Flux lead runs, read once."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from burst.flux.ranks import parse_nodes, parse_properties
+from burst.flux.rpc import Client, RequestFailed
+from burst.flux.store import FluxStore
+from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.ranks import format_hostlist, parse_hostlist
+
+OWNER_KEY = "meta/owner"
+"""Where the store keeps the owner: made once, for the life of the store."""
+
+_OWNER_HOST_LENGTH = 20
+
+
+def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
+    """Return the identity of the instance. Raises Unreadable, Denied, StoreError."""
+    config = client.ask("config.get")
+    table = config.get("bootstrap", {})
+    hosts = parse_hostlist(_attribute(client, "hostlist"))
+    resources = client.ask("resource.status")["R"]
+    nodes = parse_nodes(resources)
+    return LeadIdentity(
+        kind="flux",
+        version=_attribute(client, "version"),
+        uri=_attribute(client, "local-uri"),
+        owner=store.agree(OWNER_KEY, propose_owner(hosts[0])),
+        hosts=hosts,
+        shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
+        properties=parse_properties(resources),
+        queues=parse_queues(config.get("queues", {})),
+        bootstrap=parse_bootstrap(table, hosts),
+        endpoint=endpoint(table, hosts[0]),
+        certificate=str(table.get("curve_cert", "")),
+        statedir=_statedir(client),
+    )
+
+
+def parse_bootstrap(table: Mapping[str, Any], hosts: tuple[str, ...]) -> Bootstrap:
+    """Return the `[bootstrap]` table, flux-config-bootstrap(5), as the lead has it.
+
+    An instance that a launcher started has none, or no hosts in it: then they are
+    those it has now, without addresses.
+    """
+    entries = table.get("hosts") or [{"host": format_hostlist(hosts)}]
+    return Bootstrap(
+        hosts=tuple(HostEntry(**entry) for entry in entries),
+        default_port=table.get("default_port", 0),
+        default_bind=table.get("default_bind", ""),
+        default_connect=table.get("default_connect", ""),
+        enable_ipv6=table.get("enable_ipv6", False),
+    )
+
+
+def parse_queues(tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the named queues, flux-config-queues(5), and what each requires."""
+    return {name: tuple(table.get("requires", ())) for name, table in tables.items()}
+
+
+def endpoint(table: Mapping[str, Any], lead: str) -> str:
+    """Return the URI at which followers reach rank 0, empty if it says none.
+
+    Of several entries for a host, the first that has the key counts.
+    """
+    connect = [
+        entry["connect"]
+        for entry in table.get("hosts", ())
+        if "connect" in entry and lead in parse_hostlist(entry["host"])
+    ]
+    template = connect[0] if connect else table.get("default_connect", "")
+    words = {"%h": lead, "%p": str(table.get("default_port", "")), "%%": "%"}
+    return re.sub("%[hp%]", lambda token: words[token[0]], template)
+
+
+def propose_owner(host: str) -> str:
+    """Return a new tag: the host's name as a DNS label, and 8 random hex digits."""
+    label = re.sub(r"[^a-z0-9]+", "-", host.split(".", maxsplit=1)[0].lower())
+    label = label[:_OWNER_HOST_LENGTH].strip("-") or "lead"
+    return f"{label}-{secrets.token_hex(4)}"
+
+
+def _attribute(client: Client, name: str) -> str:
+    return str(client.ask("attr.get", {"name": name})["value"])
+
+
+def _statedir(client: Client) -> str:
+    try:
+        return _attribute(client, "statedir")
+    except RequestFailed:
+        return ""  # a broker that keeps nothing has no such attribute

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What an instance of Flux needs for each way in which jobs come to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burst.config import IntakeSettings
+from burst.errors import ConfigError, LeadError
+from burst.flux.rpc import Client, ServiceMissing
+from burst.model.jobid import format_f58
+from burst.model.lead import Leases
+from burst.model.ranks import format_idset
+
+SCHEDULER = "sched-burst"
+"""Name of our scheduler module, and so of the service by which it is spoken to."""
+QUEUE = "attributes.system.queue"
+_HOLD = 'or set [intake] mode = "hold", which needs nothing'
+
+
+def prepare(client: Client, intake: IntakeSettings) -> None:
+    """Make sure that jobs can come in that way. Raises ConfigError, Unreadable."""
+    if intake.mode == "scheduler":
+        _check_scheduler(client)
+    elif intake.mode == "queue":
+        tables = client.ask("config.get").get("queues", {})
+        for name in (intake.queue, intake.ready):
+            _check_queue(tables, name)
+        _set_started(client, intake.queue, False)
+        _set_started(client, intake.ready, True)
+
+
+def lend(client: Client, leases: Leases) -> None:
+    """Tell sched-burst whose the leased ranks are. Raises LeadError."""
+    jobs = {str(int(job)): format_idset(ranks) for job, ranks in leases.jobs.items()}
+    try:
+        client.ask(
+            f"{SCHEDULER}.lend", {"jobs": jobs, "ranks": format_idset(leases.ranks)}
+        )
+    except ServiceMissing:
+        first = ", ".join(format_f58(job) for job in list(leases.jobs)[:3])
+        waiting = f"; {first} and others wait" if first else ""
+        raise LeadError(
+            f"{SCHEDULER} is not loaded any more{waiting}",
+            f"flux module load {SCHEDULER}, {_HOLD}",
+        ) from None
+
+
+def read_scheduler(client: Client) -> str:
+    """Return the name of the module that schedules, empty if there is none."""
+    modules: list[Mapping[str, Any]] = client.ask("module.list")["mods"]
+    serving = (mod["name"] for mod in modules if "sched" in mod["services"])
+    return str(next(serving, ""))
+
+
+def _check_scheduler(client: Client) -> None:
+    name = read_scheduler(client)
+    if name != SCHEDULER:
+        raise ConfigError(
+            f"[intake] mode is scheduler, but the instance schedules by"
+            f" {name or 'no module at all'}: jobs that wait for absent nodes would"
+            " block its queue",
+            f"burst setup installs {SCHEDULER}; then flux module remove {name or '-'}"
+            f" and flux module load {SCHEDULER}, {_HOLD}",
+        )
+
+
+def _check_queue(tables: Mapping[str, Any], name: str) -> None:
+    todo = f"burst setup writes [queues.{name}] for the lead's configuration"
+    if name not in tables:
+        raise ConfigError(
+            f"[intake] mode is queue, but the instance has no queue {name}",
+            f"{todo}, {_HOLD}",
+        )
+    if not tables[name].get("requires"):
+        raise ConfigError(
+            f"queue {name} is there already and requires nothing, so it may be for"
+            " other jobs than burst jobs",
+            f'give it requires = ["burst"], or name another by [intake]; {todo}',
+        )
+
+
+def _set_started(client: Client, name: str, start: bool) -> None:
+    """Start or stop a queue of ours; named queues come up stopped, the first time."""
+    status = client.ask("job-manager.queue-status", {"name": name})
+    if status["start"] == start:
+        return
+    client.ask(
+        "job-manager.queue-start",
+        {
+            "name": name,
+            "start": start,
+            "all": False,
+            **({} if start else {"reason": "burst jobs wait here for their nodes"}),
+        },
+    )

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""The table of burstable jobs, kept by following the job manager's journal.
+
+The journal (job-manager.events-journal, in Flux's src/modules/job-manager/journal.c)
+first sends every active job with all its events, then a response with id -1, then each
+event as it happens. Most of what it sends is about jobs that may not burst, so what
+costs is to tell that they may not: their text is searched for the attribute, and only
+what has it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import TypeVar
+
+import msgspec
+
+from burst.errors import BurstError, Denied, Unreadable
+from burst.flux.handle import Response
+from burst.flux.job_state import EVENTS, Job, JobEvent, R, matters, new_job
+from burst.flux.loop import Loop
+from burst.flux.rpc import read
+from burst.flux.stream import Stream
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+
+SYNC_DEADLINE_S = 120.0
+"""How long the backlog may take; 100,000 jobs take five seconds."""
+PICTURE_DEADLINE_S = 30.0
+"""How long the job manager may take to answer a ping, behind what it does before."""
+ENDED_KEPT_S = 60.0
+"""How long an ended job is still shown."""
+
+SOON_S = 0.1
+"""After this long a change of a job that is not ready yet is told."""
+
+_T = TypeVar("_T")
+_NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
+_TOPIC = "job-manager.events-journal"
+_PING = "job-manager.ping"
+_REQUEST = {"full": False, "allow": dict.fromkeys(EVENTS, 1)}
+_SENTINEL = -1
+# jansson keeps the order in which the job manager packs: the id comes first.
+_ID = re.compile(rb'\{"id":\s*(\d+)')
+
+
+class _Head(msgspec.Struct, gc=False):
+    id: int
+
+
+class _Entry(msgspec.Struct):
+    id: int
+    events: list[JobEvent]
+    jobspec: msgspec.Raw = msgspec.Raw()
+    R: R | None = None
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
+class Journal:
+    """Burstable jobs, as of the last event. Lives on a loop's thread."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        attribute: str,
+        wake: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        picture_deadline_s: float = PICTURE_DEADLINE_S,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._picture_deadline_s = picture_deadline_s
+        self._attribute = attribute
+        self._known: frozenset[JobId] = frozenset()
+        """Shown too, though they may not be burstable."""
+        self._mark = msgspec.json.encode(attribute)
+        self._wake = wake
+        self._jobs: dict[int, Job] = {}
+        self._views: dict[JobId, JobView] = {}
+        """What `picture` showed last, without the jobs that changed since."""
+        self._changed: set[JobId] = set()
+        self._ended: OrderedDict[int, float] = OrderedDict()
+        """When each inactive job was seen to end, by the clock."""
+        self._synced = False
+        self._waking = False
+        """Whether a wake-up for jobs that are not ready is on its way."""
+        self._first: Future[None] = Future()
+        self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
+
+    def start(self, known: Collection[JobId] = ()) -> None:
+        """Begin to follow, and return once the jobs that exist are known.
+
+        Those of `known` are shown although they may not be burstable.
+
+        Raises Denied to guests, Unreadable, LeadGone.
+        """
+        self._known = frozenset(known)
+
+        def begin(first: Future[None]) -> None:
+            self._first = first
+            self._stream.open()
+
+        self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def picture(self) -> dict[JobId, JobView]:
+        """Return all burstable jobs as they are now.
+
+        Everything that the job manager had done when this was called is in it: it is
+        pinged on the journal's own connection, where what it sent before arrives
+        before its answer. So what was ordered (held, released) is seen as done.
+        Raises Unreadable while the journal is being read anew, LeadGone.
+        """
+        return self._loop.wait_for(
+            self._ask, self._picture_deadline_s, "asking the job manager"
+        )
+
+    def changed(self) -> frozenset[JobId]:
+        """Return the jobs that are not any more as `picture` last showed them.
+
+        Everything that the job manager had done when this was called is considered.
+        Raises Unreadable while the journal is being read anew, LeadGone.
+        """
+        return self._loop.wait_for(
+            self._ask_changed, self._picture_deadline_s, "asking the job manager"
+        )
+
+    def _ask(self, picture: Future[dict[JobId, JobView]]) -> None:
+        self._ping(picture, self._show)
+
+    def _ask_changed(self, changed: Future[frozenset[JobId]]) -> None:
+        self._ping(changed, lambda: frozenset(self._changed))
+
+    def _show(self) -> dict[JobId, JobView]:
+        self._forget()
+        for job in self._changed:
+            self._views[job] = self._jobs[job].view()
+        self._changed.clear()
+        return dict(self._views)
+
+    def _ping(self, result: Future[_T], read_jobs: Callable[[], _T]) -> None:
+        """Read the jobs once all that the job manager has sent so far is taken in."""
+        tag = self._loop.handle.send(_PING, {})
+
+        def answer(response: Response) -> None:
+            del self._loop.on_response[tag]
+            said = read(_PING, response)
+            if isinstance(said, BurstError):
+                result.set_exception(said)
+            elif not self._synced:
+                result.set_exception(Unreadable("the journal of jobs is read anew"))
+            else:
+                result.set_result(read_jobs())
+
+        self._loop.on_response[tag] = answer
+
+    def _take(self, payload: bytes) -> None:
+        try:
+            self._read(payload)
+        except RecursionError:
+            # Flux takes memos that nest more deeply than can be read here.
+            self._spoil(payload)
+
+    def _spoil(self, payload: bytes) -> None:
+        match = _ID.match(payload)
+        job = self._jobs.get(int(match[1])) if match else None
+        if job is not None:
+            job.spoil("what its user wrote nests too deeply")
+            self._changed.add(job.id)
+            self._tell(job)
+
+    def _read(self, payload: bytes) -> None:
+        if self._mark not in payload:
+            number = _HEAD.decode(payload).id
+            if number == _SENTINEL:
+                self._sync()
+            if number not in self._jobs and number not in self._known:
+                return
+        entry = _ENTRY.decode(payload)
+        job = self._jobs.get(entry.id) or self._admit(entry)
+        if job is None:
+            return
+        if not any(map(matters, entry.events)):
+            return
+        for event in entry.events:
+            job.apply(event, entry.R)
+        self._changed.add(job.id)
+        if job.state is JobState.INACTIVE:
+            self._ended.setdefault(job.id, self._clock())
+            self._forget()
+        if self._synced:
+            self._tell(job)
+
+    def _tell(self, job: Job) -> None:
+        """Wake for a change: at once where there may be something to do.
+
+        A job is heard of four times before the scheduler has it. A turn taken for the
+        first of them would only be in the way of the one for the last.
+        """
+        if job.state not in _NOT_READY:
+            self._wake()
+        elif not self._waking:
+            self._waking = True
+            self._loop.after(SOON_S, self._wake_late)
+
+    def _wake_late(self) -> None:
+        self._waking = False
+        self._wake()
+
+    def _admit(self, entry: _Entry) -> Job | None:
+        if not entry.jobspec:
+            return None
+        number, jobspec = JobId(entry.id), bytes(entry.jobspec)
+        known = number in self._known
+        job = new_job(number, jobspec, self._attribute, known=known)
+        if job is not None:
+            self._jobs[entry.id] = job
+        return job
+
+    def _sync(self) -> None:
+        self._synced = True
+        if not self._first.done():
+            self._first.set_result(None)
+        self._wake()
+
+    def _broken(self, error: BurstError) -> bool:
+        """Begin anew with the jobs that ended; the backlog brings the active ones."""
+        self._jobs = {job: self._jobs[job] for job in self._ended}
+        self._views.clear()
+        self._changed = {job.id for job in self._jobs.values()}
+        self._synced = False
+        if isinstance(error, Denied) and not self._first.done():
+            self._first.set_exception(error)
+            return False
+        self._wake()
+        return True
+
+    def _forget(self) -> None:
+        before = self._clock() - ENDED_KEPT_S
+        while self._ended and next(iter(self._ended.values())) <= before:
+            job, _ = self._ended.popitem(last=False)
+            view = self._jobs.pop(job).id
+            self._changed.discard(view)
+            self._views.pop(view, None)

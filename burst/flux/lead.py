@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""`burst.lead.Lead` for Flux."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.config import IntakeSettings
+from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
+from burst.flux.bindings import check_version
+from burst.flux.handle import Handle, library_version
+from burst.flux.identity import read_identity
+from burst.flux.intake import QUEUE, lend, prepare
+from burst.flux.journal import Journal
+from burst.flux.loop import Loop
+from burst.flux.queues import read_queues
+from burst.flux.ranks import Bell, read_ranks
+from burst.flux.rpc import Client, Query
+from burst.flux.service import Service, call_service
+from burst.flux.store import FluxStore
+from burst.lead import Failures, Handler
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, LeadIdentity, LeadView, Leases
+from burst.model.ranks import format_idset
+from burst.model.request import unreadable
+
+_HELD = 0
+_FATAL = 0
+# Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
+_DECODED = 1
+_CURRENT = 2
+
+
+def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
+    """Return a lead at this URI; empty means FLUX_URI or Flux's default.
+
+    Only the connection is made; a guest, or a client on another rank, can go on to
+    `call`. `attribute` under `attributes.system` marks jobs that may burst. Raises
+    LeadGone if there is no broker, LeadError if Flux's bindings cannot be found or are
+    of another version than the broker.
+    """
+    handle = Handle(uri)
+    try:
+        broker = Client(handle).ask("attr.get", {"name": "version"})
+        check_version(str(broker["value"]), library_version())
+    except BurstError:
+        handle.close()
+        raise
+    return FluxLead(uri, handle, attribute)
+
+
+def _environment(signed: str) -> Any:
+    """Return the environment of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
+
+    Flux keeps it in no other place. It has checked the signature itself (RFC 15), but
+    not that it is an object: that is its user's affair. Raises what MALFORMED lists.
+    """
+    payload = base64.b64decode(signed.split(".")[1])
+    system = msgspec.json.decode(payload)["attributes"]["system"]
+    return system.get("environment")
+
+
+def _wake_nobody() -> None:
+    """Nobody listens yet."""
+
+
+class FluxLead:
+    """An instance, seen over up to three connections.
+
+    One is for whoever calls the methods. The journals and the service have a thread
+    and a connection each, made when they are asked for.
+    """
+
+    def __init__(self, uri: str, handle: Handle, attribute: str) -> None:
+        self._uri = uri
+        self._attribute = attribute
+        self._handle = handle
+        self._client = Client(handle)
+        self._store = FluxStore(self._client)
+        self._identity: LeadIdentity | None = None
+        self._journal: Journal | None = None
+        self._service: Service | None = None
+        self._loops: list[Loop] = []
+        self._wake: Callable[[], None] = _wake_nobody
+        self._known: frozenset[JobId] = frozenset()
+
+    def identity(self) -> LeadIdentity:
+        """See `burst.lead.Lead`."""
+        if self._identity is None:
+            self._identity = read_identity(self._client, self._store)
+        return self._identity
+
+    def remember(self, jobs: Collection[JobId]) -> None:
+        """See `burst.lead.Lead`."""
+        self._known = frozenset(jobs)
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
+        self._check_rank()
+        self._wake = wake
+        loop = self._loop("burst-journal")
+        journal = Journal(loop, self._attribute, wake)
+        journal.start(self._known)
+        Bell(loop, wake).start()
+        self._journal = journal
+
+    def observe(self) -> LeadView:
+        """See `burst.lead.Lead`.
+
+        Jobs are read before ranks: what a job that just started has is then in
+        `allocated`, even where its view does not show it yet. Which jobs that may be
+        is asked after the ranks.
+        """
+        if self._journal is None:
+            raise Unreadable("jobs are not listened to", "call listen first")
+        for loop in self._loops:
+            loop.check()
+        jobs = self._journal.picture()
+        pending = any(job.state is JobState.SCHED for job in jobs.values())
+        queues = read_queues(self._client, self.identity().queues) if pending else {}
+        ranks = read_ranks(self._client)
+        changed = self._journal.changed()
+        return LeadView(
+            read_at=time.time(),
+            jobs=jobs,
+            online=ranks.online,
+            torpid=ranks.torpid,
+            drained=ranks.drained,
+            excluded=ranks.excluded,
+            allocated=ranks.allocated,
+            free=ranks.free,
+            granting=ranks.granting,
+            queues=queues,
+            changed=changed,
+        )
+
+    def hold(self, jobs: Sequence[JobId]) -> Failures:
+        """See `burst.lead.Lead`."""
+        return self._set_urgencies(dict.fromkeys(jobs, _HELD))
+
+    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+        """See `burst.lead.Lead`."""
+        return self._set_urgencies(urgencies)
+
+    def prepare(self, intake: IntakeSettings) -> None:
+        """See `burst.lead.Lead`."""
+        prepare(self._client, intake)
+
+    def move(self, queues: Mapping[JobId, str]) -> Failures:
+        """See `burst.lead.Lead`. Its constraints become those of the new queue."""
+        return self._order(
+            queues,
+            (
+                ("job-manager.update", {"id": job, "updates": {QUEUE: queue}})
+                for job, queue in queues.items()
+            ),
+        )
+
+    def lend(self, leases: Leases) -> None:
+        """See `burst.lead.Lead`."""
+        lend(self._client, leases)
+
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+        """See `burst.lead.Lead`."""
+        return self._order(
+            memos,
+            (
+                ("job-manager.memo", {"id": job, "memo": {"burst": memo}})
+                for job, memo in memos.items()
+            ),
+        )
+
+    def fail(self, job: JobId, reason: str) -> None:
+        """See `burst.lead.Lead`."""
+        exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
+        self._client.ask("job-manager.raise", exception)
+
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """See `burst.lead.Lead`. With all updates, as `flux job info` shows it."""
+        keys = ["jobspec", "J"]
+        request = {"id": job, "keys": keys, "flags": _DECODED | _CURRENT}
+        try:
+            found = self._client.ask("job-info.lookup", request)
+            spec: dict[str, Any] = found["jobspec"]
+            environment = _environment(found["J"])
+            spec["attributes"]["system"]["environment"] = environment
+        except MALFORMED as error:
+            raise unreadable("jobspec", error) from error
+        return spec
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """See `burst.lead.Lead`."""
+        request = {"id": job, "keys": ["eventlog"], "flags": 0}
+        lines = self._client.ask("job-info.lookup", request)["eventlog"].splitlines()
+        return [msgspec.json.decode(line, type=Event) for line in lines]
+
+    def drain(self, ranks: frozenset[int], reason: str) -> None:
+        """See `burst.lead.Lead`."""
+        if ranks:
+            # update: of those that are drained already, the reason stays as it is.
+            request = {"targets": format_idset(ranks), "mode": "update"}
+            self._client.ask("resource.drain", {**request, "reason": reason})
+
+    def undrain(self, ranks: frozenset[int]) -> None:
+        """See `burst.lead.Lead`."""
+        if ranks:
+            # update: those that are not drained are passed over.
+            request = {"targets": format_idset(ranks), "mode": "update"}
+            self._client.ask("resource.undrain", request)
+
+    def store(self) -> FluxStore:
+        """See `burst.lead.Lead`."""
+        return self._store
+
+    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+        """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
+        self._check_rank()
+        service = Service(self._loop("burst-service"), handler, holder)
+        service.register(self._client)
+        self._service = service
+
+    def call(
+        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+    ) -> dict[str, Any]:
+        """See `burst.lead.Lead`."""
+        return call_service(self._client, method, payload, timeout)
+
+    def close(self) -> None:
+        """See `burst.lead.Lead`. May be called twice."""
+        if self._service is not None:
+            self._service.close()
+        while self._loops:
+            self._loops.pop().close()
+        self._handle.close()
+
+    def _check_rank(self) -> None:
+        """Refuse to be the daemon where the lead's files are another host's."""
+        rank = self._client.ask("attr.get", {"name": "rank"})["value"]
+        if rank != "0":
+            raise LeadError(
+                f"this is rank {rank} of the instance; the daemon belongs to rank 0",
+                "run it on the lead, beside its broker",
+            )
+
+    def _loop(self, name: str) -> Loop:
+        loop = Loop(Handle(self._uri), name)
+        loop.on_lost = self._tell_loss
+        self._loops.append(loop)
+        return loop
+
+    def _tell_loss(self) -> None:
+        """Wake whoever listens by now; `observe` then says what was lost."""
+        self._wake()
+
+    def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> Failures:
+        return self._order(
+            urgencies,
+            (
+                ("job-manager.urgency", {"id": job, "urgency": urgency})
+                for job, urgency in urgencies.items()
+            ),
+        )
+
+    def _order(self, jobs: Iterable[JobId], queries: Iterable[Query]) -> Failures:
+        answers = self._client.ask_all(queries)
+        return {
+            job: str(answer)
+            for job, answer in zip(jobs, answers, strict=True)
+            if isinstance(answer, BurstError)
+        }

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""A thread that owns a handle and does all that comes in on it, in order.
+
+Others hand it work with `post`, which wakes it by a pipe; a Flux handle is not theirs
+to touch.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from burst import log
+from burst.errors import LeadGone, Unreadable
+from burst.flux.handle import Handle, Request, Response
+
+CLOSE_DEADLINE_S = 5.0
+"""How long the thread may take to end; what it does meanwhile is quick."""
+
+# Messages handled before looking at the pipe: a flood must not keep others waiting.
+_BATCH = 100
+_IDLE_S = 60.0
+
+
+_T = TypeVar("_T")
+
+
+class Loop:
+    """Give it things to do with `post`; they find the handle as `handle`."""
+
+    def __init__(
+        self, handle: Handle, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
+    ) -> None:
+        """Start the thread. From now on the handle is its own."""
+        self.handle = handle
+        self._close_deadline_s = close_deadline_s
+        self.on_response: dict[int, Callable[[Response], None]] = {}
+        """By matchtag; a stream's stays until whoever asked removes it."""
+        self.on_request: Callable[[Request], None] | None = None
+        self.on_lost: Callable[[], None] | None = None
+        """Called once, when the broker is gone or the thread failed."""
+        self._lost: LeadGone | None = None
+        self._waiting: set[Future[Any]] = set()
+        self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._ending = False
+        self._pipe = threading.Lock()
+        self._closed = False
+        self._readable, self._writable = os.pipe()
+        os.set_blocking(self._readable, False)
+        os.set_blocking(self._writable, False)
+        self.handle.watch(self._readable)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Have the thread call this soon. From any thread.
+
+        Once the lead is gone, or this is closed, it is not called.
+        """
+        self._posted.put(work)
+        self._wake()
+
+    def wait_for(
+        self, begin: Callable[[Future[_T]], None], deadline_s: float, what: str
+    ) -> _T:
+        """Have the thread begin something, and return what it sets as the result.
+
+        Raises what it sets as exception, LeadGone once the broker is gone, and
+        Unreadable at the deadline. From any other thread.
+        """
+        future: Future[_T] = Future()
+        self._waiting.add(future)
+        try:
+            self.check()
+            self.post(lambda: begin(future))
+            return future.result(deadline_s)
+        except TimeoutError:
+            raise Unreadable(f"{what}: not within {deadline_s:g}s") from None
+        finally:
+            self._waiting.discard(future)
+
+    def check(self) -> None:
+        """Raise LeadGone if the broker is gone or the thread failed."""
+        if self._lost is not None:
+            raise LeadGone(self._lost.what, self._lost.advice)
+
+    def after(self, delay_s: float, work: Callable[[], None]) -> None:
+        """Call this later. From the thread itself."""
+        due = time.monotonic() + delay_s
+        heapq.heappush(self._timers, (due, next(self._order), work))
+
+    def close(self) -> None:
+        """End the thread and disconnect. From any other thread."""
+        self._ending = True
+        self._wake()
+        self._thread.join(self._close_deadline_s)
+        if self._thread.is_alive():
+            # What it uses cannot be freed under it; the process is about to end.
+            log.say("thread %s does not end", self._thread.name)
+            return
+        self.handle.close()
+        with self._pipe:
+            self._closed = True
+            os.close(self._readable)
+            os.close(self._writable)
+
+    def _wake(self) -> None:
+        with self._pipe:
+            if self._closed:
+                return  # and the descriptor may be somebody else's by now
+            try:
+                os.write(self._writable, b"!")
+            except BlockingIOError:
+                return  # full of wake-ups, one of which does
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                self._turn()
+        except LeadGone as error:
+            self._lose(error)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            log.failure("thread %s failed", self._thread.name)
+            self._lose(LeadGone(f"internal error: {error!r}", "the log has more"))
+
+    def _lose(self, error: LeadGone) -> None:
+        # Set before the waiting are told: who comes later finds it.
+        self._lost = error
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(LeadGone(error.what, error.advice))
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def _turn(self) -> None:
+        busy = self._receive()
+        busy |= self._do_posted()
+        while self._timers and self._timers[0][0] <= time.monotonic():
+            heapq.heappop(self._timers)[2]()
+        if not busy:
+            due = self._timers[0][0] - time.monotonic() if self._timers else _IDLE_S
+            self.handle.wait(due)
+            self._drain_pipe()
+
+    def _receive(self) -> bool:
+        for _ in range(_BATCH):
+            message = self.handle.receive()
+            if message is None:
+                return False
+            if isinstance(message, Response):
+                found = self.on_response.get(message.matchtag)
+                if found is not None:
+                    found(message)
+            elif self.on_request is not None:
+                self.on_request(message)
+        return True
+
+    def _do_posted(self) -> bool:
+        busy = False
+        while not self._posted.empty():
+            self._posted.get_nowait()()
+            busy = True
+        return busy
+
+    def _drain_pipe(self) -> None:
+        try:
+            while os.read(self._readable, 4096):
+                pass
+        except BlockingIOError:
+            return

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Queues as the job manager tells of them (its queue.c; `flux queue status`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from burst.errors import BurstError, LeadGone, Unreadable
+from burst.flux.rpc import Client
+from burst.model.lead import QueueView
+
+_STATUS = "job-manager.queue-status"
+
+
+def read_queues(client: Client, names: Iterable[str]) -> Mapping[str, QueueView]:
+    """Return how these queues are, or without any the one that has no name.
+
+    A queue that is not there any more is left out. Raises Unreadable, LeadGone.
+    """
+    asked = list(names) or [""]
+    answers = client.ask_all((_STATUS, {"name": n} if n else {}) for n in asked)
+    found = {}
+    for name, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, LeadGone | Unreadable):
+            raise answer
+        if not isinstance(answer, BurstError):
+            found[name] = _queue(answer)
+    return found
+
+
+def _queue(status: Mapping[str, Any]) -> QueueView:
+    why = status.get("stop_reason") or status.get("disable_reason") or ""
+    return QueueView(
+        started=bool(status["start"]), enabled=bool(status["enable"]), reason=str(why)
+    )

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Nodes as Flux tells of them: R (RFC 20), and what is up, drained and allocated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.errors import BurstError, Unreadable
+from burst.flux.loop import Loop
+from burst.flux.rpc import Client, RequestFailed, ServiceMissing
+from burst.flux.stream import Stream
+from burst.model.ranks import format_idset, parse_idset
+from burst.model.shape import Shape
+
+HEARD_DEADLINE_S = 5.0
+"""How long the scheduler may take to hear of a drain; it takes a millisecond."""
+
+
+class NodeSet(msgspec.Struct, frozen=True):
+    """Cores and GPUs by rank: ids, since two sets may overlap."""
+
+    cores: Mapping[int, frozenset[int]]
+    gpus: Mapping[int, frozenset[int]]
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        """All ranks of which there is anything."""
+        return frozenset(self.cores) | frozenset(self.gpus)
+
+    def shape(self, rank: int) -> Shape:
+        """Return how much there is of one rank."""
+        return Shape(len(self.cores.get(rank, ())), len(self.gpus.get(rank, ())))
+
+
+def parse_nodes(*resource_sets: Mapping[str, Any]) -> NodeSet:
+    """Return what is in any of these R objects. Raises KeyError, ValueError."""
+    cores: dict[int, frozenset[int]] = {}
+    gpus: dict[int, frozenset[int]] = {}
+    for resource_set in resource_sets:
+        for group in resource_set["execution"]["R_lite"]:
+            for kind, found in (("core", cores), ("gpu", gpus)):
+                ids = parse_idset(group["children"].get(kind, ""))
+                if ids:
+                    for rank in parse_idset(group["rank"]):
+                        found[rank] = found.get(rank, frozenset()) | ids
+    return NodeSet(cores, gpus)
+
+
+def parse_properties(resource_set: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Return R's properties. Raises ValueError."""
+    properties = resource_set["execution"].get("properties", {})
+    return {name: parse_idset(ranks) for name, ranks in properties.items()}
+
+
+class RankSide(msgspec.Struct, frozen=True):
+    """The rank side of a LeadView, with the same meanings."""
+
+    online: frozenset[int]
+    torpid: frozenset[int]
+    drained: Mapping[int, str]
+    excluded: frozenset[int]
+    allocated: frozenset[int]
+    free: Mapping[int, Shape]
+    granting: Mapping[int, Shape]
+
+
+def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> RankSide:
+    """Return how the ranks are, so that `allocated` keeps LeadView's promise.
+
+    A rank that is drained here and not allocated gets no job any more. Draining is
+    done in the resource module first; the scheduler hears of it a moment later (in
+    src/modules/resource, drain.c answers, reslog.c then has acquire.c tell), and may
+    allocate until then. So the scheduler itself is asked, after the resource module
+    has named the drained ranks: what it calls down it gives to no job, and what it
+    gave before is in the same answer, since it serves one message at a time. It cannot
+    call such a rank down for another reason (offline) and up again later: acquire.c
+    leaves drained ranks out of each `up`, and an `up` sent earlier has arrived at the
+    scheduler before our question, as the broker keeps the order of messages. What the
+    scheduler knows of running jobs is incomplete while it is being reloaded, so the
+    job manager's word is added. Raises Unreadable, also where one of them answers with
+    an error of its own, as the job manager does where two active jobs have the same
+    cores ("duplicate allocation" of alloc.c, seen after a lead was killed).
+    """
+    try:
+        return _read(client, heard_deadline_s)
+    except RequestFailed as error:
+        advice = "flux dmesg shows what that module met"
+        raise Unreadable(error.what, advice) from error
+
+
+def _read(client: Client, heard_deadline_s: float) -> RankSide:
+    deadline = time.monotonic() + heard_deadline_s
+    while True:
+        status = client.ask("resource.status")
+        drained = _drained(status)
+        scheduler, manager = _ask_both(client)
+        unheard = frozenset(drained) & parse_nodes(scheduler["all"]).ranks
+        unheard -= parse_nodes(scheduler["down"]).ranks
+        if not unheard:
+            break
+        if time.monotonic() > deadline:
+            raise Unreadable(
+                f"the scheduler has not heard that {format_idset(unheard)} is drained",
+                "flux module stats of the scheduler shows whether it is stuck",
+            )
+    total = parse_nodes(status["R"])
+    taken = parse_nodes(scheduler["allocated"], manager["allocated"])
+    # A scheduler allocates, commits R to the KVS, and answers the job manager then.
+    given, shown = (
+        parse_nodes(scheduler["allocated"]),
+        parse_nodes(manager["allocated"]),
+    )
+    granting = {rank: _less(given, shown, rank) for rank in sorted(given.ranks)}
+    return RankSide(
+        online=parse_idset(status["online"]),
+        torpid=parse_idset(status.get("torpid", "")),
+        drained=drained,
+        excluded=parse_idset(status["exclude"]),
+        allocated=taken.ranks,
+        free={rank: _less(total, taken, rank) for rank in sorted(total.ranks)},
+        granting={rank: shape for rank, shape in granting.items() if shape.cores},
+    )
+
+
+class Bell:
+    """Wakes on each event of the resource journal: online, drain and the like.
+
+    What the events say is not read. The state is asked for instead, so that a journal
+    that was cut short, or lost for a while, changes nothing.
+    """
+
+    def __init__(self, loop: Loop, wake: Callable[[], None]) -> None:
+        self._loop = loop
+        self._wake = wake
+        self._stream = Stream(loop, "resource.journal", {}, self._take, self._broken)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._loop.post(self._stream.open)
+
+    def _take(self, _payload: bytes) -> None:
+        self._wake()
+
+    def _broken(self, _error: BurstError) -> bool:
+        self._wake()
+        return True
+
+
+def _ask_both(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
+    scheduler, manager = client.ask_all(
+        [("sched.resource-status", {}), ("job-manager.resource-status", {})]
+    )
+    if isinstance(scheduler, ServiceMissing):
+        raise Unreadable("no scheduler is loaded", "flux module load sched-simple")
+    if isinstance(scheduler, BurstError):
+        raise scheduler
+    if isinstance(manager, BurstError):
+        raise manager
+    return scheduler, manager
+
+
+def _drained(status: Mapping[str, Any]) -> dict[int, str]:
+    return {
+        rank: str(info.get("reason") or "")
+        for ranks, info in status["drain"].items()
+        for rank in sorted(parse_idset(ranks))
+    }
+
+
+def _less(total: NodeSet, taken: NodeSet, rank: int) -> Shape:
+    none: frozenset[int] = frozenset()
+    return Shape(
+        len(total.cores.get(rank, none) - taken.cores.get(rank, none)),
+        len(total.gpus.get(rank, none) - taken.gpus.get(rank, none)),
+    )

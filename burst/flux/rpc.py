@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Requests that are waited for, one or thousands at a time, each with a deadline."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from burst.errors import BurstError, Denied, LeadError, Unreadable
+from burst.flux.handle import Handle, Response
+
+ANSWER_DEADLINE_S = 30.0
+"""How long a service may take to answer. Far beyond what a healthy one needs, even
+with 100,000 jobs; a broker that is stopped shows by this."""
+
+_IN_FLIGHT = 1000
+
+Query = tuple[str, Mapping[str, Any]]
+"""A topic and its payload."""
+
+
+class RequestFailed(LeadError):
+    """A service answered with an error. `errnum` is what it gave as errno."""
+
+    def __init__(self, topic: str, errnum: int, text: str) -> None:
+        super().__init__(f"{topic}: {text or os.strerror(errnum)}")
+        self.errnum = errnum
+
+
+class ServiceMissing(Unreadable):
+    """No module serves that topic now: it is being loaded, or was removed."""
+
+
+class Client:
+    """Asks over one handle, from one thread."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def ask(
+        self,
+        topic: str,
+        payload: Mapping[str, Any] | None = None,
+        timeout_s: float = ANSWER_DEADLINE_S,
+    ) -> dict[str, Any]:
+        """Return the answer to one request.
+
+        Raises Denied, ServiceMissing, RequestFailed, LeadGone, and Unreadable where
+        none came in time.
+        """
+        answer = self.ask_all([(topic, payload or {})], timeout_s)[0]
+        if isinstance(answer, BurstError):
+            raise answer
+        return answer
+
+    def ask_all(
+        self, queries: Iterable[Query], timeout_s: float = ANSWER_DEADLINE_S
+    ) -> list[dict[str, Any] | BurstError]:
+        """Return the answers in the order of the queries, failures as values.
+
+        Raises LeadGone, and Unreadable where none came in time.
+        """
+        return [read(*answer) for answer in self.exchange(queries, timeout_s)]
+
+    def exchange(
+        self, queries: Iterable[Query], timeout_s: float = ANSWER_DEADLINE_S
+    ) -> list[tuple[str, Response]]:
+        """Return topic and response of each query, in their order.
+
+        Requests are in flight together: the time is that of the work, not that of as
+        many round trips. The timeout counts from the last response. Raises LeadGone,
+        and Unreadable where none came in time.
+        """
+        rest = enumerate(queries)
+        waiting: dict[int, tuple[int, str]] = {}
+        answers: dict[int, tuple[str, Response]] = {}
+        while True:
+            for index, (topic, payload) in islice(rest, _IN_FLIGHT - len(waiting)):
+                waiting[self._handle.send(topic, payload)] = index, topic
+            if not waiting:
+                return [answers[index] for index in range(len(answers))]
+            response = self._next(waiting, timeout_s)
+            index, topic = waiting.pop(response.matchtag)
+            answers[index] = topic, response
+
+    def _next(
+        self, waiting: Mapping[int, tuple[int, str]], timeout_s: float
+    ) -> Response:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            message = self._handle.receive()
+            # Others are answers to requests that were given up.
+            if isinstance(message, Response) and message.matchtag in waiting:
+                return message
+            if message is None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    topic = next(iter(waiting.values()))[1]
+                    raise Unreadable(f"{topic}: no answer within {timeout_s:g}s")
+                self._handle.wait(left)
+
+
+def read(topic: str, response: Response) -> dict[str, Any] | BurstError:
+    """Return what a response says: an object, or the error to raise."""
+    if response.errnum == 0:
+        if not response.payload:
+            return {}
+        found: dict[str, Any] = msgspec.json.decode(response.payload)
+        return found
+    text = response.payload.decode(errors="replace")
+    if response.errnum == errno.EPERM:
+        return Denied(
+            f"{topic}: {text or os.strerror(errno.EPERM)}",
+            "only the instance owner may do that",
+        )
+    if response.errnum == errno.ENOSYS:
+        return ServiceMissing(f"{topic}: {text or 'nobody serves it'}")
+    return RequestFailed(topic, response.errnum, text)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""The service `burst`: the lock of the one daemon a lead has, and its API.
+
+An ordinary client may register a service with its broker. The name can be taken once,
+and is free again when the client's connection ends, however it ends. Requests come in
+on the loop's thread and are answered by workers, so that a slow one holds up no other.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.errors import (
+    BurstError,
+    Denied,
+    LeadError,
+    LeadGone,
+    NoDaemon,
+    ServiceTaken,
+)
+from burst.flux.handle import Request, Response
+from burst.flux.loop import Loop
+from burst.flux.rpc import Client, RequestFailed, ServiceMissing, read
+from burst.lead import Handler, ServiceRequest
+from burst.request_threads import Answerers, read_payload
+
+NAME = "burst"
+REGISTER_DEADLINE_S = 10.0
+"""How long the broker may take to register the name; it takes a tenth of a ms."""
+HOLDER_DEADLINE_S = 5.0
+"""How long a daemon may take to say who it is."""
+
+_HOLDER = "holder"
+_ADD = "service.add"
+
+
+class Service:
+    """Answers requests to `burst.METHOD` by a handler, until its loop is closed."""
+
+    def __init__(self, loop: Loop, handler: Handler, holder: Mapping[str, Any]) -> None:
+        self._loop = loop
+        self._handler = handler
+        self._holder = dict(holder)
+        self._workers = Answerers("burst-service")
+
+    def register(self, client: Client, deadline_s: float = REGISTER_DEADLINE_S) -> None:
+        """Take the name. Raises ServiceTaken, Denied, Unreadable.
+
+        `client` is used to ask whoever has it who he is.
+        """
+        self._loop.on_request = self._take
+        deadline = time.monotonic() + deadline_s
+        while True:
+            try:
+                self._loop.wait_for(self._begin, deadline_s, _ADD)
+            except RequestFailed as error:
+                if error.errnum != errno.EEXIST:
+                    raise
+            else:
+                return
+            taken = _taken(client)
+            if taken is not None or time.monotonic() > deadline:
+                raise taken or ServiceTaken("the name burst cannot be had")
+
+    def close(self) -> None:
+        """Take no more work. What is being answered goes on; nobody waits for it."""
+        self._workers.close()
+
+    def _begin(self, done: Future[None]) -> None:
+        tag = self._loop.handle.send(_ADD, {"service": NAME})
+
+        def answer(response: Response) -> None:
+            del self._loop.on_response[tag]
+            said = read(_ADD, response)
+            if isinstance(said, BurstError):
+                done.set_exception(said)
+            else:
+                done.set_result(None)
+
+        self._loop.on_response[tag] = answer
+
+    def _take(self, request: Request) -> None:
+        if not request.wants_response:
+            return  # a client that asked something has disconnected
+        method = request.topic.removeprefix(f"{NAME}.")
+        if method == _HOLDER:
+            self._loop.handle.respond(request, self._holder)
+            return
+        userid, owner = request.userid, request.owner
+        try:
+            payload = read_payload(request.payload)
+            asked = ServiceRequest(method, payload, userid, owner)
+            self._workers.submit(
+                method, userid, owner, lambda: self._work(request, asked)
+            )
+        except BurstError as error:
+            self._loop.handle.refuse(request, errno.EPROTO, str(error))
+
+    def _work(self, request: Request, asked: ServiceRequest) -> None:
+        # The handle is the loop's: what to do with it is handed there.
+        self._loop.post(self._answer(request, asked))
+
+    def _answer(self, request: Request, asked: ServiceRequest) -> Callable[[], None]:
+        handle = self._loop.handle
+        try:
+            answer = self._handler(asked)
+            msgspec.json.encode(answer)
+        except Denied as error:
+            what = str(error)
+            return lambda: handle.refuse(request, errno.EPERM, what)
+        except BurstError as error:
+            what = str(error)
+            return lambda: handle.refuse(request, errno.EINVAL, what)
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
+            log.failure("answering %s", request.topic)
+            what = f"internal error: {error!r}; the daemon's log has more"
+            return lambda: handle.refuse(request, errno.EINVAL, what)
+        return lambda: handle.respond(request, answer)
+
+
+def call_service(
+    client: Client, method: str, payload: Mapping[str, Any], timeout_s: float
+) -> dict[str, Any]:
+    """Ask whoever serves. Raises NoDaemon, Denied, BurstError with what it said."""
+    topic = f"{NAME}.{method}"
+    ((_, response),) = client.exchange([(topic, payload)], timeout_s)
+    said = response.payload.decode(errors="replace")
+    match response.errnum:
+        case 0:
+            answer: dict[str, Any] = msgspec.json.decode(response.payload)
+            return answer
+        case errno.ENOSYS:
+            raise NoDaemon("no daemon serves this lead", "start one: burst daemon")
+        case errno.EPERM:
+            raise Denied(said)
+        case _:
+            raise BurstError(said)
+
+
+def _taken(client: Client) -> ServiceTaken | None:
+    """Return the error that says who serves; None if he has just ended."""
+    advice = "stop that one first: one daemon serves a lead"
+    try:
+        holder = client.ask(f"{NAME}.{_HOLDER}", {}, HOLDER_DEADLINE_S)
+    except ServiceMissing:
+        return None
+    except LeadGone:
+        raise
+    except LeadError as error:
+        return ServiceTaken(f"another daemon serves this lead ({error.what})", advice)
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(holder.get("since", 0)))
+    return ServiceTaken(
+        f"another daemon serves this lead: pid {holder.get('pid')} on "
+        f"{holder.get('host')}, since {since}",
+        advice,
+    )

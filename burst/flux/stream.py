@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""A streaming request that is made again whenever it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from burst import log
+from burst.errors import BurstError
+from burst.flux.handle import Response
+from burst.flux.loop import Loop
+from burst.flux.rpc import read
+
+RETRY_S = 0.5
+"""How long after its end a stream is asked for again: a module that is reloaded is
+away for about that long."""
+
+
+class Stream:
+    """Responses to one request, on a loop's thread."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        topic: str,
+        payload: Mapping[str, Any],
+        taken: Callable[[bytes], None],
+        ended: Callable[[BurstError], bool],
+    ) -> None:
+        """`taken` gets each payload; `ended` gets why it ended: True asks again."""
+        self._loop = loop
+        self._topic = topic
+        self._payload = payload
+        self._taken = taken
+        self._ended = ended
+        self._flowing = True
+
+    def open(self) -> None:
+        """Make the request. From the loop's thread."""
+        tag = self._loop.handle.send(self._topic, self._payload, streaming=True)
+
+        def take(response: Response) -> None:
+            if response.errnum == 0:
+                self._flowing = True
+                self._taken(response.payload)
+                return
+            del self._loop.on_response[tag]
+            error = read(self._topic, response)
+            assert isinstance(error, BurstError)
+            if not self._ended(error):
+                return
+            if self._flowing:  # said once, however often it is tried in vain
+                log.say("%s ended, asked for again: %s", self._topic, error)
+            self._flowing = False
+            self._loop.after(RETRY_S, self.open)
+
+        self._loop.on_response[tag] = take

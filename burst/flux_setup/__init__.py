@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What Flux itself loads (CLI plugin, frobnicator, scheduler), and its installation."""

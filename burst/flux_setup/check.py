@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What a running instance says of the ways in: its scheduler, queues, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from burst.config import IntakeSettings
+from burst.core.placement.slots import LENT
+from burst.errors import ConfigError
+from burst.flux.handle import Handle
+from burst.flux.intake import read_scheduler
+from burst.flux.rpc import Client
+
+# Those that sched-burst can stand in for: it is made of them.
+_SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a running instance."""
+
+    scheduler: str
+    """Name of the module; empty if none is loaded."""
+    config: Mapping[str, Any]
+
+    @property
+    def queues(self) -> Mapping[str, Any]:
+        """Named queues, flux-config-queues(5)."""
+        queues: Mapping[str, Any] = self.config.get("queues", {})
+        return queues
+
+    @property
+    def frobnicators(self) -> list[str]:
+        """Names or paths, in order; empty for Flux's own."""
+        table = self.config.get("ingest", {}).get("frobnicator", {})
+        return [str(name) for name in table.get("plugins", ())]
+
+
+def read_instance(uri: str) -> Instance:
+    """Ask the instance at this URI. Raises LeadGone, LeadError."""
+    handle = Handle(uri)
+    try:
+        client = Client(handle)
+        return Instance(
+            scheduler=read_scheduler(client), config=client.ask("config.get")
+        )
+    finally:
+        handle.close()
+
+
+def check_instance(instance: Instance, intake: IntakeSettings) -> None:
+    """Raise ConfigError where that way in would take something from the site."""
+    if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
+        raise ConfigError(
+            f"the instance schedules by {instance.scheduler}, which sched-burst would"
+            " replace by what Flux ships",
+            "choose --mode queue, which needs no other scheduler",
+        )
+    if intake.mode != "queue":
+        return
+    for name in (intake.queue, intake.ready):
+        required = instance.queues.get(name, {}).get("requires")
+        if name in instance.queues and required != [LENT]:
+            raise ConfigError(
+                f"the instance has a queue {name} already, for other jobs than ours",
+                "name others: queue and ready under [intake] of burst.toml",
+            )

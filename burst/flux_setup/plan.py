@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""What `burst setup` puts where: the files that Flux loads, and where Flux looks.
+
+Sources: flux-environment(7) for FLUX_CLI_PLUGINPATH and FLUX_MODPROBE_PATH_APPEND,
+flux-jobs(1) for formats, flux-config-ingest(5), flux-config-queues(5), and the search
+paths in flux/cli/plugin.py and flux/modprobe.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import tomli_w
+
+from burst.config import IntakeSettings
+from burst.core.placement.slots import LENT
+from burst.errors import ConfigError
+from burst.kits.program import flux_version
+from burst.model.version import major_minor
+
+Policy = Literal["fifo", "backfill"]
+
+SCHEDULER = "sched-burst"
+LEAD_PIECE = "burst-lead.toml"
+"""The lead's piece of configuration; burst.toml is what the daemon reads."""
+_OLDEST = (0, 84)
+_HEADER = (
+    "# SPDX-License-Identifier: MIT\n# Written by `burst setup`; --remove takes it"
+)
+_ASK_DEADLINE_S = 20.0
+_CONFDIR = "from flux.conf_builtin import conf_builtin_get; print(conf_builtin_get({}))"
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Directories in which Flux finds each kind of file."""
+
+    plugins: Path
+    modprobe: Path
+    own: Path
+    """Files that are named by their paths: scheduler, frobnicator, and our list."""
+    formats: Path
+    config: Path
+    environment: Mapping[str, str] = {}
+    """What has to be set for Flux to look there."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """How jobs are to come in."""
+
+    intake: IntakeSettings
+    policy: Policy = "fifo"
+    local_queue: str = ""
+    """A queue for all other jobs, where the instance has none yet."""
+
+
+def system_places() -> Places:
+    """Return those of the Flux on PATH. Raises ConfigError if there is none."""
+    confdir = _ask_confdir()
+    return Places(
+        plugins=confdir / "cli" / "plugins",
+        modprobe=confdir / "modprobe",
+        own=confdir / "burst",
+        formats=Path("/etc/xdg/flux"),
+        config=confdir / "system" / "conf.d",
+    )
+
+
+def user_places(environment: Mapping[str, str] = os.environ) -> Places:
+    """Return those of one user, by the XDG base directories."""
+    home = Path(environment.get("HOME") or Path.home())
+    data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    places = directory_places(data / "burst" / "flux")
+    kept = {k: v for k, v in places.environment.items() if k != "XDG_CONFIG_DIRS"}
+    return msgspec.structs.replace(places, formats=config / "flux", environment=kept)
+
+
+def directory_places(directory: Path) -> Places:
+    """Return all in one directory."""
+    directory = directory.absolute()
+    return Places(
+        plugins=directory / "cli" / "plugins",
+        modprobe=directory / "modprobe",
+        own=directory,
+        formats=directory / "xdg" / "flux",
+        config=directory / "conf.d",
+        environment={
+            "FLUX_CLI_PLUGINPATH": str(directory / "cli" / "plugins"),
+            "FLUX_MODPROBE_PATH_APPEND": str(directory / "modprobe"),
+            "XDG_CONFIG_DIRS": f"{directory / 'xdg'}:/etc/xdg",
+        },
+    )
+
+
+def check_flux(intake: IntakeSettings) -> None:
+    """Raise ConfigError if the Flux on PATH is too old for that way in."""
+    version = flux_version("flux")
+    if intake.mode == "scheduler" and major_minor(version) < _OLDEST:
+        raise ConfigError(
+            f"the flux on PATH is {version}; {SCHEDULER} needs the scheduler classes of"
+            " 0.84 or later",
+            "update flux-core, or choose --mode hold or queue",
+        )
+
+
+def make_files(places: Places, choice: Choice) -> dict[Path, str]:
+    """Return what is to be where."""
+    made = {
+        places.plugins / "burst.py": read_shipped("cli-burst.py"),
+        places.own / "frob-burst.py": read_shipped("frob-burst.py"),
+        places.formats / "flux-jobs.burst.toml": read_shipped("flux-jobs.burst.toml"),
+        places.config / LEAD_PIECE: _as_file(lead_tables(places, choice)),
+    }
+    if choice.intake.mode == "scheduler":
+        script = places.own / f"{SCHEDULER}.py"
+        beside = (f"{SCHEDULER}-jobs.py", f"{SCHEDULER}-leases.py")
+        for path in (script, *map(script.with_name, beside)):
+            made[path] = read_shipped(path.name)
+        made[places.modprobe / "rc1.d" / "burst.py"] = read_shipped("rc1-burst.py")
+        made[places.modprobe / "modprobe.d" / "burst.toml"] = _as_file(
+            _module(script, choice.intake.attribute, choice.policy)
+        )
+    return made
+
+
+def lead_tables(places: Places, choice: Choice) -> dict[str, Any]:
+    """Return what the lead's own configuration has to say for that way in."""
+    intake = choice.intake
+    own = {"share": intake.share, "attribute": intake.attribute, "property": LENT}
+    tables: dict[str, Any] = {}
+    if intake.mode == "queue":
+        own |= {"queue": intake.queue, "ready": intake.ready}
+        names = (intake.queue, intake.ready)
+        tables["queues"] = {name: {"requires": [LENT]} for name in names}
+        if choice.local_queue:
+            tables["queues"][choice.local_queue] = {"requires": ["local"]}
+            defaults = {"system": {"queue": choice.local_queue}}
+            tables["policy"] = {"jobspec": {"defaults": defaults}}
+    if intake.mode == "scheduler":
+        tables["burst"] = {"scheduler": True}
+    # Ours before `constraints`, which adds those of the queue to what it finds.
+    plugins = ["defaults", str(places.own / "frob-burst.py"), "constraints"]
+    tables["ingest"] = {"frobnicator": {"plugins": plugins, "burst": own}}
+    return tables
+
+
+def read_shipped(name: str) -> str:
+    """Return a file that comes with this package for Flux to load."""
+    return (files("burst") / "flux_setup" / "files" / name).read_text()
+
+
+def _module(script: Path, attribute: str, policy: Policy) -> dict[str, Any]:
+    return {
+        "modules": [
+            {
+                "name": SCHEDULER,
+                "module": str(script),
+                "provides": ["sched", "feasibility"],
+                "after": ["job-manager", "resource"],
+                "requires": ["job-manager", "resource"],
+                "ranks": "0",
+                # Below the shipped ones: rc1-burst.py chooses it where it is wanted.
+                "priority": 30,
+                "args": [f"policy={policy}", f"attribute={attribute}", f"lent={LENT}"],
+            }
+        ]
+    }
+
+
+def _as_file(tables: Mapping[str, Any]) -> str:
+    return f"{_HEADER} out.\n\n{tomli_w.dumps(tables)}"
+
+
+def _ask_confdir() -> Path:
+    command = ["flux", "python", "-c", _CONFDIR.format("'confdir'")]
+    try:
+        said = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_DEADLINE_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigError(
+            f"flux cannot be asked where it looks for its files: {error}",
+            "put the directory of flux on PATH, or name a directory with --dir",
+        ) from error
+    return Path(said.stdout.strip())

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""What would keep followers from running in a cluster, found before any is made."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from burst.errors import ProviderError
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, POD, Kind, Manifest
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.lead import LeadIdentity
+from burst.model.version import major_minor
+
+_DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+_OPERATOR = "operator-system", "operator-controller-manager"
+# Since when Jobs take podReplacementPolicy and pods have their index as a label.
+_OLDEST = 1, 29
+_IMAGE_VERSION = re.compile(r"(?:^|[^0-9.])v?(\d+\.\d+\.\d+)(?:[^0-9.]|$)")
+
+
+def examine_cluster(
+    cluster: Cluster,
+    settings: MiniClusterSettings,
+    kinds: Sequence[Kind],
+    lead: LeadIdentity | None,
+) -> Iterator[Finding]:
+    """Look at what can be looked at without making anything."""
+    try:
+        yield _judge_version(cluster)
+        yield _judge_rights(cluster, settings.namespace, kinds)
+        if settings.form == "operator":
+            yield from _judge_operator(cluster)
+    except ProviderError as error:
+        yield wrong(error.what, error.advice or "try it again")
+    if lead is not None:
+        yield from examine_lead(settings, lead)
+
+
+def examine_lead(
+    settings: MiniClusterSettings, lead: LeadIdentity
+) -> Iterator[Finding]:
+    """Look at what needs no cluster: does the image fit, is the lead reachable."""
+    yield _judge_image(settings, lead)
+    yield _judge_endpoint(lead)
+
+
+def needed_rights(kinds: Sequence[Kind]) -> list[tuple[str, Kind, str]]:
+    """Return verb, kind and subresource of all that is ever asked."""
+    made = [kind for kind in kinds if kind not in (POD, JOB) or kind == kinds[0]]
+    rights = [
+        (verb, kind, "")
+        for kind in made
+        for verb in ("get", "list", "create", "patch", "delete")
+    ]
+    # With an operator the Job is not ours to make, only to look for and clear away.
+    watched = [(v, JOB, "") for v in ("get", "list", "delete") if JOB not in made]
+    pods = [("list", POD, ""), ("delete", POD, ""), ("get", POD, "log")]
+    return [*rights, *watched, *pods, ("list", EVENT, "")]
+
+
+def _judge_version(cluster: Cluster) -> Finding:
+    version = cluster.version()
+    match = re.match(r"v(\d+)\.(\d+)", version)
+    if match and (int(match[1]), int(match[2])) < _OLDEST:
+        return wrong(
+            f"{cluster.access} is Kubernetes {version}",
+            "upgrade it to 1.29 or later",
+        )
+    return ok(f"{cluster.access} is Kubernetes {version}")
+
+
+def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Finding:
+    lacking = [
+        f"{verb} {kind.resource}{'/' * bool(part)}{part}"
+        for verb, kind, part in needed_rights(kinds)
+        if not cluster.may(verb, kind, namespace, part)
+    ]
+    if lacking:
+        return wrong(
+            f"may not in namespace {namespace}: {', '.join(lacking)}",
+            "apply a Role with these verbs and bind it; manifests/role has all",
+        )
+    return ok(f"has all rights that it needs in namespace {namespace}")
+
+
+def _judge_operator(cluster: Cluster) -> Iterator[Finding]:
+    if not cluster.serves(MINICLUSTER):
+        yield wrong(
+            f"the cluster does not know {MINICLUSTER.resource} of {MINICLUSTER.api}",
+            'install the Flux Operator, or set form = "job", which needs none',
+        )
+        return
+    yield ok(f"the cluster knows {MINICLUSTER.resource} of {MINICLUSTER.api}")
+    namespace, name = _OPERATOR
+    if not cluster.may("get", _DEPLOYMENT, namespace):
+        yield note(
+            "whether the Flux Operator runs cannot be seen with these rights",
+            f"kubectl get deployment {name} -n {namespace}",
+        )
+        return
+    found = cluster.get(_DEPLOYMENT, namespace, name)
+    if found is None:
+        yield note(
+            f"there is no deployment {name} in namespace {namespace}",
+            "see that the Flux Operator runs, or bursts wait for it",
+        )
+    elif not (found.get("status") or {}).get("availableReplicas"):
+        yield wrong(
+            f"the Flux Operator ({_images(found)}) is not available",
+            f"kubectl describe deployment {name} -n {namespace}",
+        )
+    else:
+        yield ok(f"the Flux Operator runs: {_images(found)}")
+
+
+def _images(deployment: Manifest) -> str:
+    pods = deployment["spec"]["template"]["spec"]
+    return ", ".join(str(container["image"]) for container in pods["containers"])
+
+
+def _judge_image(settings: MiniClusterSettings, lead: LeadIdentity) -> Finding:
+    image = settings.view or settings.image
+    if lead.kind == "embedded":
+        return ok(f"followers of an embedded lead need no Flux in {image}")
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    match = _IMAGE_VERSION.search(tag)
+    if match is None:
+        return note(
+            f"which Flux is in {image} cannot be told from its name",
+            f"the lead is {lead.version} and turns away what differs in MAJOR.MINOR",
+        )
+    if major_minor(match[1]) != major_minor(lead.version):
+        return wrong(
+            f"{image} has Flux {match[1]} by its name, and a lead of {lead.version}"
+            " turns it away",
+            "set image to one with the lead's version",
+        )
+    return ok(f"{image} has the lead's Flux, {match[1]}")
+
+
+def _judge_endpoint(lead: LeadIdentity) -> Finding:
+    """Look at the lead's address as far as that can be done outside of the cluster."""
+    todo = "set address and port under [lead] to where pods reach it"
+    host = urlsplit(lead.endpoint).hostname
+    if not host:
+        return wrong("it is not known where pods reach the lead", todo)
+    try:
+        found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
+    except OSError as error:
+        return note(
+            f"{host}, the lead's address, has no meaning here: {error.strerror}",
+            "see that it has one for pods",
+        )
+    addresses = {str(entry[4][0]) for entry in found}
+    if all(ipaddress.ip_address(a.partition("%")[0]).is_loopback for a in addresses):
+        return wrong(f"{lead.endpoint} leads each pod to itself", todo)
+    return ok(f"pods are told to find the lead at {lead.endpoint}")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""What the cluster's objects say of an isolated burst. Pure: no clock, no request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.kits.kube.kinds import (
+    JOB,
+    POD,
+    Manifest,
+    annotations_of,
+    is_ending,
+    name_of,
+)
+from burst.kits.pods import isolated
+from burst.kits.pods.names import PROGRAM
+from burst.kits.pods.pod_status import last_words
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.status import Found, index_of
+from burst.model.ranks import parse_idset
+from burst.provider import OUTPUT_MOST, BurstStatus, InstanceStatus, Phase
+
+
+class _Result(msgspec.Struct, frozen=True):
+    exit_status: int
+
+
+def program_of(found: Found) -> str:
+    """Return the kind of program of an isolated burst; empty for one that joins."""
+    said = (annotations_of(item).get(PROGRAM, "") for item in found.objects)
+    return next(filter(None, said), "")
+
+
+def lead_pod(found: Found) -> Manifest | None:
+    """Return the pod of the burst's own lead; there is never a second one."""
+    return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
+
+
+def exit_status_of(found: Found) -> int | None:
+    """Return how the program ended, None if it has not, or nobody can tell."""
+    pod = lead_pod(found)
+    ended = _terminated(pod) if pod else {}
+    if program_of(found) != "job":
+        # Nobody waits for a result: whoever was there has shut it down, or it broke.
+        return ended.get("exitCode")
+    try:
+        return msgspec.json.decode(ended.get("message", ""), type=_Result).exit_status
+    except msgspec.MsgspecError:
+        return None
+
+
+def failed_pod(found: Found) -> Manifest | None:
+    """Return a pod of which the burst has failed: its lead, or one before it was up."""
+    lead = lead_pod(found)
+    ended = ("Failed", "Succeeded")
+    if lead is not None and _phase(lead) in ended:
+        return lead
+    if lead is not None and _is_ready(lead):
+        return None  # what a lost node means, the instance says
+    failed = (pod for pod in found.of(POD.name) if _phase(pod) == "Failed")
+    return next(failed, None)
+
+
+def describe_instance(
+    found: Found, base: BurstStatus, log: str | None, settings: MiniClusterSettings
+) -> BurstStatus:
+    """Return the status of an isolated burst.
+
+    `base` is what the same objects say of any burst, `log` that of the pod that failed
+    or, once the program has ended, of its lead; None if that cannot be read now.
+    """
+    status = exit_status_of(found)
+    lead = lead_pod(found)
+    instance = InstanceStatus(
+        online=lead is not None and _is_ready(lead),
+        access=_access(found, lead, settings),
+        exit_status=None if log is None else status,
+        output=bounded(log) if log is not None and status is not None else "",
+    )
+    found_phase, why = base.phase, base.why
+    if base.phase is not Phase.ENDING:
+        failure = "" if status is not None else _failure(found, log or "")
+        if failure:
+            found_phase, why = Phase.FAILED, failure
+        elif status is not None or _is_only_leaving(found, base):
+            found_phase, why = Phase.RUNNING, ""
+    return msgspec.structs.replace(base, phase=found_phase, why=why, instance=instance)
+
+
+def bounded(log: str) -> str:
+    """Return the end of an output that is too long to be kept, and say so in it."""
+    data = log.encode()
+    if len(data) <= OUTPUT_MOST:
+        return log
+    # The note is within the bounds, too.
+    note = f"[{len(data)} bytes; this is the end]\n"
+    end = data[-(OUTPUT_MOST - len(note)) :].decode(errors="ignore")
+    return note + end
+
+
+def _failure(found: Found, log: str) -> str:
+    """Say why there will be no result; empty while there may be one."""
+    pod = failed_pod(found)
+    if pod is not None:
+        ended = _terminated(pod)
+        words = last_words(log) or "it said nothing"
+        code = ended.get("exitCode", "unknown")
+        reason = (pod.get("status") or {}).get("reason") or ended.get("reason", "")
+        what = f"exit status {code}" + (f", {reason}" if reason else "")
+        return f"{name_of(pod)} has ended without a result: {what}: {words}"
+    if _is_lead_counted(found):
+        return "its lead's pod is gone without a result; somebody removed it"
+    return ""
+
+
+def _is_only_leaving(found: Found, base: BurstStatus) -> bool:
+    """Tell whether it looks failed as its brokers leave, their lead last."""
+    lead = lead_pod(found)
+    running = lead is not None and _phase(lead) == "Running" and not is_ending(lead)
+    return base.phase is Phase.FAILED and running
+
+
+def _is_lead_counted(found: Found) -> bool:
+    """Tell whether the Job knows of the lead's end, whose pod is not there any more."""
+    for made in found.of(JOB.name):
+        status = made.get("status") or {}
+        for key in ("completedIndexes", "failedIndexes"):
+            if 0 in parse_idset(status.get(key) or ""):
+                return lead_pod(found) is None
+    return False
+
+
+def _access(found: Found, lead: Manifest | None, settings: MiniClusterSettings) -> str:
+    if lead is None:
+        return ""
+    command = isolated.access(settings.namespace, name_of(lead), settings)
+    if program_of(found) == "service":
+        return f"{isolated.address(found.id, settings)} (and {command})"
+    return command
+
+
+def _is_ready(pod: Manifest) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(
+        c.get("type") == "Ready" and c.get("status") == "True" for c in conditions
+    )
+
+
+def _phase(pod: Manifest) -> str:
+    return str((pod.get("status") or {}).get("phase", "Pending"))
+
+
+def _terminated(pod: Manifest) -> Manifest:
+    containers = (pod.get("status") or {}).get("containerStatuses") or [{}]
+    found: Manifest = (containers[0].get("state") or {}).get("terminated") or {}
+    return found

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""An isolated burst as our own objects: an instance that runs a program, once.
+
+One indexed Job: the pod with index 0 is the lead. Brokers find it by name through a
+headless Service, and trust each other by a certificate that is made here and kept in
+the Secret alone. Nothing is ever started again, neither a container by the kubelet nor
+a pod by its Job: a job that was begun must not begin a second time. How the program
+ended, its lead leaves as its container's termination message.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from burst.errors import SpecRefused
+from burst.kits import certificate
+from burst.kits.broker import flux_follower_argv
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import job
+from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
+from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.model.ranks import format_hostlist, format_idset
+from burst.provider import BurstSpec
+
+SOCKET = f"{RUN_PATH}/broker/local"
+"""Of the lead's broker, in its pod."""
+_PORT = 8050
+_JOBSPEC = "jobspec.json"
+_RUNNER = "run-isolated.py"
+_ONLINE = f"{RUN_PATH}/online"
+# Where the kubelet looks for a container's last message; it makes the file.
+_RESULT = "/dev/termination-log"
+# MaxSecretSize of the Kubernetes API, in bytes.
+_SECRET_MOST = 1024 * 1024
+
+
+def render_isolated(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+) -> list[Manifest]:
+    """Return the objects; the last makes pods of the rest. Raises Refused.
+
+    `seconds` are those until the lease ends, 0 for no end.
+    """
+    if settings.form == "operator":
+        raise SpecRefused(
+            "isolated bursts are Jobs of our own, and this provider makes MiniClusters",
+            'set form = "job"',
+        )
+    return [
+        _config_map(meta, spec, settings),
+        _secret(meta, spec),
+        _service(meta),
+        _job(meta, spec, settings, seconds),
+    ]
+
+
+def access(namespace: str, pod: str, settings: MiniClusterSettings) -> str:
+    """Return the command that gives a person a shell in the instance."""
+    shell = f"{settings.flux} proxy local://{SOCKET}"
+    return f"kubectl exec -it -n {namespace} {pod} -- {shell}"
+
+
+def address(name: str, settings: MiniClusterSettings) -> str:
+    """Return where the service is found, from within the cluster."""
+    return f"http://{name}-0.{name}.{settings.namespace}.svc:{settings.service_port}"
+
+
+def _config_map(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
+) -> Manifest:
+    data = {
+        "broker.toml": tomli_w.dumps(_broker_tables(meta, spec)),
+        "R": json.dumps(_resources(spec)),
+        "hosts": "".join(f"{host}\n" for host in spec.hosts),
+        "start": _start_script(settings),
+        "program": _program_script(spec, settings),
+        _RUNNER: (files("burst") / "flux_setup" / "files" / _RUNNER).read_text(),
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
+    # Short of the cluster's domain, which pods are told to search and we are not told.
+    domain = f"{meta['name']}.{meta['namespace']}.svc"
+    return {
+        "bootstrap": {
+            "curve_cert": f"{RUN_PATH}/{CERTIFICATE}",
+            "default_port": _PORT,
+            "default_bind": "tcp://*:%p",
+            "default_connect": f"tcp://%h.{domain}:%p",
+            "hosts": [{"host": format_hostlist(spec.hosts)}],
+        },
+        # A pod sees all cores of its node, and has as many as the offer says.
+        "resource": {"path": f"{CONFIG_PATH}/R", "noverify": True},
+        "tbon": {"connect_timeout": "5s"},
+    }
+
+
+def _resources(spec: BurstSpec) -> Manifest:
+    """Return R (RFC 20) of equal nodes."""
+    children = {"core": format_idset(range(spec.shape.cores))}
+    if spec.shape.gpus:
+        children["gpu"] = format_idset(range(spec.shape.gpus))
+    ranks = format_idset(range(len(spec.hosts)))
+    execution = {
+        "R_lite": [{"rank": ranks, "children": children}],
+        "nodelist": [format_hostlist(spec.hosts)],
+        "starttime": 0,
+        "expiration": 0,
+    }
+    return {"version": 1, "execution": execution}
+
+
+def _start_script(settings: MiniClusterSettings) -> str:
+    """Return what each container runs, for sh."""
+    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
+    argv = flux_follower_argv(settings.flux, config, job.HOST, rundir)
+    return f"""\
+{job.preamble()}set -- {job.with_host(argv)}
+if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
+    set -- "$@" /bin/sh {CONFIG_PATH}/program
+fi
+exec "$@"
+"""
+
+
+def _program_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
+    """Return the lead's initial program, for sh. It runs once all brokers are up."""
+    assert spec.program is not None
+    flux, runner = settings.flux, f"{CONFIG_PATH}/{_RUNNER}"
+    if spec.program.kind == "interactive":
+        command = ["tail", "-f", "/dev/null"]
+    elif spec.program.kind == "service":
+        command = list(settings.service)
+    else:
+        jobspec = f"{MOUNT_PATH}/{_JOBSPEC}"
+        command = [flux, "python", runner, flux, jobspec, _RESULT]
+    if not command:
+        raise SpecRefused("there is no service to run", "set service of this provider")
+    return f"set -eu\n: > {_ONLINE}\nexec {shlex.join(command)}\n"
+
+
+def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
+    """Return the Secret. A job's environment is as much its user's own as a key is."""
+    assert spec.program is not None
+    made = certificate.create(meta["name"])
+    content = {
+        CERTIFICATE: certificate.format_certificate(made),
+        _JOBSPEC: spec.program.jobspec,
+    }
+    size = sum(len(text.encode()) for text in content.values())
+    if size > _SECRET_MOST:
+        raise SpecRefused(
+            f"the jobspec and a certificate are {size} bytes, and a Secret of"
+            f" Kubernetes holds {_SECRET_MOST}",
+            "a jobspec holds the job's environment and files: submit it with less",
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "type": "Opaque",
+        "data": {
+            key: base64.b64encode(text.encode()).decode()
+            for key, text in content.items()
+        },
+    }
+
+
+def _service(meta: Manifest) -> Manifest:
+    """Return the Service by which pods have names."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta,
+        "spec": {
+            "clusterIP": "None",
+            # Its lead is Ready when all have found it, and not before.
+            "publishNotReadyAddresses": True,
+            "selector": meta["labels"],
+            "ports": [{"name": "broker", "port": _PORT, "protocol": "TCP"}],
+        },
+    }
+
+
+def _job(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+) -> Manifest:
+    made = job.render_job(meta, spec, settings, seconds)
+    del made["spec"]["backoffLimit"]
+    # A pod that fails is not made again, and takes no other with it: what its node's
+    # loss means for the job, the instance itself says.
+    made["spec"]["backoffLimitPerIndex"] = 0
+    pod = made["spec"]["template"]["spec"]
+    pod["restartPolicy"] = "Never"
+    pod["subdomain"] = meta["name"]
+    # Ready says that the instance is up. Only its lead ever is.
+    pod["containers"][0]["readinessProbe"] = {
+        "exec": {"command": ["test", "-e", _ONLINE]},
+        "periodSeconds": 1,
+        "timeoutSeconds": 5,
+    }
+    return made

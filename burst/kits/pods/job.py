@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""A burst as our own objects: one indexed Job of equal pods, and what they mount.
+
+Pod I is the burst's host I: its completion index picks the line of a list, and that
+name is given to its broker, so objects can be called by the burst's id. The broker is
+the container's first process and leaves on SIGTERM. If it ends with an error, because
+it was cut off or the lead is not up, the kubelet starts it again for as long as the Job
+lives; if without, it was told to leave.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from burst.kits.broker import (
+    embedded_follower_argv,
+    flux_follower_argv,
+    follower_config,
+)
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import pod
+from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.settings import MiniClusterSettings, OfferTable
+from burst.provider import BurstSpec
+
+CONFIG_PATH = "/burst/config"
+RUN_PATH = "/burst/run"
+HOST = "@HOST@"  # which shlex.join leaves alone
+# A count of restarts is no reason to give up; the lease is, and the daemon's deadlines.
+_ENDLESS = 1_000_000
+
+
+def render_config_map(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
+) -> Manifest:
+    """Return the ConfigMap: broker.toml, the hosts by index, the start script.
+
+    Raises ConfigError, CertificateError.
+    """
+    config = follower_config(
+        spec.lead, spec.hosts, spec.ranks, f"{RUN_PATH}/{CERTIFICATE}"
+    )
+    data = {
+        "broker.toml": config,
+        "hosts": "".join(f"{host}\n" for host in spec.hosts),
+        "start": start_script(spec, settings),
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+def start_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
+    """Return what the container runs, for sh."""
+    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
+    if spec.lead.kind == "embedded":
+        argv = embedded_follower_argv(config, HOST, rundir)
+        argv[0] = settings.python
+    else:
+        argv = flux_follower_argv(settings.flux, config, HOST, rundir)
+    return f"{preamble()}exec {with_host(argv)}\n"
+
+
+def preamble() -> str:
+    """Return what every start script begins with: $host, certificate, run directory."""
+    return f"""\
+set -eu
+host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
+# A broker refuses a certificate that its group can read, as a mounted one may be.
+(umask 077; cat {MOUNT_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
+# What a broker before this one left in this pod.
+rm -rf {RUN_PATH}/broker
+mkdir -m 700 {RUN_PATH}/broker
+"""
+
+
+def with_host(argv: list[str]) -> str:
+    """Return a command for sh in which HOST is the host that the pod is."""
+    return shlex.join(argv).replace(HOST, '"$host"')
+
+
+def render_job(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+) -> Manifest:
+    """Return the Job. `seconds` are those until the lease ends, 0 for no end."""
+    count = len(spec.hosts)
+    pod_meta = {"labels": meta["labels"], "annotations": meta["annotations"]}
+    job: Manifest = {
+        "completions": count,
+        "parallelism": count,
+        "completionMode": "Indexed",
+        "backoffLimit": _ENDLESS,
+        # Two brokers of one rank would turn each other out.
+        "podReplacementPolicy": "Failed",
+        "template": {"metadata": pod_meta, "spec": _pod_spec(meta, spec, settings)},
+    }
+    if seconds:
+        job["activeDeadlineSeconds"] = seconds
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+
+
+def _pod_spec(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
+) -> Manifest:
+    table = pod.admit(spec, settings)
+    return {
+        "restartPolicy": "OnFailure",
+        "terminationGracePeriodSeconds": max(1, round(settings.grace)),
+        **pod.base(table, settings),
+        **pod.spread(settings, meta["labels"]),
+        "containers": [_container(table, settings)],
+        "volumes": _volumes(meta["name"], settings),
+    }
+
+
+def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    mounts = [
+        {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
+        {"name": "secret", "mountPath": MOUNT_PATH, "readOnly": True},
+        {"name": "run", "mountPath": RUN_PATH},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  of the pod alone
+        # Where a broker keeps its state.
+        {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
+    ]
+    return {
+        "name": "broker",
+        **pod.container(settings),
+        "command": ["/bin/sh", f"{CONFIG_PATH}/start"],
+        "resources": pod.resources(table, settings),
+        "volumeMounts": [*mounts, *pod.host_mounts(settings)],
+    }
+
+
+def _volumes(name: str, settings: MiniClusterSettings) -> list[Manifest]:
+    secret = {"secretName": name, "defaultMode": 0o400}
+    return [
+        {"name": "config", "configMap": {"name": name}},
+        {"name": "secret", "secret": secret},
+        # In memory: the certificate's copy is never on a node's disk.
+        {"name": "run", "emptyDir": {"medium": "Memory"}},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "var-tmp", "emptyDir": {}},
+        *pod.host_volumes(settings),
+    ]

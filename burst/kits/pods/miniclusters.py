@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""Bursts as pods of one cluster: what kube, kind, gke and others' plugins are made of.
+
+    class MyProvider(PodProvider):
+        Settings = MySettings               # derives from MiniClusterSettings
+
+        def __init__(self, name, settings, owner):
+            super().__init__(name, settings, owner)
+            cluster = Cluster(Endpoint(url, authority, token))
+            self._bursts = MiniClusters(cluster, settings, self.tags)
+
+        def bursts(self): return self._bursts
+
+Where the cluster itself is made on request, do that in `provision` first, raising
+Transient until it is there, and in `reap` delete it once this `reap` raises NotFound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from burst.errors import ProviderError, SpecRefused, Transient
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import (
+    JOB,
+    KINDS,
+    NAMESPACE,
+    POD,
+    Manifest,
+    annotations_of,
+    is_ending,
+    labels_of,
+    name_of,
+)
+from burst.kits.kube.manifests import install
+from burst.kits.pods.examine import examine_cluster
+from burst.kits.pods.instance import (
+    describe_instance,
+    exit_status_of,
+    failed_pod,
+    lead_pod,
+    program_of,
+)
+from burst.kits.pods.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
+from burst.kits.pods.probe import Probe
+from burst.kits.pods.reaper import Reaper, find_ours, kinds_of
+from burst.kits.pods.render import render
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.status import (
+    Found,
+    Warnings,
+    describe,
+    followers,
+    group,
+    latest_warnings,
+)
+from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, BurstStatus, Phase
+
+# So often is the log of a program asked for that has ended. A node may be busy; one
+# that is gone has taken it along.
+_LOOKS = 20
+
+
+class MiniClusters:
+    """All bursts of one provider of one owner in one namespace of a cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: MiniClusterSettings,
+        tags: Tags,
+        *,
+        own_cluster: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`own_cluster`: it was made for these bursts, and lacks their namespace."""
+        self._cluster = cluster
+        self._settings = settings
+        self._namespace = settings.namespace
+        self._tags = tags
+        self._clock = clock
+        self._unread: dict[BurstId, int] = {}
+        self._reaper = Reaper(cluster, settings, tags)
+        self._housed = not own_cluster
+        self._operated = settings.form != "operator" or not settings.operator_yaml
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Make those objects of the burst that are not there."""
+        objects = render(spec, self._settings, self._tags, self._clock())
+        if not self._housed:
+            self._make_namespace()
+        if not self._operated:
+            install(self._cluster, Path(self._settings.operator_yaml))
+            self._operated = True
+        # The last first: while that one is going, nothing is to be made.
+        missing = [m for m in reversed(objects) if not self._exists(m, spec)]
+        for manifest in reversed(missing):
+            self._cluster.apply(manifest)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return all bursts of which any object is there, one list a kind."""
+        labels = self._tags.labels()
+        found = group(find_ours(self._cluster, self._settings, labels))
+        warnings = self._warnings(found)
+        return [self._describe(burst, warnings) for burst in found]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete all objects of the burst. Raises NotFound once there are none."""
+        self._reaper.reap(burst_id, self._clock())
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Look at the cluster, our rights in it, the image and the lead's address."""
+        kinds = kinds_of(self._settings)
+        return list(examine_cluster(self._cluster, self._settings, kinds, lead))
+
+    def probe(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """Have a pod try whether it reaches the lead's address; see `Probed`."""
+        return [Probe(self._cluster, self._settings, self._tags).run(lead, tell)]
+
+    def _make_namespace(self) -> None:
+        if not self._cluster.get(NAMESPACE, "", self._namespace):
+            meta = {"name": self._namespace}
+            kind = {"apiVersion": NAMESPACE.api, "kind": NAMESPACE.name}
+            self._cluster.apply({**kind, "metadata": meta})
+        self._housed = True
+
+    def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
+        patience = self._settings.schedule
+        isolated = bool(program_of(burst))
+        logs = {} if isolated else self._last_words(burst)
+        status = describe(burst, warnings, logs, patience, self._clock())
+        if not isolated:
+            return status
+        return describe_instance(burst, status, self._words(burst), self._settings)
+
+    def _words(self, burst: Found) -> str | None:
+        """Return what an isolated burst wrote that has ended, or why it failed.
+
+        None where it has ended and its log cannot be read now: it then counts as not
+        ended yet, for some more looks.
+        """
+        lead, failed = lead_pod(burst), failed_pod(burst)
+        if lead is None or exit_status_of(burst) is None:
+            return self._tail(name_of(failed)) if failed is not None else ""
+        try:
+            return self._cluster.log(self._namespace, name_of(lead))
+        except ProviderError as error:
+            self._unread[burst.id] = self._unread.get(burst.id, 0) + 1
+            if self._unread[burst.id] < _LOOKS:
+                return None
+            return f"its log cannot be read: {error.what}\n"
+
+    def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
+        """Tell whether the object is there. Raises if it is not this burst's."""
+        kind, name = KINDS[manifest["kind"]], name_of(manifest)
+        there = self._cluster.get(kind, self._namespace, name, metadata_only=True)
+        if there is None:
+            return False
+        what = f"{kind.name} {name} in namespace {self._namespace}"
+        if not self._tags.own(there):
+            raise SpecRefused(
+                f"{what} is there and not ours",
+                "another daemon may have made it: give each a namespace of its own",
+            )
+        noted = annotations_of(there)
+        if is_ending(there) or ALONE_SINCE in noted:
+            raise Transient(f"{what} is being deleted", "wait for its end")
+        if labels_of(there).get(ID) != spec.burst_id:
+            raise Transient(f"{what} is there of {labels_of(there).get(ID)}", "wait")
+        if noted.get(SPEC) != spec_hash(spec):
+            raise SpecRefused(f"{what} is there with other hosts", "reap it first")
+        return True
+
+    def _warnings(self, found: Sequence[Found]) -> Warnings:
+        """Ask for events only where something is missing: there may be many."""
+        said = [word for b in found for word, _ in followers(b).values()]
+        if all(word.phase is Phase.RUNNING for word in said):
+            return {}
+        events = [
+            event
+            for kind in (JOB, POD)
+            for event in self._cluster.events(self._namespace, kind)
+        ]
+        return latest_warnings(events)
+
+    def _last_words(self, burst: Found) -> dict[str, str]:
+        """Return the end of one log that explains why a broker ended."""
+        for word, pod in followers(burst).values():
+            if word.crashed:
+                return {pod: self._tail(pod)}
+        return {}
+
+    def _tail(self, pod: str) -> str:
+        try:
+            return self._cluster.tail(self._namespace, pod) or "it said nothing"
+        except ProviderError as error:
+            # The node may be gone. All else that was seen is still true.
+            return f"its log cannot be read: {error.what}"

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""A burst as one MiniCluster of the Flux Operator (v1alpha2).
+
+Written around what the operator does as of 2026 (commit 0d75cef8):
+
+* `bursting.leadBroker` renders a host list that no broker takes. With `brokerConfig`
+  the operator writes that text instead.
+* `curveCert` ends in a ConfigMap and in logs. It gets a placeholder, without which the
+  operator would make a certificate, and the real one comes from a Secret by
+  `commands.pre`, which the operator's script runs just before the broker.
+* Of the pod's securityContext it hands on `fsGroup` alone, so who brokers run as is
+  said of each container.
+* Its init container, which writes the broker's files, runs in the image of the view,
+  one from the internet by default, also where no view is wanted.
+* The script's shell, as the container's first process, would not pass SIGTERM on, and
+  index 0 would not start its broker again. So `commands.pre` ends in `exec`.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from burst.errors import Refused
+from burst.kits.broker import follower_config
+from burst.kits.kube.kinds import MINICLUSTER, Manifest
+from burst.kits.pods import pod
+from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.model.ranks import format_hostlist
+from burst.provider import BurstSpec
+
+# Both are literals in the operator's scripts.
+_CURVE_PATH = "/mnt/flux/config/curve/curve.cert"
+_PLACEHOLDER = "the certificate comes from a Secret"
+
+
+def render_minicluster(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+) -> Manifest:
+    """Return the MiniCluster. `seconds` are those until the lease ends, 0 for no end.
+
+    Raises Refused, ConfigError, CertificateError.
+    """
+    if spec.lead.kind != "flux":
+        raise Refused(
+            "the Flux Operator starts Flux brokers, and the lead is not Flux",
+            'set form = "job"',
+        )
+    found: Manifest = {
+        "size": len(spec.hosts),
+        "minSize": 1,
+        "interactive": True,
+        "logging": {"quiet": True},
+        "jobLabels": meta["labels"],
+        "network": {"disableAffinity": not settings.one_per_node},
+        "flux": _flux(spec, settings),
+        "pod": _pod(meta, spec, settings),
+        "containers": [_container(meta, spec, settings)],
+    }
+    if seconds:
+        found["deadlineSeconds"] = seconds
+    return {
+        "apiVersion": MINICLUSTER.api,
+        "kind": MINICLUSTER.name,
+        "metadata": meta,
+        "spec": found,
+    }
+
+
+def start_lines(spec: BurstSpec) -> str:
+    """Return `commands.pre`, for the bash of the operator's script."""
+    hosts = shlex.join(spec.hosts)
+    return (
+        f'cat {MOUNT_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
+        'chmod 0600 "${curvepath}"\n'
+        f"set -- {hosts}\n"
+        'shift "${JOB_COMPLETION_INDEX}"\n'
+        'exec flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"\n'
+    )
+
+
+def _flux(spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
+    config = follower_config(spec.lead, spec.hosts, spec.ranks, _CURVE_PATH)
+    # It is written by a heredoc that the shell expands.
+    if any(letter in config for letter in "$`\\"):
+        raise Refused(
+            "the lead's [bootstrap] has a $, a backquote or a backslash, which the Flux"
+            " Operator does not hand on as it is",
+            'change it there, or set form = "job"',
+        )
+    return {
+        "brokerConfig": config,
+        "curveCert": _PLACEHOLDER,
+        "connectTimeout": "5s",
+        # Else the operator declares hosts of its own.
+        "bursting": {"hostlist": format_hostlist(spec.lead.hosts)},
+        "container": _init_container(settings),
+    }
+
+
+def _init_container(settings: MiniClusterSettings) -> Manifest:
+    found = {"image": settings.view or settings.image, **_security(settings)}
+    return found if settings.view else {**found, "disable": True}
+
+
+def _security(settings: MiniClusterSettings) -> Manifest:
+    if settings.user is None:  # as whoever the image says
+        return {}
+    ours = pod.pod_security(settings)
+    ours.pop("fsGroup", None)
+    return {"securityContext": {**ours, **pod.container_security(settings)}}
+
+
+def _pod(meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
+    found: Manifest = {
+        "labels": meta["labels"],
+        "annotations": meta["annotations"],
+        "automountServiceAccountToken": False,
+        **pod.node_choice(pod.admit(spec, settings), settings),
+    }
+    if settings.user:
+        found["securityContext"] = {"fsGroup": settings.user}
+    if settings.service_account:
+        found["serviceAccountName"] = settings.service_account
+    return found
+
+
+def _container(
+    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
+) -> Manifest:
+    if len(settings.pull_secrets) > 1:
+        raise Refused("a MiniCluster has one pull secret", "leave one in pull_secrets")
+    volumes: Manifest = {
+        "burst-key": {"secretName": meta["name"], "path": MOUNT_PATH},
+        **{
+            name: {"hostPath": path, "path": path, "readOnly": True}
+            for path, name in pod.host_paths(settings).items()
+        },
+    }
+    found: Manifest = {
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull,
+        "command": "",
+        "commands": {"pre": start_lines(spec)},
+        "environment": dict(settings.environment),
+        "resources": pod.resources(pod.admit(spec, settings), settings),
+        "volumes": volumes,
+        **_security(settings),
+    }
+    if settings.pull_secrets:
+        found["imagePullSecret"] = settings.pull_secrets[0]
+    return found

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""What the pods of both forms have in common."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+
+from burst.errors import Refused, SpecRefused
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.names import OWNER
+from burst.kits.pods.settings import MiniClusterSettings, OfferTable
+from burst.provider import BurstSpec
+
+CERTIFICATE = "curve.cert"
+MOUNT_PATH = "/burst/secret"
+"""Where the certificate is mounted. Where brokers run as another user than root, their
+group can read it there, and a broker refuses such a file: it is copied from there."""
+
+
+def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
+    """Return the offer's table, if the spec is one that it sells. Raises Refused."""
+    table = settings.offers.get(spec.offer)
+    if table is None:
+        raise SpecRefused(
+            f"there is no offer {spec.offer!r}",
+            "there are " + ", ".join(sorted(settings.offers)),
+        )
+    count = len(spec.hosts)
+    if count > table.max_nodes:
+        raise SpecRefused(
+            f"{count} nodes of {spec.offer}: it sells {table.max_nodes} at the most",
+            "set max_nodes of the offer if the cluster can carry more",
+        )
+    if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:
+        raise SpecRefused(
+            f"{spec.offer} has fewer cores or GPUs than the lead's R says of these"
+            f" ranks, {spec.shape}",
+            "jobs would be given cores that are not there: set cores and gpus of the"
+            " offer, or declare fewer in the lead's R",
+        )
+    return table
+
+
+def user_of(settings: MiniClusterSettings) -> int:
+    """Return the number of the user that brokers run as."""
+    return os.geteuid() if settings.user is None else settings.user
+
+
+def resources(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    """Return what a pod asks for."""
+    requests: dict[str, str | int] = {"cpu": table.cpu or str(table.cores)}
+    limits: dict[str, str | int] = {}
+    if table.memory:
+        requests["memory"] = limits["memory"] = table.memory
+    if table.gpus:
+        requests[settings.gpu_resource] = limits[settings.gpu_resource] = table.gpus
+    found: Manifest = {"requests": requests}
+    return {**found, "limits": limits} if limits else found
+
+
+def node_choice(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    """Return the fields of a pod's spec that say on which nodes it may run."""
+    selector = {**settings.node_selector, **table.node_selector}
+    tolerations = [
+        {
+            key: value
+            for key, value in (
+                ("key", toleration.key),
+                ("operator", toleration.operator),
+                ("value", toleration.value),
+                ("effect", toleration.effect),
+            )
+            if value
+        }
+        for toleration in settings.tolerations
+    ]
+    choice: Manifest = {"nodeSelector": selector} if selector else {}
+    return {**choice, "tolerations": tolerations} if tolerations else choice
+
+
+def spread(settings: MiniClusterSettings, labels: dict[str, str]) -> Manifest:
+    """Return the fields of a pod's spec that keep pods from each other."""
+    node = "kubernetes.io/hostname"
+    if settings.one_per_node:
+        others = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
+        term = {"labelSelector": others, "topologyKey": node}
+        anti = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return {"affinity": {"podAntiAffinity": anti}}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": node,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels},
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def pod_security(settings: MiniClusterSettings) -> Manifest:
+    """Return a pod's securityContext."""
+    user = user_of(settings)
+    context: Manifest = {
+        "runAsUser": user,
+        "runAsNonRoot": user != 0,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    # Else nobody but root can read the mounted certificate.
+    return {**context, "fsGroup": user} if user else context
+
+
+def container_security(settings: MiniClusterSettings) -> Manifest:
+    """Return a container's securityContext."""
+    context: Manifest = {"allowPrivilegeEscalation": False}
+    # Root without capabilities could not even read what others own on a host path.
+    return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
+
+
+def base(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+    """Return the fields of a pod's spec that say who it is and where it may run."""
+    found: Manifest = {
+        # Followers talk to no API server.
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_security(settings),
+        **node_choice(table, settings),
+    }
+    if settings.service_account:
+        found["serviceAccountName"] = settings.service_account
+    if settings.pull_secrets:
+        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
+    return found
+
+
+def container(settings: MiniClusterSettings) -> Manifest:
+    """Return the fields of a container that say what is in it."""
+    return {
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull,
+        "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
+        "securityContext": container_security(settings),
+    }
+
+
+def host_mounts(settings: MiniClusterSettings) -> list[Manifest]:
+    """Return a container's volumeMounts of host paths. Raises Refused."""
+    return [
+        {"name": name, "mountPath": path, "readOnly": True}
+        for path, name in host_paths(settings).items()
+    ]
+
+
+def host_volumes(settings: MiniClusterSettings) -> list[Manifest]:
+    """Return a pod's volumes of host paths. Raises Refused."""
+    return [
+        {"name": name, "hostPath": {"path": path}}
+        for path, name in host_paths(settings).items()
+    ]
+
+
+def host_paths(settings: MiniClusterSettings) -> dict[str, str]:
+    """Return volume names by host path. Raises Refused."""
+    for path in settings.host_paths:
+        pure = PurePosixPath(path)
+        if not pure.is_absolute() or ".." in pure.parts or path == "/":
+            raise Refused(f"host_paths: {path!r} is no absolute path below /")
+    return {path: f"host-{number}" for number, path in enumerate(settings.host_paths)}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Has a pod try the way to the lead, waits for what it says, and removes it."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from burst.errors import InsufficientCapacity, NotFound, ProviderError, Refused
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import JOB, POD
+from burst.kits.pods.names import Tags
+from burst.kits.pods.probepod import (
+    PROBE,
+    End,
+    deadline_of,
+    end_of,
+    judge,
+    judge_silence,
+    render_probe,
+)
+from burst.kits.pods.reaper import Reaper
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.status import describe, group, latest_warnings
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, wrong
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstStatus, Phase
+
+# The kubelet has tried more than once. A burst waits on, in case somebody mends it.
+_GIVEN_UP = "ImagePullBackOff"
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """How long a probe waits for what, in seconds, and by which clock."""
+
+    answer: float = 10.0
+    """From its start to its answer. That takes a tenth of a second; a packet that was
+    dropped is sent again after one, two and four."""
+    removal: float = 20.0
+    every: float = 0.5
+    """Between two looks."""
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+class Probe:
+    """One try by one pod, under an id that `burst gc` lists if we do not end it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: MiniClusterSettings,
+        tags: Tags,
+        patience: Patience | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._tags = tags
+        self._patience = patience or Patience()
+        self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
+
+    def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Finding:
+        """Return what came of it. `tell` hears what is waited for.
+
+        Whatever ends this, KeyboardInterrupt too, it is removed first. Raises
+        ProviderError.
+        """
+        job = render_probe(self.id, lead, self._settings, self._tags)
+        declined = False
+        try:
+            try:
+                self._cluster.apply(job)
+            except (InsufficientCapacity, Refused):
+                declined = True
+                raise
+            return self._await(lead.endpoint, tell)
+        finally:
+            # Also where it is not known whether it was made.
+            if not declined:
+                tell(f"{self.id}: {self._remove()}")
+
+    def _await(self, endpoint: str, tell: Callable[[str], None]) -> Finding:
+        """Look until it has an answer, or will not get one."""
+        patience, clock, said = self._patience, self._patience.clock, ""
+        begun, started = clock(), math.inf
+        while True:
+            end, status = self._look()
+            if end is not None:
+                return judge(end, endpoint)
+            if status is None:
+                return wrong(
+                    f"{self.id} was deleted before it had an answer",
+                    "ask again; a daemon with orphans = reap deletes what it does not"
+                    " know after a minute",
+                )
+            why = status.why or "tries to reach the lead"
+            if why != said:
+                tell(f"{self.id}: {why}")
+                said = why
+            late = clock() - begun > deadline_of(self._settings)
+            if status.phase is Phase.RUNNING:
+                started = min(started, clock())
+                if clock() - started > patience.answer:
+                    return judge_silence(endpoint, patience.answer)
+            elif late or status.phase is Phase.FAILED or _GIVEN_UP in why:
+                return wrong(
+                    f"no pod can try whether it reaches the lead: {why}",
+                    "followers would not run either; mend that first",
+                )
+            patience.pause(patience.every)
+
+    def _look(self) -> tuple[End | None, BurstStatus | None]:
+        """Return how it ended, and its status; None for both once it is not there."""
+        labels, namespace = self._tags.labels(self.id), self._settings.namespace
+        found = group(
+            item
+            for kind in (JOB, POD)
+            for item in self._cluster.find(kind, namespace, labels)
+        )
+        if not found:
+            return None, None
+        end = next(filter(None, map(end_of, found[0].of(POD.name))), None)
+        events = [
+            event
+            for kind in (JOB, POD)
+            for event in self._cluster.events(namespace, kind)
+        ]
+        patience = self._settings.schedule
+        warnings = latest_warnings(events)
+        return end, describe(found[0], warnings, {}, patience, time.time())
+
+    def _remove(self) -> str:
+        """Remove it; return what came of that."""
+        reaper = Reaper(self._cluster, self._settings, self._tags)
+        ends = self._patience.clock() + self._patience.removal
+        why = "its end is not confirmed"
+        while self._patience.clock() < ends:
+            try:
+                reaper.reap(self.id, time.time())
+            except NotFound:
+                return "is removed"
+            except ProviderError as error:
+                why = error.what
+            self._patience.pause(self._patience.every)
+        return f"may be left: {why}; the cluster ends and deletes it, or burst gc --yes"

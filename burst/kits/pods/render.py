@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""From a BurstSpec to the objects that are the burst, in the order of their making."""
+
+from __future__ import annotations
+
+import base64
+import math
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from burst.errors import CertificateError, ConfigError, Refused, SpecRefused
+from burst.kits import certificate
+from burst.kits.broker import expand_hosts, find_gateways
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import job, operator, pod
+from burst.kits.pods.isolated import render_isolated
+from burst.kits.pods.names import INDEX, Tags, check_names, describe_spec
+from burst.kits.pods.settings import MiniClusterSettings
+from burst.provider import BurstSpec
+
+
+def render(
+    spec: BurstSpec, settings: MiniClusterSettings, tags: Tags, now: float
+) -> list[Manifest]:
+    """Return the burst's objects; the last is what makes pods of the rest.
+
+    Reads the certificate, or makes one where the burst is isolated, which is in the
+    Secret and in nothing else. Raises Refused.
+    """
+    pod.admit(spec, settings)
+    check_names(spec, tags)
+    seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0
+    meta = {
+        "name": str(spec.burst_id),
+        "namespace": settings.namespace,
+        "labels": tags.labels(spec.burst_id),
+        "annotations": describe_spec(spec),
+    }
+    if spec.program is not None:
+        return render_isolated(meta, spec, settings, seconds)
+    try:
+        if settings.form == "operator":
+            before = []
+            last = operator.render_minicluster(meta, spec, settings, seconds)
+        else:
+            before = [job.render_config_map(meta, spec, settings)]
+            last = job.render_job(meta, spec, settings, seconds)
+        secret = _secret(meta, spec)
+        service = _gateway_service(meta, spec)
+    except (ConfigError, CertificateError) as error:
+        raise Refused(error.what, error.advice) from error
+    return [*before, secret, *service, last]
+
+
+def _seconds_until(end: float, now: float) -> int:
+    """Return `activeDeadlineSeconds` of a Job that must not end before then.
+
+    It counts whole seconds from `status.startTime`, which is cut to a whole second.
+    """
+    return max(1, math.ceil(end - now) + 1)
+
+
+def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
+    # Read and written anew rather than copied: nothing but a certificate is sent.
+    found = certificate.read(Path(spec.lead.certificate))
+    text = certificate.format_certificate(found)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "type": "Opaque",
+        "data": {pod.CERTIFICATE: base64.b64encode(text.encode()).decode()},
+    }
+
+
+def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
+    """Return the Service by whose name followers find the one they join through.
+
+    The lead's file has that name, `tcp://SERVICE.NAMESPACE.svc.cluster.local:PORT`,
+    as a pod's own would have the burst's id in it and cannot be known so early. An
+    address of another kind is the site's own to bring there.
+    """
+    gateways = find_gateways(spec.lead, spec.hosts)
+    if not gateways:
+        return []
+    if len(gateways) > 1:
+        raise SpecRefused(
+            f"{', '.join(gateways)} are gateways of one burst, and one can be served",
+            "let all hosts of a rank slot join through its first",
+        )
+    entries = {entry.host: entry for entry in expand_hosts(spec.lead.bootstrap)}
+    address = urlsplit(entries[gateways[0]].connect)
+    name, _, rest = (address.hostname or "").partition(".")
+    where, _, zone = rest.partition(".")
+    if zone.split(".")[0] != "svc" or where != meta["namespace"]:
+        return []
+    index = spec.hosts.index(gateways[0])
+    ports = [{"name": "broker", "port": address.port, "protocol": "TCP"}]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {**meta, "name": name},
+            "spec": {
+                "clusterIP": "None",
+                # A broker is never Ready before it has joined, nor can the others.
+                "publishNotReadyAddresses": True,
+                "selector": {**meta["labels"], INDEX: str(index)},
+                "ports": ports,
+            },
+        }
+    ]

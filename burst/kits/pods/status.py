@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""What the cluster's objects say of our bursts. Pure: no clock, no request."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from burst.kits.kube.kinds import (
+    JOB,
+    MINICLUSTER,
+    POD,
+    Manifest,
+    annotations_of,
+    is_ending,
+    labels_of,
+    name_of,
+)
+from burst.kits.pods.names import ID, INDEX, hosts_of
+from burst.kits.pods.pod_status import (
+    Word,
+    last_words,
+    seconds_of,
+    shorten,
+    word_of,
+)
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
+
+Warnings = Mapping[tuple[str, str], str]
+"""The last warning about an object, by kind and name."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """All objects of one burst, as they were listed."""
+
+    id: BurstId
+    objects: tuple[Manifest, ...]
+
+    def of(self, *kinds: str) -> list[Manifest]:
+        """Return those of these kinds."""
+        return [item for item in self.objects if item["kind"] in kinds]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The burst's, as its objects say; none if none does."""
+        return next(filter(None, map(hosts_of, self.objects)), ())
+
+    @property
+    def ending(self) -> bool:
+        """Whether its reaping has begun."""
+        parents = self.of(JOB.name, MINICLUSTER.name)
+        return any(map(is_ending, parents or self.objects))
+
+
+def group(objects: Iterable[Manifest]) -> list[Found]:
+    """Return the bursts that the objects are of, in the order of their ids."""
+    by_id: dict[str, list[Manifest]] = defaultdict(list)
+    for item in objects:
+        by_id[labels_of(item).get(ID, "")].append(item)
+    # Whatever bears our labels and no burst's was not made by us.
+    return [Found(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
+
+
+def latest_warnings(events: Iterable[Manifest]) -> Warnings:
+    """Return the last warning about each object."""
+
+    def when(event: Manifest) -> str:
+        return str(
+            event.get("lastTimestamp")
+            or event.get("eventTime")
+            or event["metadata"].get("creationTimestamp", "")
+        )
+
+    found: dict[tuple[str, str], str] = {}
+    for event in sorted(events, key=when):
+        about = event.get("involvedObject") or {}
+        words = f"{event.get('reason', '')}: {event.get('message', '')}"
+        found[about.get("kind", ""), about.get("name", "")] = shorten(words)
+    return found
+
+
+def followers(found: Found) -> dict[str, tuple[Word, str]]:
+    """Return each follower's word and the name of the pod that says it.
+
+    The pod is empty for a follower that has none.
+    """
+    pods: dict[int, list[Manifest]] = defaultdict(list)
+    for pod in found.of(POD.name):
+        pods[index_of(pod)].append(pod)
+    said: dict[str, tuple[Word, str]] = {}
+    for index, host in enumerate(found.hosts):
+        best = max(pods.get(index, []), key=_standing, default=None)
+        if best is None:
+            said[host] = Word(Phase.PENDING, "has no pod yet"), ""
+        else:
+            said[host] = word_of(best), name_of(best)
+    return said
+
+
+def describe(
+    found: Found,
+    warnings: Warnings,
+    logs: Mapping[str, str],
+    schedule: float,
+    now: float,
+) -> BurstStatus:
+    """Return the status of a burst. `logs` are ends of logs, by pod.
+
+    `schedule` is for how many seconds a pod may find no node until that is a failure.
+    """
+    said = followers(found)
+    if found.ending:
+        return _ending(found, said)
+    parents = found.of(JOB.name, MINICLUSTER.name)
+    if not parents:
+        words = {host: word for host, (word, _) in said.items()}
+        return _status(found.id, words, "is not complete; provision or reap it again")
+    words = {
+        host: _completed(word, pod, warnings, logs)
+        for host, (word, pod) in said.items()
+    }
+    failed = next(_failures(found), "")
+    if failed:
+        words = {host: Word(Phase.FAILED, failed) for host in words}
+        return _status(found.id, words, failed)
+    starved = _starved(found, words, warnings, (schedule, now))
+    return starved or _status(found.id, words, _hindrance(found, warnings))
+
+
+def _status(burst_id: BurstId, words: Mapping[str, Word], why: str) -> BurstStatus:
+    phases = {word.phase for word in words.values()}
+    order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
+    phase = next((p for p in order if p in phases), Phase.PENDING)
+    if not why:
+        worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
+        why = next((f"{host} {word.why}" for host, word in worst), "")
+    return BurstStatus(
+        burst_id=burst_id,
+        phase=phase,
+        followers=tuple(FollowerStatus(h, w.phase, w.why) for h, w in words.items()),
+        why=why,
+    )
+
+
+def _ending(found: Found, said: Mapping[str, tuple[Word, str]]) -> BurstStatus:
+    left = [host for host, (_, pod) in said.items() if pod]
+    kinds = sorted({item["kind"] for item in found.objects})
+    return BurstStatus(
+        burst_id=found.id,
+        phase=Phase.ENDING,
+        followers=tuple(
+            FollowerStatus(host, Phase.ENDING, "its pod is not gone yet")
+            for host in left
+        ),
+        why=f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}",
+    )
+
+
+def _completed(
+    word: Word, pod: str, warnings: Warnings, logs: Mapping[str, str]
+) -> Word:
+    """Return the word with what events and the log add to it."""
+    if word.crashed and logs.get(pod):
+        why = f"{word.why}: {last_words(logs[pod])}"
+        return msgspec.structs.replace(word, why=why)
+    warning = warnings.get((POD.name, pod), "")
+    if word.phase is Phase.PENDING and word.why == "is being started" and warning:
+        return msgspec.structs.replace(word, why=f"cannot be started: {warning}")
+    return word
+
+
+def _failures(found: Found) -> Iterator[str]:
+    """Yield why a Job of the burst will make no pods any more."""
+    for job in found.of(JOB.name):
+        for condition in (job.get("status") or {}).get("conditions") or []:
+            if condition.get("status") != "True":
+                continue
+            if condition.get("reason") == "DeadlineExceeded":
+                yield "its lease is over, and Kubernetes has ended it"
+            elif condition.get("type") in ("Failed", "FailureTarget"):
+                yield shorten(
+                    f"its Job has failed: {condition.get('reason', '')}:"
+                    f" {condition.get('message', '')}"
+                )
+            elif condition.get("type") == "Complete":
+                yield "all its brokers have ended"
+
+
+def _hindrance(found: Found, warnings: Warnings) -> str:
+    """Say why there are fewer pods than there should be; empty if there are all."""
+    if len(found.of(POD.name)) >= len(found.hosts):
+        return ""
+    jobs = found.of(JOB.name)
+    if not jobs:
+        return "the Flux Operator has not made its Job yet; does it run?"
+    warning = warnings.get((JOB.name, name_of(jobs[0])), "")
+    return f"pods cannot be made: {warning}" if warning else ""
+
+
+def _starved(
+    found: Found,
+    words: Mapping[str, Word],
+    warnings: Warnings,
+    patience: tuple[float, float],
+) -> BurstStatus | None:
+    """Return the status of a burst that has waited too long for nodes or for quota."""
+    schedule, now = patience
+    waiting = {word.since: f"{h} {word.why}" for h, word in words.items() if word.since}
+    hindrance = _hindrance(found, warnings)
+    if "exceeded quota" in hindrance:
+        jobs = found.of(JOB.name)
+        made = jobs[0]["metadata"].get("creationTimestamp", "")
+        waiting[seconds_of(made)] = hindrance
+    since = min(waiting, default=now)
+    if now - since <= schedule:
+        return None
+    failed = {host: Word(Phase.FAILED, word.why) for host, word in words.items()}
+    why = f"for {now - since:.0f} s, {waiting[since]}"
+    return msgspec.structs.replace(
+        _status(found.id, failed, why), failure=Failure.CAPACITY
+    )
+
+
+def index_of(pod: Manifest) -> int:
+    """Return the pod's completion index; as label only since Kubernetes 1.28."""
+    text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
+    return int(text) if text.isdigit() else -1
+
+
+def _standing(pod: Manifest) -> tuple[bool, str]:
+    """Order the pods of one index: those that live above others, then by age."""
+    phase = (pod.get("status") or {}).get("phase", "Pending")
+    lives = phase in ("Pending", "Running") and not is_ending(pod)
+    return lives, pod["metadata"].get("creationTimestamp", "")

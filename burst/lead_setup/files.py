@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What a Flux lead needs to be able to burst: broker.toml, R and a certificate.
+
+Nothing grows a running instance, so every host that may ever join is declared before
+it starts: in `[bootstrap] hosts`, whose order is the order of ranks, and in R, which
+says what the scheduler may count on once it is up.
+
+Sources: flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5),
+flux-broker-attributes(7); RFC 20 for R.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from burst.core.placement.slots import LENT
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.kits.atomic_file import write_whole
+from burst.kits.broker import check_socket
+from burst.lead_setup.plan import Group, LeadPlan, bind_uri, in_uri, resolve
+from burst.model.ranks import format_hostlist, format_idset
+
+
+class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and how to go on."""
+
+    config: Path
+    resources: Path
+    certificate: Path
+    commands: tuple[tuple[str, ...], ...]
+    """The argv that starts each own host's broker, rank 0 first, on that host."""
+    uri: str
+    """Of the running lead, for FLUX_URI on the host of rank 0."""
+
+
+class Extra(msgspec.Struct, frozen=True):
+    """What goes into the files beyond the plan."""
+
+    tables: Mapping[str, Any] = {}
+    """Of broker.toml."""
+    environment: Mapping[str, str] = {}
+    """Of the broker of rank 0."""
+    own: tuple[Mapping[str, str], ...] = ()
+    """What R says of each own host, as the `children` of RFC 20; empty: all cores and
+    GPUs from 0 on that the plan's shape counts."""
+    run: Path | None = None
+    """Where rank 0 has its socket; by default `run` in the directory."""
+
+
+def write_lead(
+    directory: Path,
+    plan: LeadPlan,
+    *,
+    replace: bool = False,
+    extra: Extra = Extra(),  # noqa: B008 - it is frozen
+) -> LeadFiles:
+    """Write the files into the directory, which is made if need be.
+
+    With `replace` broker.toml and R are written anew, and a certificate that is there
+    is kept, since followers elsewhere may have copies of it. Raises ConfigError,
+    before anything is written, for a plan that cannot work or files that are there,
+    and CertificateError for a certificate that is there and cannot be used.
+    """
+    groups = resolve(plan)
+    files = _name(directory.absolute(), groups[0], extra)
+    for path in (files.config, files.resources, files.certificate):
+        if path.exists() and not replace:
+            raise ConfigError(
+                f"{path}: exists already",
+                "name another directory, or write it anew with --force",
+            )
+    tables = {**_tables(plan, files, groups), **extra.tables}
+    kept = files.certificate.exists()
+    if kept:
+        certificate.read(files.certificate)
+    try:
+        for place in (directory, directory / "state", extra.run or directory / "run"):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(files.resources, json.dumps(_resources(groups, extra.own)) + "\n")
+        write_whole(files.config, tomli_w.dumps(tables))
+    except OSError as error:
+        raise ConfigError(
+            f"{directory}: cannot be written: {error.strerror}",
+            "name a directory that you may write",
+        ) from error
+    if not kept:
+        certificate.write(certificate.create(groups[0].names[0]), files.certificate)
+    return files
+
+
+def _name(directory: Path, own: Group, extra: Extra) -> LeadFiles:
+    config = directory / "broker.toml"
+    socket = (extra.run or directory / "run") / "local"
+    check_socket(socket)
+    brokers = tuple(
+        ("flux", "broker", f"--config-path={config}", f"-Shostname={host}")
+        for host in own.names
+    )
+    setting = [f"{name}={value}" for name, value in extra.environment.items()]
+    setting = ["env", *setting] if setting else []
+    lead = (
+        # By default the quorum is the size, which counts hosts that join only in a
+        # burst: the lead would wait for them for ever.
+        f"-Sbroker.quorum={len(own.names)}",
+        # Serve; run no initial program.
+        "-Sbroker.rc2_none=1",
+        f"-Sstatedir={directory / 'state'}",
+        f"-Srundir={socket.parent}",
+        f"-Slocal-uri=local://{socket}",
+    )
+    return LeadFiles(
+        config=config,
+        resources=directory / "R",
+        certificate=directory / "burst.cert",
+        commands=((*setting, *brokers[0], *lead), *brokers[1:]),
+        uri=f"local://{socket}",
+    )
+
+
+def _tables(
+    plan: LeadPlan, files: LeadFiles, groups: Sequence[Group]
+) -> dict[str, Any]:
+    address = in_uri(plan.address)
+    ipv6 = {"enable_ipv6": True} if address.startswith("[") else {}
+    return {
+        "bootstrap": {
+            "curve_cert": str(files.certificate),
+            "default_port": plan.port,
+            "default_bind": "tcp://*:%p",
+            "default_connect": "tcp://%h:%p",
+            **ipv6,
+            "hosts": list(_hosts(f"tcp://{address}:{plan.port}", groups)),
+        },
+        "resource": {
+            "path": str(files.resources),
+            # R is what was said here, not what hwloc finds under a broker: followers
+            # run under names of their own, several on a host where that is wanted.
+            "noverify": True,
+        },
+        "tbon": {
+            # A node that vanishes without a word is given up after so long.
+            "tcp_user_timeout": "20s",
+            # Flux's default of 30s is long for a peer that is just being started.
+            "connect_timeout": "5s",
+        },
+    }
+
+
+def _hosts(connect: str, groups: Sequence[Group]) -> Iterator[dict[str, str]]:
+    """Yield the entries of `hosts`, in the order of ranks."""
+    own = groups[0].names
+    yield {"host": own[0], "bind": bind_uri(connect), "connect": connect}
+    if own[1:]:
+        yield {"host": format_hostlist(own[1:])}
+    for group in groups[1:]:
+        first, rest = group.names[0], group.names[1:]
+        if not group.gateway:
+            yield {"host": format_hostlist(group.names)}
+            continue
+        yield {"host": first, "bind": bind_uri(group.gateway), "connect": group.gateway}
+        yield {"host": format_hostlist(rest), "parent": first}
+
+
+def _resources(
+    groups: Sequence[Group], own: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return R, version 1 (RFC 20)."""
+    lite: list[dict[str, Any]] = []
+    properties: dict[str, list[int]] = {}
+    rank = 0
+    for group in groups:
+        ranks = range(rank, rank + len(group.names))
+        if own and not rank:
+            entries = zip(ranks, own, strict=True)
+            lite += [{"rank": str(r), "children": dict(each)} for r, each in entries]
+        else:
+            lite.append({"rank": format_idset(ranks), "children": children(group)})
+        # A slot local-[0-3] must not pass for nodes of our own.
+        slot = group.slot if group.slot != "local" else LENT
+        for name in (LENT, slot) if rank else ("local",):
+            properties.setdefault(name, []).extend(ranks)
+        rank = ranks.stop
+    names = [name for group in groups for name in group.names]
+    return {
+        "version": 1,
+        "execution": {
+            "R_lite": lite,
+            "starttime": 0.0,
+            "expiration": 0.0,
+            "nodelist": [format_hostlist(names)],
+            "properties": {k: format_idset(ids) for k, ids in properties.items()},
+        },
+    }
+
+
+def children(group: Group) -> dict[str, str]:
+    """Return what R says of each host of the group."""
+    found = {"core": format_idset(range(group.shape.cores))}
+    if group.shape.gpus:
+        found["gpu"] = format_idset(range(group.shape.gpus))
+    return found

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init`: a lead's files, settings that go with them, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from burst.core.placement.slots import is_found_by_name
+from burst.embedded.process import SOCKET
+from burst.errors import ConfigError
+from burst.flux_setup.install import LIST, install, plan_remove
+from burst.flux_setup.plan import (
+    LEAD_PIECE,
+    Choice,
+    directory_places,
+    lead_tables,
+    make_files,
+)
+from burst.kits import certificate
+from burst.kits.atomic_file import write_whole
+from burst.lead_setup.files import Extra, LeadFiles, write_lead
+from burst.lead_setup.plan import Group, LeadPlan, resolve
+from burst.lead_setup.service import daemon_script, queue_script, unit
+from burst.model.ranks import format_hostlist
+
+Provider = Literal["local", "none"]
+
+# Where the commands of Flux look for options and formats; the others are for brokers.
+_OF_USERS = {"FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS"}
+
+_SETTINGS = """\
+# `burst daemon -c {path}` serves the lead at FLUX_URI.
+# `burst config -c {path}` prints all keys and values, defaults too.
+
+[lead]
+# Where followers reach it, if that is not what its broker.toml says, as behind a
+# NodePort or a forwarded port.
+# address = "{address}"
+# port = {port}
+{slots}
+{provider}"""
+_SLOTS = """\
+# Rank slots: each is leased to one burst at a time.
+slots = [{slots}]
+"""
+_LOCAL = """\
+[providers.local]
+# Followers are processes on the lead's own host.
+type = "local"
+# Of all bursts together; as many as there are ranks for.
+max_nodes = {nodes}
+# Of each follower, as offered. They share the host's.
+cores = {cores}
+gpus = {gpus}
+"""
+_INTAKE = """
+[intake]
+# How jobs come in: hold, queue or scheduler. broker.toml has what goes with it.
+mode = "{mode}"
+"""
+_NONE = """\
+# Who brings the nodes. Nothing can be bursted before there is one.
+# [providers.NAME]
+# type = "local"
+"""
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """A lead that can be started."""
+
+    files: LeadFiles
+    settings: Path
+    kept: tuple[Path, ...]
+    """Which of the files were there before, and were left as they are."""
+    own: str
+    """The lead's own hosts."""
+    hosts: str
+    """All that may ever be ranks, in their order."""
+    fingerprint: str
+    """Of the certificate."""
+    stand_in: tuple[tuple[str, ...], ...]
+    """The argv that starts each own host's broker of the embedded lead instead."""
+    stand_in_uri: str
+    loaded: tuple[Path, ...] = ()
+    """Files below `flux` in the directory, for Flux and for systemd."""
+    environment: Mapping[str, str] = {}
+    """What a user's shell needs for `flux submit --burst` and `flux jobs -o burst`."""
+
+
+def init_lead(
+    directory: Path,
+    plan: LeadPlan,
+    provider: Provider,
+    *,
+    replace: bool = False,
+    choice: Choice | None = None,
+) -> Ready:
+    """Write the lead's files and burst.toml.
+
+    With a choice of how jobs come in, also what Flux loads for that, into `flux`
+    below the directory, and the script that starts the daemon with the lead.
+
+    With `replace`, a certificate and a burst.toml that are there are kept: others have
+    copies of the first, and a person may have edited the second. Raises ConfigError
+    and CertificateError as `burst.lead_setup.files.write_lead` does.
+    """
+    groups = resolve(plan)
+    settings = directory.absolute() / "burst.toml"
+    old = settings.exists()
+    _refuse(plan, provider, settings if old and not replace else None)
+    had_certificate = (directory / "burst.cert").exists()
+    extra = _install(directory.absolute(), choice) if choice else Extra()
+    files = write_lead(directory, plan, replace=replace, extra=extra)
+    if not old:
+        text = _settings(directory, plan, groups, provider)
+        mode = choice.intake.mode if choice else "hold"
+        write_whole(settings, text + _INTAKE.format(mode=mode) * bool(choice))
+    return Ready(
+        files=files,
+        settings=settings,
+        kept=(files.certificate,) * had_certificate + (settings,) * old,
+        own=plan.hosts,
+        hosts=format_hostlist(name for group in groups for name in group.names),
+        fingerprint=certificate.read(files.certificate).fingerprint,
+        stand_in=tuple(_stand_in(files, groups[0])),
+        stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
+        loaded=_installed(directory.absolute() / "flux") if choice else (),
+        environment={
+            name: value
+            for name, value in extra.environment.items()
+            if name in _OF_USERS
+        },
+    )
+
+
+def _installed(own: Path) -> tuple[Path, ...]:
+    """Return all files of an installation, the list of them too."""
+    return (*(step.path for step in plan_remove(own)), own / LIST)
+
+
+def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
+    """Raise ConfigError for what cannot be made, and what is there already."""
+    if provider == "local" and plan.gateways:
+        raise ConfigError(
+            "followers of the local provider have no addresses of their own, so none"
+            " can be a gateway",
+            "leave --gateways out, or say --provider none",
+        )
+    if there:
+        raise ConfigError(
+            f"{there}: exists already",
+            "name another directory; with --force it is kept and the rest written anew",
+        )
+
+
+def install_intake(
+    directory: Path, choice: Choice, more: Mapping[str, str] | None = None
+) -> Extra:
+    """Put what Flux loads for that way in into `flux` below the absolute directory.
+
+    `more` are further files, by their paths in there. Returns what the lead's broker
+    has to be told. Raises ConfigError.
+    """
+    places = directory_places(directory / "flux")
+    made = make_files(places, choice)
+    made |= {places.own / path: text for path, text in (more or {}).items()}
+    del made[places.config / LEAD_PIECE]  # broker.toml says it
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    install(places.own, made)
+    return Extra(lead_tables(places, choice), places.environment)
+
+
+def _install(directory: Path, choice: Choice) -> Extra:
+    """As `install_intake`, and with what starts the daemon, and a queue before it."""
+    programs = {"rc1.d/burst-daemon": daemon_script(directory)}
+    before = None
+    if choice.intake.mode == "queue" and choice.local_queue:
+        name = "rc1.d/burst-queues"
+        programs[name] = queue_script(directory, choice.local_queue)
+        before = directory / "flux" / name
+    more = {**programs, "burst.service": unit(directory, before)}
+    extra = install_intake(directory, choice, more)
+    for name in programs:
+        (directory / "flux" / name).chmod(0o755)
+    environment = {**extra.environment, "FLUX_RC_EXTRA": str(directory / "flux")}
+    return msgspec.structs.replace(extra, environment=environment)
+
+
+def _settings(
+    directory: Path, plan: LeadPlan, groups: Sequence[Group], provider: Provider
+) -> str:
+    own, *slots = groups
+    names = [slot.names for slot in slots]
+    by_name = is_found_by_name((*own.names, *sum(names, ())), names)
+    quoted = ", ".join(f'"{format_hostlist(hosts)}"' for hosts in names)
+    local = _LOCAL.format(
+        nodes=sum(map(len, names)),
+        cores=max(slot.shape.cores for slot in slots),
+        gpus=max(slot.shape.gpus for slot in slots),
+    )
+    return _SETTINGS.format(
+        path=directory.absolute() / "burst.toml",
+        address=plan.address,
+        port=plan.port,
+        # Only where their names do not tell: the lead may get other slots later.
+        slots="" if by_name else _SLOTS.format(slots=quoted),
+        provider=local if provider == "local" else _NONE,
+    )
+
+
+def _stand_in(files: LeadFiles, own: Group) -> Iterator[tuple[str, ...]]:
+    directory = files.config.parent
+    for rank, host in enumerate(own.names):
+        role = "follower" if rank else "lead"
+        # Own hosts may share a disk, as those of one machine do.
+        rundir = directory / "run" / host if rank else directory / "run"
+        state = () if rank else ("--statedir", str(directory / "state"))
+        yield (
+            *("burst", "embedded", role, "--config", str(files.config)),
+            *("--hostname", host, "--rundir", str(rundir), *state),
+        )

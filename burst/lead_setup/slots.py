@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Further rank slots for a lead that exists, and what its files and it differ in.
+
+New ranks come after all others, so that those there are keep their numbers: what Flux
+and our records say of them stays true over the restart that it takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.core.placement.slots import LENT
+from burst.errors import ConfigError
+from burst.kits.atomic_file import write_whole
+from burst.lead_setup.files import children
+from burst.lead_setup.plan import Group, RankSlot, resolve_slots
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
+
+
+class Added(msgspec.Struct, frozen=True):
+    """A rank slot that was added, or would be."""
+
+    hosts: str
+    ranks: str
+    shape: str
+
+
+def add_slots(
+    directory: Path, slots: Sequence[RankSlot], *, dry_run: bool = False
+) -> tuple[list[Added], list[Path]]:
+    """Declare further slots in the lead's broker.toml and R. Raises ConfigError.
+
+    Comments and the order of keys in broker.toml stay. Returns what was added, and
+    where both files are kept as they were; with `dry_run`, what would be added.
+    """
+    # Only this command needs it, and all of them import this module.
+    import tomlkit  # noqa: PLC0415
+
+    config, resources = directory / "broker.toml", directory / "R"
+    tables, r = _read(config, tomlkit.parse), _read(resources, json.loads)
+    known = declared_hosts(tables)
+    groups = resolve_slots(known, slots)
+    added = []
+    rank = len(known)
+    for group in groups:
+        ranks = range(rank, rank + len(group.names))
+        rank = ranks.stop
+        tables["bootstrap"]["hosts"].append({"host": format_hostlist(group.names)})
+        _declare(r["execution"], group, ranks)
+        added.append(
+            Added(format_hostlist(group.names), format_idset(ranks), str(group.shape))
+        )
+    kept = []
+    if not dry_run:
+        kept = [_keep(path) for path in (config, resources)]
+        # R last: a broker that finds more hosts than R has none the worse for it.
+        write_whole(config, tomlkit.dumps(tables))
+        write_whole(resources, json.dumps(r) + "\n")
+    return added, kept
+
+
+def _keep(path: Path) -> Path:
+    """Copy a file before it is changed, and return the copy. Raises ConfigError.
+
+    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
+    """
+    numbers = itertools.count(2)
+    copy = path.with_name(f"{path.name}.old")
+    while copy.exists():
+        copy = path.with_name(f"{path.name}.old.{next(numbers)}")
+    try:
+        shutil.copy2(path, copy)
+    except OSError as error:
+        raise ConfigError(
+            f"{copy}: cannot be written: {error.strerror}",
+            "nothing was changed; be who may write there",
+        ) from error
+    return copy
+
+
+def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
+    """Return the hosts of `[bootstrap]`, in the order of ranks. Raises ConfigError."""
+    try:
+        entries = [entry["host"] for entry in tables["bootstrap"]["hosts"]]
+        names = [name for entry in entries for name in parse_hostlist(entry)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"[bootstrap] hosts cannot be read: {error!r}") from error
+    # A host may have several entries; the first place is its rank.
+    return tuple(dict.fromkeys(names))
+
+
+def compare(
+    directory: Path, identity: LeadIdentity, view: LeadView
+) -> tuple[list[str], bool]:
+    """Return what a restart from these files would change, and whether it is safe.
+
+    It is safe where nothing is allocated and every rank keeps its number.
+    """
+    tables = _read(directory / "broker.toml", tomllib.loads)
+    files, runs = declared_hosts(tables), identity.hosts
+    same = min(len(files), len(runs))
+    if files == runs:
+        return ["the lead runs with the hosts of its files; no restart is needed"], True
+    said = []
+    moved = files[:same] != runs[:same] or len(files) < len(runs)
+    if moved:
+        said.append(
+            "its files name other hosts for ranks that it has: a restart would give"
+            " running bursts and drained ranks to others; restore the order first"
+        )
+    else:
+        new = format_hostlist(files[same:])
+        said.append(
+            f"a restart adds {new} as ranks"
+            f" {format_idset(range(same, len(files)))}; all others keep theirs"
+        )
+    if view.allocated:
+        said.append(
+            f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
+            " broker: flux queue stop, and wait until flux jobs shows none running;"
+            " those that wait are kept"
+        )
+    return said, not moved and not view.allocated
+
+
+def _declare(execution: dict[str, Any], group: Group, ranks: range) -> None:
+    declared = {"rank": format_idset(ranks), "children": children(group)}
+    execution["R_lite"].append(declared)
+    execution["nodelist"].append(format_hostlist(group.names))
+    properties = execution.setdefault("properties", {})
+    for name in (LENT, group.slot if group.slot != "local" else LENT):
+        old = parse_idset(properties.get(name, ""))
+        properties[name] = format_idset(old.union(ranks))
+
+
+def _read(path: Path, parse: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = parse(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error}",
+            "name the directory that `burst lead init` wrote",
+        ) from error
+    return found

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Carries out what a tick decided. The store has the intent of all of it by now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NoReturn
+
+from burst import log
+from burst.core import transaction
+from burst.core.provider_health import Verb
+from burst.core.world import Books
+from burst.errors import (
+    Denied,
+    JobspecError,
+    LeadError,
+    LeadGone,
+    SpecRefused,
+    Unreadable,
+)
+from burst.lead import Failures, Lead
+from burst.model.burst import Burst, Isolated
+from burst.model.jobid import format_f58
+from burst.model.lead import LeadIdentity
+from burst.model.program import Program, command_jobspec, far_jobspec
+from burst.provider import BurstSpec
+from burst.runtime.provider_tracker import Watch
+
+
+class Actor:
+    """Does it, once; what fails is seen by a later tick, which decides anew."""
+
+    def __init__(self, lead: Lead, identity: LeadIdentity, watch: Watch) -> None:
+        self._lead = lead
+        self._identity = identity
+        self._watch = watch
+
+    def perform(
+        self, actions: Sequence[transaction.Action], books: Books
+    ) -> list[transaction.Action]:
+        """Carry the actions out, in order; return those that the lead did not answer.
+
+        Such an action may be carried out all the same, later. Its intent is on record,
+        so later ticks see its effect or ask again. Once the lead is silent nothing more
+        is asked of it in this tick, as each question would take as long. Raises
+        LeadGone.
+        """
+        unanswered: list[transaction.Action] = []
+        for action in actions:
+            if unanswered and _needs_lead(action, books):
+                unanswered.append(action)
+                continue
+            try:
+                if isinstance(action, transaction.Provision | transaction.Reap):
+                    self._ask_provider(action, books.bursts[action.burst])
+                else:
+                    self._ask_lead(action)
+            except LeadGone:
+                raise
+            except Unreadable as error:
+                log.say("%s; asked again later", error, level=logging.WARNING)
+                unanswered.append(action)
+            except (Denied, LeadError) as error:
+                log.say("%s", error, level=logging.WARNING)
+        return unanswered
+
+    def _ask_provider(
+        self, action: transaction.Provision | transaction.Reap, burst: Burst
+    ) -> None:
+        if isinstance(action, transaction.Reap):
+            self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
+        else:
+            try:
+                program = self._program(burst)
+            except JobspecError as error:
+                # Asked as little as by a provider that refuses it: that job fails.
+                refused = SpecRefused(error.what, error.advice)
+                self._watch.call(burst, Verb.PROVISION, lambda _: _raise(refused))
+                return
+            spec = make_spec(burst, self._identity, program)
+            self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
+
+    def _program(self, burst: Burst) -> Program | None:
+        """Return what an isolated burst is to run. Raises LeadError, JobspecError."""
+        isolated = burst.lease.isolated
+        match isolated:
+            case None:
+                return None
+            case Isolated(kind="job", job=job):
+                assert job is not None
+                return Program(kind="job", jobspec=far_jobspec(self._lead.jobspec(job)))
+            case Isolated(kind="command"):
+                nodes, duration = burst.lease.nodes, isolated.duration
+                text = command_jobspec(isolated.command, nodes, duration)
+                return Program(kind="job", jobspec=text)
+            case Isolated(kind="interactive"):
+                return Program(kind="interactive")
+            case _:
+                return Program(kind="service")
+
+    def _ask_lead(self, action: transaction.Action) -> None:
+        match action:
+            case transaction.HoldJobs(jobs):
+                self._report("hold", self._lead.hold(jobs))
+            case transaction.ReleaseJobs(urgencies):
+                self._report("release", self._lead.release(urgencies))
+            case transaction.MoveJobs(queues):
+                self._report("move", self._lead.move(queues))
+            case transaction.FailJob(job, reason):
+                self._lead.fail(job, reason)
+            case transaction.EndJob(job, memo, reason):
+                self._report("tell", self._lead.tell({job: memo}))
+                self._lead.fail(job, reason)
+            case transaction.Drain(ranks, reason):
+                self._lead.drain(ranks, reason)
+            case transaction.Undrain(_, ranks):
+                self._lead.undrain(ranks)
+
+    def _report(self, what: str, failures: Failures) -> None:
+        for job, why in failures.items():
+            log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
+
+
+def _needs_lead(action: transaction.Action, books: Books) -> bool:
+    """Tell whether the lead is asked for something by an action."""
+    if isinstance(action, transaction.Reap):
+        return False
+    if not isinstance(action, transaction.Provision):
+        return True
+    isolated = books.bursts[action.burst].lease.isolated
+    return isolated is not None and isolated.job is not None
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def make_spec(
+    burst: Burst, identity: LeadIdentity, program: Program | None = None
+) -> BurstSpec:
+    """Return what a provider is to make, from the record and the lead as it is now."""
+    lease = burst.lease
+    return BurstSpec(
+        burst_id=lease.id,
+        owner=identity.owner,
+        offer=lease.offer,
+        hosts=lease.hosts,
+        ranks=lease.ranks,
+        shape=lease.shape,
+        lead=identity,
+        lease_end=lease.end,
+        userids=lease.userids,
+        program=program,
+    )

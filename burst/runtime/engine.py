@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""One tick: observe, decide, store, act. All that a daemon and `run-burst` share.
+
+The order is the point. Nothing is asked of a provider or the lead before the store has
+the intent; what the store could not take is not done and not remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.burst_actions import next_deadline
+from burst.core.isolated import next_begin
+from burst.core.orphans import Orphan, find_orphans
+from burst.core.placement.refusal_cache import Standing
+from burst.core.placement.slots import RankSlot
+from burst.core.provider_health import Answered
+from burst.core.record_size import without
+from burst.core.tick import Decisions, reconcile
+from burst.core.transaction import ReleaseJobs
+from burst.core.world import Books, Call, World
+from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
+from burst.lead import Lead
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.reason import Verdict
+from burst.provider import Provider
+from burst.runtime.action_runner import Actor
+from burst.runtime.executor import Executor
+from burst.runtime.lead_upkeep import Upkeep
+from burst.runtime.orphan_reaper import OrphanReaper
+from burst.runtime.poll_schedule import tell_health
+from burst.runtime.provider_tracker import Key, Watch
+from burst.runtime.record_store import Ledger
+
+# So much after a deadline a turn is taken, in seconds.
+_LATE = 0.01
+# So much later the lead is read again where a job may have been starting, in seconds:
+# several times what a scheduler takes to write an allocation down.
+_AGAIN = 0.01
+# So much later the next tick follows where jobs were left for it, in seconds: the lead
+# and its clients have their turn meanwhile.
+_BEHIND = 0.05
+# So long a deadline waits that has passed and that this tick could not act on.
+_UNMET_PAUSE = 5.0
+_UNREAD = "it has not been read yet"
+
+Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
+"""A person's wish as a pure function: what it decides, and what he is answered."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The last tick, for whoever asks. Immutable, so that any thread may read it."""
+
+    now: float
+    books: Books
+    world: World
+    settings: Settings
+    verdicts: Mapping[JobId, Verdict]
+    standing: Standing | None = None
+    """Of the verdicts, those that need no second look as long as nothing changes."""
+    orphans: tuple[Orphan, ...] = ()
+    reaps: Mapping[Key, Call] = {}
+    """How it stands with orphans that are or were deleted."""
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine works with."""
+
+    lead: Lead
+    identity: LeadIdentity
+    """As followers are to see it: with the address that the settings give."""
+    slots: tuple[RankSlot, ...]
+    providers: Mapping[str, Provider]
+    executor: Executor
+    settings: Settings
+    places: Mapping[str, str] = {}
+    """Where each provider makes bursts."""
+
+
+class Engine:
+    """Turns. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
+
+    def __init__(self, parts: Parts, now: float) -> None:
+        self._lead = parts.lead
+        self._identity = parts.identity
+        self._slots = parts.slots
+        self._places = parts.places
+        self._executor = parts.executor
+        self._settings = parts.settings
+        self._ledger = Ledger(parts.lead.store())
+        self._books = self._ledger.load(now, self._settings.limits)
+        self._watch = Watch(parts.providers, parts.executor, parts.settings.daemon)
+        self._actor = Actor(parts.lead, parts.identity, self._watch)
+        self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
+        self._commands = queue.SimpleQueue()
+        self._upkeep = Upkeep(parts.lead, parts.settings, now)
+        self._silent = False
+        """Whether the lead left something unanswered in this tick."""
+        unasked = parts.settings.daemon.orphans == "reap"
+        self._orphans = OrphanReaper(self._watch, unasked=unasked)
+        self._closing = False
+        self._snapshot = Snapshot(
+            now=now,
+            books=self._books,
+            world=World(
+                identity=parts.identity,
+                slots=parts.slots,
+                lead=None,
+                trouble=_UNREAD,
+                providers=self._watch.views,
+            ),
+            settings=parts.settings,
+            verdicts={},
+        )
+
+    def recall(self, now: float) -> None:
+        """Read the books again, as the one daemon of the lead from now on.
+
+        Another may have written them after this engine was made, until it let go of
+        the lead's service. Raises StoreError and Unreadable.
+        """
+        self._books = self._ledger.load(now, self._settings.limits)
+        self._snapshot = msgspec.structs.replace(self._snapshot, books=self._books)
+        for key, why in self._books.unreadable.items():
+            log.say(
+                "record %s: %s; left alone, burst down or gc decides",
+                key,
+                why,
+                level=logging.WARNING,
+            )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The last tick."""
+        return self._snapshot
+
+    def post(self, command: Command) -> Future[Any]:
+        """Have the next tick carry out a command; the future is its answer."""
+        future: Future[Any] = Future()
+        self._commands.put((command, future))
+        return future
+
+    def tick(self, now: float) -> float:
+        """Take one turn; return when the next is due unless something wakes us.
+
+        Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
+        then nothing was done, and the next tick tries again.
+        """
+        self._watch.absorb(self._books, now)
+        self._silent = False
+        view, trouble = self._observe()
+        answered = self._watch.answered
+        world = World(
+            identity=self._identity,
+            slots=self._slots,
+            lead=view,
+            trouble=trouble,
+            providers=self._watch.views,
+            calls=self._watch.calls,
+            answered=answered,
+            closing=self._closing,
+            places=self._places,
+        )
+        self._obey(world, now)
+        standing = None if self._closing else self._snapshot.standing
+        decisions = reconcile(self._books, world, self._settings, now, standing)
+        decisions = self._adopt(decisions, now, answered)
+        due = self._watch.ask(self._books, now)
+        orphans = find_orphans(self._books, world)
+        self._snapshot = Snapshot(
+            now=now,
+            books=self._books,
+            world=world,
+            settings=self._settings,
+            verdicts=decisions.verdicts,
+            standing=decisions.standing,
+            orphans=orphans,
+        )
+        due = min(due, self._orphans.turn(orphans, self._books, world, now))
+        self._snapshot = msgspec.structs.replace(
+            self._snapshot, reaps=self._watch.orphans
+        )
+        if view is not None and not self._silent:
+            self._upkeep.ask(self._books, view, decisions.verdicts, now)
+        if decisions.unsettled:
+            due = min(due, now + _AGAIN)
+        if decisions.behind:
+            due = min(due, now + _BEHIND)
+        return min(due, self._next_deadline(view, now))
+
+    def _next_deadline(self, view: LeadView | None, now: float) -> float:
+        """Return when to look for a deadline that ends then; math.inf for never.
+
+        Nothing ends while the lead cannot be read; it wakes us once it can. What ended
+        before now and is there still could not be acted on, so it is given time.
+        """
+        if view is None:
+            return math.inf
+        live = [burst for burst in self._books.live if not burst.quarantined]
+        ends = [next_deadline(burst, self._settings) for burst in live]
+        ends.append(next_begin(self._books, now))
+        # Just after a deadline, not just before it.
+        return min(end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
+
+    def close(self) -> None:
+        """Take no more turns. Bursts and held jobs stay as they are."""
+        self._executor.close()
+        while not self._commands.empty():
+            _, future = self._commands.get()
+            future.set_exception(BurstError("the daemon is stopping", "ask it again"))
+
+    def change(self, parts: Parts) -> None:
+        """Go on with other settings from the next tick on. Nothing is forgotten."""
+        settings = parts.settings
+        self._identity, self._slots = parts.identity, parts.slots
+        self._settings, self._places = settings, parts.places
+        self._watch.replace(parts.providers, settings.daemon)
+        self._actor = Actor(self._lead, parts.identity, self._watch)
+        self._upkeep.change(settings)
+        self._orphans.unasked = settings.daemon.orphans == "reap"
+        replace = msgspec.structs.replace
+        world = replace(
+            self._snapshot.world,
+            identity=parts.identity,
+            slots=parts.slots,
+            providers=self._watch.views,
+            places=parts.places,
+        )
+        self._snapshot = replace(self._snapshot, world=world, settings=settings)
+
+    def stop_planning(self) -> None:
+        """Make nothing new from the next tick on: the daemon takes all down."""
+        self._closing = True
+
+    def _observe(self) -> tuple[LeadView | None, str]:
+        trouble = self._snapshot.world.trouble
+        try:
+            view = self._lead.observe()
+        except LeadGone:
+            raise
+        except LeadError as error:
+            # Said once, not each tick, which may come often.
+            if str(error) != trouble:
+                log.say("the lead cannot be read: %s", error, level=logging.WARNING)
+            return None, str(error)
+        if trouble not in ("", _UNREAD):
+            log.say("the lead can be read again")
+        return view, ""
+
+    def _obey(self, world: World, now: float) -> None:
+        while not self._commands.empty():
+            command, future = self._commands.get()
+            try:
+                decisions, answer = command(self._books, world, self._settings, now)
+            except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
+                future.set_exception(error)
+                continue
+            try:
+                self._adopt(decisions, now)
+            except BurstError as error:
+                future.set_exception(error)
+            else:
+                # Who is answered may look at once, and is to see what was done.
+                self._snapshot = msgspec.structs.replace(
+                    self._snapshot, books=self._books
+                )
+                future.set_result(answer)
+
+    def _adopt(
+        self, decisions: Decisions, now: float, answered: tuple[Answered, ...] = ()
+    ) -> Decisions:
+        """Store, remember, log, act: in this order. Return what was adopted."""
+        before = self._books
+        try:
+            self._ledger.write(self._books, decisions.books)
+        except RecordTooLarge as error:
+            log.say("%s", error, level=logging.ERROR)
+            decisions = without(decisions, self._books, error.records, now)
+            self._ledger.write(self._books, decisions.books)
+        self._books = decisions.books
+        tell_health(before.health, self._books.health)
+        self._watch.conclude(answered, self._books)
+        for burst, event in decisions.events:
+            log.event(event, burst)
+        unanswered = self._actor.perform(decisions.actions, self._books)
+        self._silent = self._silent or bool(unanswered)
+        for action in unanswered:
+            if isinstance(action, ReleaseJobs):
+                self._upkeep.release_later(action.urgencies)
+        return decisions
+
+    def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
+        """Have these deleted, from the next tick on, until nothing is left of them.
+
+        From any thread. What comes of it is in the snapshot.
+        """
+        self._orphans.ask_for(orphans)

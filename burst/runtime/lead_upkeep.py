@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What the lead is asked for in each tick beside its actions: queues, leases, memos.
+
+Nothing of it is on record. What fails, or is not answered, is asked again by a later
+tick, and never ends the daemon.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from burst import log
+from burst.config import Settings
+from burst.core.rank_leases import leases
+from burst.core.world import Books
+from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
+from burst.lead import Lead
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView, Leases
+from burst.model.reason import Verdict
+from burst.runtime.job_memos import Memos
+
+
+class Upkeep:
+    """Remembers what the lead was told last. Use from one thread."""
+
+    def __init__(self, lead: Lead, settings: Settings, now: float) -> None:
+        self._lead = lead
+        self._settings = settings
+        self._prepared = now
+        self._lent: tuple[float, Leases | None] = (now, None)
+        self._lent_trouble = ""
+        self._memos = Memos(lead)
+        self._releases: dict[JobId, int] = {}
+
+    def change(self, settings: Settings) -> None:
+        """Go on with other settings. A scheduler is told of leases anew."""
+        self._settings = settings
+        self._lent = self._lent[0], None
+
+    def release_later(self, urgencies: Mapping[JobId, int]) -> None:
+        """Note jobs that were to be released, of which the lead said nothing."""
+        self._releases |= urgencies
+
+    def ask(
+        self,
+        books: Books,
+        view: LeadView,
+        verdicts: Mapping[JobId, Verdict],
+        now: float,
+    ) -> None:
+        """Ask for all that is due. Raises LeadGone."""
+        try:
+            self._release(books, view)
+            self._prepare(now)
+            self._lend(books, view, now)
+            self._memos.send(verdicts, view.jobs, now)
+        except LeadGone:
+            raise
+        except (Denied, LeadError) as error:
+            log.say("%s; asked again later", error, level=logging.WARNING)
+
+    def _release(self, books: Books, view: LeadView) -> None:
+        """Ask again to release jobs that a person let go of and that are still held.
+
+        All others are asked for again by the tick, as their records say so.
+        """
+        holds = books.holds
+        self._releases = {
+            job: urgency
+            for job, urgency in self._releases.items()
+            if job in view.jobs
+            and view.jobs[job].urgency == 0
+            and job in holds
+            and holds[job].state is HoldState.OBEYED
+        }
+        if self._releases:
+            self._lead.release(self._releases)
+            self._releases = {}
+
+    def _prepare(self, now: float) -> None:
+        """See to it now and then that queues of ours are as burst jobs need them.
+
+        `flux queue start --all` starts the one in which they wait, too.
+        """
+        intake, cadence = self._settings.intake, self._settings.daemon.cadence
+        if intake.mode != "queue" or now - self._prepared < cadence:
+            return
+        self._prepared = now
+        try:
+            self._lead.prepare(intake)
+        except Unreadable:
+            raise
+        except (ConfigError, LeadError) as error:
+            log.say("%s", error, level=logging.WARNING)
+
+    def _lend(self, books: Books, view: LeadView, now: float) -> None:
+        """Tell a scheduler that wants to know whose the leased ranks are.
+
+        At each turn until it was told, and then now and then again: another may have
+        been in its place meanwhile.
+        """
+        if self._settings.intake.mode != "scheduler":
+            return
+        told_at, told = self._lent
+        current = leases(books, view)
+        if current == told and now - told_at < self._settings.daemon.cadence:
+            return
+        try:
+            self._lead.lend(current)
+        except Unreadable:
+            raise
+        except LeadError as error:
+            self._lent = now, None
+            if str(error) != self._lent_trouble:
+                log.say("%s", error, level=logging.WARNING)
+            self._lent_trouble = str(error)
+        else:
+            self._lent, self._lent_trouble = (now, current), ""

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""One burst by hand: the engine for as long as it takes, then nobody.
+
+What `run-burst` does. It takes the daemon's place and its lock; where a daemon serves
+the lead already, the command asks that one instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from burst.config import ProviderTable, Seconds, Settings
+from burst.core import commands
+from burst.core.report import burst_row
+from burst.errors import BurstError, ConfigError
+from burst.lead import Lead
+from burst.model.burst import Burst, State
+from burst.model.lead import LeadIdentity
+from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.model.reason import Reason
+from burst.runtime.session import Runtime
+from burst.wakeup import Bell
+
+# How often progress is shown, in seconds.
+_SHOW_EVERY = 0.2
+# So long may a provider take to tell what it offers before that is said, in seconds.
+_OFFERS_DEADLINE = 60.0
+
+Show = Callable[[dict[str, Any]], None]
+
+
+def slot_of(identity: LeadIdentity, name: str) -> str:
+    """Return the hosts of the rank slot with that name, as a hostlist.
+
+    Raises ConfigError naming the hosts there are.
+    """
+    stem = f"{name}-"
+    hosts = [
+        host
+        for host in identity.hosts
+        if host.startswith(stem) and host.removeprefix(stem).isdigit()
+    ]
+    if not hosts:
+        raise ConfigError(
+            f"the lead has no hosts {name}-0, {name}-1, ...:"
+            f" it has {format_hostlist(identity.hosts)}",
+            "ranks are fixed when the lead starts: add them to its broker.toml"
+            " (burst lead init shows how) and restart it",
+        )
+    return format_hostlist(hosts)
+
+
+def settings_for(base: Settings, provider: str, slot: str) -> Settings:
+    """Return settings under which an engine makes one burst and leaves it up."""
+    table = base.providers.get(provider) or ProviderTable(type=provider)
+    replace = msgspec.structs.replace
+    return replace(
+        base,
+        lead=replace(base.lead, slots=(slot,)),
+        deadlines=replace(base.deadlines, idle=Seconds(math.inf)),
+        providers={**base.providers, provider: table},
+    )
+
+
+def _no_reload() -> Future[dict[str, Any]]:
+    raise BurstError("run-burst serves the lead, and reads no settings again", "wait")
+
+
+class OnePass:
+    """An engine of our own, for the time of one command."""
+
+    def __init__(self, lead: Lead, settings: Settings, show: Show) -> None:
+        """Take the daemon's place. Raises ServiceTaken, and what a daemon raises."""
+        self._bell = Bell()
+        self._show = show
+        self._runtime = Runtime(lead, settings, self._bell, _no_reload)
+        self._runtime.begin()
+
+    def up(self, provider: str, slot: str, nodes: int) -> dict[str, Any]:
+        """Make a burst in the slot and return its row once it is online.
+
+        For the burstable jobs that wait, else of `nodes` nodes, 0 for the whole slot.
+        Their jobs are released. Raises BurstError saying why there is none.
+        """
+        runtime = self._runtime
+        if self._in(slot):
+            names = ", ".join(burst.id for burst in self._in(slot))
+            raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
+        if provider in runtime.engine.snapshot.books.health:
+            # A person asks for it by hand: what failed a while ago is to be tried.
+            runtime.engine.post(
+                lambda books, _, __, now: (
+                    commands.enable(books, provider, now),
+                    None,
+                )
+            )
+        self._wait_for_offers(provider)
+        if not self._in(slot):
+            size = nodes or len(self._runtime.engine.snapshot.world.slots[0].ranks)
+            demand = commands.request_nodes(size, provider, slot)
+            asked = runtime.engine.post(
+                lambda books, world, settings, now: commands.burst_ahead(
+                    books, world, settings, demand, now
+                )
+            )
+            runtime.turn(0.0)
+            verdict = asked.result(0)
+            if verdict.reason is not Reason.PROPOSED:
+                raise BurstError(commands.describe(verdict, demand))
+        burst = self._in(slot)[0]
+        return self._until(burst, State.ONLINE)
+
+    def down(self, slot: str) -> list[dict[str, Any]]:
+        """Take down what is in the slot, and return the rows once it is gone."""
+        self._runtime.turn(0.0)
+        found = self._in(slot)
+        if not found:
+            raise BurstError(f"there is no burst in {slot}", "burst status -a")
+        known = self._runtime.engine.snapshot.world.providers
+        for burst in found:
+            if burst.lease.provider not in known:
+                raise BurstError(
+                    f"{burst.id} was made by provider {burst.lease.provider}, of which"
+                    " these settings say nothing",
+                    "give --provider, or the flags with which it was made",
+                )
+        for burst in found:
+            self._ask_down(burst.id)
+        return [self._until(burst, State.INACTIVE) for burst in found]
+
+    def undo(self, slot: str) -> None:
+        """Take down what was begun in the slot and is not online yet."""
+        for burst in self._in(slot):
+            if burst.state is not State.ONLINE:
+                self._ask_down(burst.id)
+                self._until(burst, State.INACTIVE)
+
+    def close(self) -> None:
+        """Let go of every job that is still held, and of the daemon's place."""
+        runtime = self._runtime
+        held = commands.held_jobs(runtime.engine.snapshot.books)
+        if held:
+            runtime.engine.post(
+                lambda books, _, __, now: (commands.let_go(books, held, now), None)
+            )
+            runtime.turn(0.0)
+        runtime.close()
+
+    def _ask_down(self, burst_id: str) -> None:
+        """Have a burst taken down from the next turn on."""
+        self._runtime.engine.post(
+            lambda books, _, __, now: (
+                commands.bring_down(books, burst_id, "taken down by hand", now),
+                None,
+            )
+        )
+
+    def _in(self, slot: str) -> list[Burst]:
+        books = self._runtime.engine.snapshot.books
+        hosts = set(parse_hostlist(slot))
+        return [b for b in books.live if set(b.lease.hosts) <= hosts]
+
+    def _wait_for_offers(self, provider: str) -> None:
+        runtime = self._runtime
+        ends = runtime.clock() + _OFFERS_DEADLINE
+        runtime.turn(0.0)
+        while runtime.engine.snapshot.world.providers[provider].offers is None:
+            view = runtime.engine.snapshot.world.providers[provider]
+            if runtime.clock() > ends:
+                raise BurstError(
+                    f"provider {provider} has no answer: {view.trouble or 'silence'}",
+                    f"burst doctor --provider {provider}",
+                )
+            runtime.turn(_SHOW_EVERY)
+        runtime.turn(0.0)
+
+    def _until(self, burst: Burst, state: State) -> dict[str, Any]:
+        """Turn until the burst is in the state, and its jobs are released."""
+        runtime = self._runtime
+        while True:
+            snapshot = runtime.engine.snapshot
+            now = snapshot.books.bursts[burst.id]
+            row = burst_row(now, snapshot.world, snapshot.now)
+            if now.state is state and not self._held(now):
+                return row
+            if now.state is State.INACTIVE:
+                raise BurstError(f"{burst.id} ended: {row['note'] or row['result']}")
+            if now.quarantined:
+                raise BurstError(
+                    f"{burst.id} is quarantined: {row['note']}", "run-burst --down"
+                )
+            self._show(row)
+            runtime.turn(_SHOW_EVERY)
+
+    def _held(self, burst: Burst) -> bool:
+        held = set(commands.held_jobs(self._runtime.engine.snapshot.books))
+        return bool(held & burst.jobs)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Looks at a lead once, or takes its daemon's place for a moment, without a daemon."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from burst import log
+from burst.config import Settings
+from burst.core.commands import held_jobs, let_go
+from burst.core.orphans import Orphan, find_orphans
+from burst.core.placement.slots import find_slots
+from burst.core.provider_health import Outcome, Verb, pause_after
+from burst.core.world import Call, ProviderView, World, observe, repeat_at
+from burst.errors import BurstError, LeadError
+from burst.lead import Failures, Lead, ServiceRequest
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId
+from burst.provider import Provider
+from burst.runtime import provider_registry
+from burst.runtime.clock import Clock
+from burst.runtime.connect import as_followers_see_it
+from burst.runtime.engine import Snapshot
+from burst.runtime.executor import Task, ask_offers, ask_statuses, run
+from burst.runtime.record_store import Ledger
+from burst.runtime.service_api import holder
+
+
+def look(
+    lead: Lead, settings: Settings, providers: Mapping[str, Provider] | None = None
+) -> Snapshot:
+    """Read lead, store and providers once; do nothing. Raises BurstError."""
+    clock = Clock()
+    identity = as_followers_see_it(lead.identity(), settings.lead)
+    if providers is None:
+        providers = provider_registry.load(settings, identity.owner)
+    lead.listen(lambda: None)
+    books = Ledger(lead.store()).load(clock())
+    world = World(
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        lead=lead.observe(),
+        providers={
+            name: _ask(name, provider, clock) for name, provider in providers.items()
+        },
+    )
+    return Snapshot(
+        now=clock(),
+        books=books,
+        world=world,
+        settings=settings,
+        verdicts={},
+        orphans=find_orphans(books, world),
+    )
+
+
+def look_at_records(lead: Lead, settings: Settings) -> Snapshot:
+    """Read lead and store once, and ask no provider. Raises BurstError."""
+    now = Clock()()
+    identity = lead.identity()
+    books = Ledger(lead.store()).load(now)
+    lead.listen(lambda: None)
+    world = World(
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        lead=lead.observe(),
+    )
+    return Snapshot(now=now, books=books, world=world, settings=settings, verdicts={})
+
+
+def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Failures]:
+    """Give jobs that a daemon left held their urgency back; None for all of them.
+
+    Returns those that have it, and why others have not. For when there is no daemon
+    any more: it holds the daemon's lock meanwhile. Raises ServiceTaken if there is
+    one, LeadError for a job that is not held.
+    """
+    now = Clock()()
+    lead.serve(_refuse, holder(now))
+    ledger = Ledger(lead.store())
+    books = ledger.load(now)
+    wanted = held_jobs(books) if jobs is None else jobs
+    let_go(books, wanted, now)
+    failures = lead.release({job: books.holds[job].urgency for job in wanted})
+    # Recorded afterwards, unlike what a daemon does, as nobody would try again. A held
+    # job that is free without a record of it counts as freed by its user.
+    free = [job for job in wanted if job not in failures]
+    ledger.write(books, let_go(books, free, now).books)
+    return free, failures
+
+
+def _refuse(_: ServiceRequest) -> dict[str, object]:
+    raise LeadError("this is not the daemon, but burst release; ask again in a moment")
+
+
+def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
+    asked = (
+        Task(provider=name, verb=Verb.OFFERS, run=lambda: ask_offers(provider)),
+        Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider)),
+    )
+    offers, seen = (run(task, clock) for task in asked)
+    for answer in (offers, seen):
+        if answer.outcome is not Outcome.OK:
+            raise BurstError(
+                f"provider {name}: {answer.task.verb.value}: {answer.note}"
+            )
+    return observe(
+        ProviderView(offers=tuple(offers.value)), seen.value, [], seen.began_at
+    )
+
+
+def reap_orphans(
+    orphans: Sequence[Orphan],
+    providers: Mapping[str, Provider],
+    tell: Callable[[str], None],
+    limit: float,
+) -> dict[BurstId, str]:
+    """Have orphans deleted as a daemon would, for at most `limit` seconds.
+
+    Each is asked for until its provider has nothing of it any more, later each time.
+    Returns those that are left, and why.
+    """
+    clock = Clock()
+    ends = clock() + limit
+    calls = {(o.provider, o.burst): Call(verb=Verb.REAP, attempts=0) for o in orphans}
+    due = dict.fromkeys(calls, clock())
+    while due and (now := min(due.values())) < ends:
+        time.sleep(max(0.0, now - clock()))
+        key = min(due, key=lambda key: due[key])
+        before = calls[key]
+        calls[key] = _reap(providers[key[0]], key, before, clock)
+        due[key] = repeat_at(calls[key])
+        note = calls[key].note or "it is being deleted"
+        if calls[key].outcome is Outcome.NOT_FOUND:
+            tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
+            del due[key]
+        elif calls[key].note != before.note or not before.attempts:
+            tell(f"{key[1]} of provider {key[0]}: {note}")
+    return {burst: calls[name, burst].note or "still there" for name, burst in due}
+
+
+def _reap(
+    provider: Provider, key: tuple[str, BurstId], before: Call, clock: Clock
+) -> Call:
+    name, burst = key
+    task = Task(
+        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
+    )
+    answer = run(task, clock)
+    if answer.error and answer.note != before.note:
+        log.failure("provider %s: reap of %s raised", name, burst, error=answer.error)
+    attempts = before.attempts + 1
+    pause = pause_after(answer.outcome, attempts, answer.retry_after)
+    return Call(
+        verb=Verb.REAP,
+        outcome=answer.outcome,
+        note=answer.note,
+        attempts=attempts,
+        done_at=answer.done_at,
+        retry_at=answer.done_at + pause,
+    )

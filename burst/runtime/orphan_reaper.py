@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Orphans while a daemon runs: reported once it is sure, deleted until gone."""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+from collections.abc import Iterable, Mapping
+
+from burst import log
+from burst.core.orphans import SURE_AFTER, Orphan, is_harmless
+from burst.core.provider_health import Outcome
+from burst.core.world import Books, World
+from burst.runtime.provider_tracker import Key, Watch
+
+
+class OrphanReaper:
+    """What no record explains. Use from one thread, but for `ask_for`."""
+
+    def __init__(self, watch: Watch, *, unasked: bool) -> None:
+        self._watch = watch
+        self.unasked = unasked
+        """Whether they are deleted without a person's word, too."""
+        self._suspects: dict[Key, float] = {}
+        self._going: dict[Key, bool] = {}
+        """Those that are to be deleted, and whether a person said so."""
+        self._asked: queue.SimpleQueue[Key] = queue.SimpleQueue()
+
+    def ask_for(self, orphans: Iterable[Orphan]) -> None:
+        """Have these deleted from the next tick on. From any thread."""
+        for orphan in orphans:
+            self._asked.put((orphan.provider, orphan.burst))
+
+    def turn(
+        self, orphans: tuple[Orphan, ...], books: Books, world: World, now: float
+    ) -> float:
+        """Report what is seen for long enough, and have deleted what is to be.
+
+        Returns when to come back.
+        """
+        seen = {(orphan.provider, orphan.burst): orphan for orphan in orphans}
+        self._suspects = {key: self._suspects.get(key, now) for key in seen}
+        for key, orphan in seen.items():
+            if now - self._suspects[key] < SURE_AFTER or key in self._going:
+                continue
+            self._suspects[key] = now
+            log.say(
+                "%s: orphan of provider %s: %s; burst gc lists and deletes it",
+                orphan.burst,
+                orphan.provider,
+                orphan.why,
+                level=logging.WARNING,
+            )
+            if self.unasked and is_harmless(orphan, world):
+                self._begin(key, asked_for=False)
+        while not self._asked.empty():
+            self._begin(self._asked.get(), asked_for=True)
+        self._end(seen, books, world, now)
+        return min(
+            (
+                self._watch.reap_orphan(*key, now)
+                for key, asked_for in self._going.items()
+                if asked_for or key not in seen or is_harmless(seen[key], world)
+            ),
+            default=math.inf,
+        )
+
+    def _begin(self, key: Key, *, asked_for: bool) -> None:
+        if key not in self._going:
+            self._watch.forget_orphan(key)
+        self._going[key] = asked_for
+
+    def _end(
+        self, seen: Mapping[Key, Orphan], books: Books, world: World, now: float
+    ) -> None:
+        """Stop with what is gone, and with what is nobody's orphan any more."""
+        for key, call in self._watch.orphans.items():
+            if key not in self._going:
+                if key not in seen:
+                    self._watch.forget_orphan(key)
+            elif call.outcome is Outcome.NOT_FOUND:
+                # It may be listed for a while yet; then it is a suspect anew.
+                del self._going[key]
+                self._suspects[key] = now
+        for key in list(self._going):
+            burst = books.bursts.get(key[1])
+            if key[0] not in world.providers or (burst is not None and burst.live):
+                del self._going[key]

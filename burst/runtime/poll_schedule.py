@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""When a provider is asked again for its offers, or for what it sees."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from burst import log
+from burst.core.provider_health import Health, Outcome, Verb, pause_after
+from burst.runtime.executor import Answer
+
+# While a burst is coming or going its provider is asked after this many seconds, then
+# after twice as long each time, up to `[daemon] observe`.
+QUICKEST = 0.1
+
+
+class Question:
+    """What one provider is asked again and again, one at a time."""
+
+    def __init__(self, provider: str, verb: Verb) -> None:
+        self.verb = verb
+        self.asked_at: float | None = None
+        """When it was asked; None while no answer is out."""
+        self._provider = provider
+        self._next = 0.0
+        self._failures = 0
+        self._held = False
+        self._trouble = ""
+
+    def due(self, every: float, now: float, health: Health) -> float:
+        """Return when it is to be asked, once the last answer is in.
+
+        `health` is what is held against the provider: one that refused is asked at
+        once where a person has enabled it since.
+        """
+        held, self._held = self._held, self.verb.value in health.refused
+        if held and not self._held and self._failures:
+            return now
+        if self._failures:
+            return self._next
+        return min(self._next, now + every)
+
+    def ask(self, every: float, now: float) -> None:
+        """Note that it is being asked, and to be asked again `every` seconds later."""
+        self.asked_at = now
+        self._next = now + every
+
+    def hurry(self) -> None:
+        """Have it asked with the next tick, unless it failed a moment ago."""
+        if not self._failures:
+            self._next = 0.0
+
+    def take(self, answer: Answer) -> str:
+        """Note how it was answered; return what is wrong, empty if nothing is."""
+        self.asked_at = None
+        worked = answer.outcome is Outcome.OK
+        self._failures = 0 if worked else self._failures + 1
+        if not worked:
+            pause = pause_after(answer.outcome, self._failures, answer.retry_after)
+            self._next = answer.done_at + pause
+        trouble = "" if worked else f"{self.verb.value}: {answer.note}"
+        if trouble != self._trouble:
+            self._tell(trouble, answer)
+        self._trouble = trouble
+        return trouble
+
+    def _tell(self, trouble: str, answer: Answer) -> None:
+        """Log a change of what is wrong, once."""
+        if not trouble:
+            log.say("provider %s: %s works again", self._provider, self.verb.value)
+        elif answer.error:
+            text = "provider %s: %s"
+            log.failure(text, self._provider, trouble, error=answer.error)
+        else:
+            text = "provider %s: %s"
+            log.say(text, self._provider, trouble, level=logging.WARNING)
+
+
+def tell_health(before: Mapping[str, Health], after: Mapping[str, Health]) -> None:
+    """Log which providers were disabled, or left alone, and which are not any more."""
+    if before is after:
+        return
+    for name in sorted(before.keys() | after.keys()):
+        was, is_ = before.get(name, Health()), after.get(name, Health())
+        if is_.disabled and is_.disabled != was.disabled:
+            log.say(
+                "provider %s is disabled: %s; burst enable %s tries it again at once",
+                name,
+                is_.disabled,
+                name,
+                level=logging.WARNING,
+            )
+        elif is_.until and not was.until:
+            log.say(
+                "provider %s failed %d times in a row: it gets no new bursts for now",
+                name,
+                max(is_.failed.values()),
+                level=logging.WARNING,
+            )
+        elif (was.disabled or was.until) and not (is_.disabled or is_.until):
+            log.say("provider %s is used again", name)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""What the providers were asked and what they said: half of the world of a tick."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.config import DaemonSettings
+from burst.core import world as core
+from burst.core.provider_health import Answered, Health, Outcome, Verb, pause_after
+from burst.core.world import Books, Call, ProviderView, repeat_at
+from burst.model.burst import Burst, BurstId, State
+from burst.model.fsd import format_fsd
+from burst.provider import Provider
+from burst.runtime.executor import Answer, Executor, Task, ask_offers, ask_statuses
+from burst.runtime.poll_schedule import QUICKEST, Question
+
+# Offers change when prices or quotas do, so seldom; in seconds.
+_OFFERS_EVERY = 60.0
+# After this long without an answer to `observe` a provider counts as silent.
+_SILENT_AFTER = 120.0
+_MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
+_SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
+_AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.OK)
+
+Key = tuple[str, BurstId]
+"""A provider's name, and the id of a burst that it has."""
+
+
+class Watch:
+    """Asks providers through the executor, at a pace that fits what their bursts do."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        executor: Executor,
+        settings: DaemonSettings,
+    ) -> None:
+        self._providers: Mapping[str, Provider] = {}
+        self._executor = executor
+        self._settings = settings
+        self._numbers: dict[str, int] = {}
+        self._views: dict[str, ProviderView] = {}
+        self._questions: dict[str, tuple[Question, Question]] = {}
+        self._calls: dict[BurstId, Call] = {}
+        self._orphans: dict[Key, Call] = {}
+        self._answered: list[Answered] = []
+        self._pace: dict[str, float] = {}
+        self._told: dict[Key, str] = {}
+        self.replace(providers, settings)
+
+    def replace(
+        self, providers: Mapping[str, Provider], settings: DaemonSettings
+    ) -> None:
+        """Go on with these. What is known of those that are the same stays known.
+
+        Calls under way of another object under a provider's name come to their end
+        before one of the new object begins, as both have the same worker.
+        """
+        new = [n for n, p in providers.items() if self._providers.get(n) is not p]
+        for name in new:
+            self._numbers[name] = self._numbers.get(name, 0) + 1
+            self._questions[name] = (
+                Question(name, Verb.OFFERS),
+                Question(name, Verb.OBSERVE),
+            )
+            self._pace.pop(name, None)
+        for name in self._providers.keys() - providers.keys():
+            self._numbers[name] += 1
+        self._views = {
+            name: ProviderView() if name in new else self._views[name]
+            for name in providers
+        }
+        self._questions = {name: self._questions[name] for name in providers}
+        self._orphans = {k: c for k, c in self._orphans.items() if k[0] in providers}
+        self._providers = dict(providers)
+        self._settings = settings
+
+    @property
+    def views(self) -> Mapping[str, ProviderView]:
+        """What each provider said last."""
+        return dict(self._views)
+
+    @property
+    def calls(self) -> Mapping[BurstId, Call]:
+        """The last call for each burst."""
+        return dict(self._calls)
+
+    @property
+    def orphans(self) -> Mapping[Key, Call]:
+        """The last call for each orphan that is or was reaped."""
+        return dict(self._orphans)
+
+    @property
+    def answered(self) -> tuple[Answered, ...]:
+        """How calls ended since `conclude`."""
+        return tuple(self._answered)
+
+    def conclude(self, answered: tuple[Answered, ...], books: Books) -> None:
+        """Forget these answers, as the store has what followed from them."""
+        self._answered = [said for said in self._answered if said not in answered]
+        for burst in list(self._calls):
+            if burst not in books.bursts or not books.bursts[burst].live:
+                del self._calls[burst]
+                self._told = {k: v for k, v in self._told.items() if k[1] != burst}
+
+    def call(self, burst: Burst, verb: Verb, run: Callable[[Provider], None]) -> None:
+        """Ask a burst's provider for something; the answer comes to a later tick."""
+        provider = burst.lease.provider
+        self._calls[burst.id] = _next_call(self._calls.get(burst.id), verb)
+        self._hurry(provider)
+        self._submit(provider, verb, run, burst.id)
+
+    def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
+        """Have an orphan reaped if that is due; return when it is due again.
+
+        math.inf once its provider has nothing of it any more, or while it is asked.
+        """
+        key = provider, burst
+        before = self._orphans.get(key)
+        if before is not None:
+            if before.outcome is Outcome.NOT_FOUND:
+                return math.inf
+            if now < repeat_at(before):
+                return repeat_at(before)
+        self._orphans[key] = _next_call(before, Verb.REAP)
+        self._hurry(provider)
+        self._submit(provider, Verb.REAP, lambda p: p.reap(burst), burst, orphan=True)
+        return math.inf
+
+    def forget_orphan(self, key: Key) -> None:
+        """Forget what came of reaping it, as it is not seen any more, or anew."""
+        self._orphans.pop(key, None)
+        self._told.pop(key, None)
+
+    def ask(self, books: Books, now: float) -> float:
+        """Ask what is due of each provider; return when the next question is due."""
+        due = now + self._settings.cadence
+        for name, (offers, observe) in self._questions.items():
+            states = {b.state for b in books.live if b.lease.provider == name}
+            pace = float(self._settings.cadence)
+            if states:
+                pace = self._settings.observe
+            if states.intersection(_MOVING):
+                pace = min(pace, self._pace.setdefault(name, QUICKEST))
+            health = books.health.get(name, Health())
+            for question, every in ((offers, _OFFERS_EVERY), (observe, pace)):
+                if question.asked_at is not None:
+                    continue  # its answer wakes the engine
+                at = question.due(every, now, health)
+                if at <= now:
+                    self._put(name, question, every, now)
+                    at = now + every
+                due = min(due, at)
+        return due
+
+    def absorb(self, books: Books, now: float) -> None:
+        """Take in the answers that have come."""
+        for answer in self._executor.collect():
+            task = answer.task
+            if task.burst is not None:
+                self._take_call(answer)
+            elif self._numbers.get(task.provider) == task.number:
+                self._take_answer(answer, books)
+        for name, (_, observe) in self._questions.items():
+            asked = observe.asked_at
+            if asked is not None and now - asked > _SILENT_AFTER:
+                silence = f"no answer for more than {format_fsd(_SILENT_AFTER)}"
+                self._be_silent(name, silence)
+
+    def _put(self, name: str, question: Question, every: float, now: float) -> None:
+        question.ask(every, now)
+        if question.verb is Verb.OBSERVE:
+            self._pace[name] = min(2 * every, self._settings.observe)
+            self._submit(name, question.verb, ask_statuses)
+        else:
+            self._submit(name, question.verb, ask_offers)
+
+    def _hurry(self, name: str) -> None:
+        self._pace[name] = QUICKEST
+        self._questions[name][1].hurry()
+
+    def _submit(
+        self,
+        name: str,
+        verb: Verb,
+        run: Callable[[Provider], Any],
+        burst: BurstId | None = None,
+        *,
+        orphan: bool = False,
+    ) -> None:
+        self._executor.submit(
+            Task(
+                provider=name,
+                verb=verb,
+                burst=burst,
+                orphan=orphan,
+                number=self._numbers[name],
+                # What waits behind a call that hangs is for the provider of then.
+                run=lambda: run(self._providers[name]),
+            )
+        )
+
+    def _take_answer(self, answer: Answer, books: Books) -> None:
+        """Take in offers, or an observation."""
+        name, verb = answer.task.provider, answer.task.verb
+        question = self._questions[name][verb is Verb.OBSERVE]
+        trouble = question.take(answer)
+        self._hear(answer, None)
+        view = self._views[name]
+        if verb is Verb.OFFERS:
+            offers = view.offers if trouble else answer.value
+            view = msgspec.structs.replace(view, offers=offers, no_offers=trouble)
+        elif trouble:
+            view = msgspec.structs.replace(view, trouble=trouble)
+        else:
+            view = self._seen(view, answer, books)
+        self._views[name] = view
+
+    def _seen(self, view: ProviderView, answer: Answer, books: Books) -> ProviderView:
+        expected = [
+            burst.id
+            for burst in books.live
+            if burst.lease.provider == answer.task.provider
+            and self._should_show(burst, answer)
+        ]
+        return core.observe(view, answer.value, expected, answer.began_at)
+
+    def _should_show(self, burst: Burst, answer: Answer) -> bool:
+        if burst.state is not State.PROVISION:
+            return burst.state in _SHOULD_SHOW
+        call = self._calls.get(burst.id)
+        return (
+            call is not None
+            and call.outcome is Outcome.OK
+            and call.done_at <= answer.began_at
+        )
+
+    def _take_call(self, answer: Answer) -> None:
+        """Take in how a provision or a reap ended."""
+        burst, name = answer.task.burst, answer.task.provider
+        assert burst is not None
+        key = name, burst
+        call = self._orphans.get(key) if answer.task.orphan else self._calls.get(burst)
+        if call is None or name not in self._providers:
+            return
+        pause = pause_after(answer.outcome, call.attempts, answer.retry_after)
+        call = msgspec.structs.replace(
+            call,
+            outcome=answer.outcome,
+            note=answer.note,
+            done_at=answer.done_at,
+            retry_at=answer.done_at + pause,
+        )
+        if answer.error and self._told.get(key) != answer.note:
+            text = "provider %s: %s of %s raised"
+            verb = answer.task.verb.value
+            log.failure(text, name, verb, burst, error=answer.error)
+        if answer.task.orphan:
+            if self._told.get(key) != answer.note:
+                _tell_orphan(key, call)
+            self._orphans[key] = call
+        else:
+            self._calls[burst] = call
+        self._told[key] = answer.note
+        self._hear(answer, None if answer.task.orphan else burst)
+
+    def _hear(self, answer: Answer, burst: BurstId | None) -> None:
+        self._answered.append(
+            Answered(
+                provider=answer.task.provider,
+                verb=answer.task.verb,
+                outcome=answer.outcome,
+                note=answer.note,
+                burst=burst,
+            )
+        )
+
+    def _be_silent(self, name: str, note: str) -> None:
+        view = self._views[name]
+        if view.trouble != note:
+            log.say("provider %s: %s", name, note, level=logging.WARNING)
+        self._views[name] = msgspec.structs.replace(view, trouble=note)
+
+
+def _next_call(before: Call | None, verb: Verb) -> Call:
+    again = before and before.verb is verb and before.outcome in _AGAIN
+    return Call(verb=verb, attempts=before.attempts + 1 if before and again else 1)
+
+
+def _tell_orphan(key: Key, call: Call) -> None:
+    """Log how reaping an orphan goes on; what was raised unexpectedly is logged."""
+    name, burst = key
+    if call.outcome is Outcome.NOT_FOUND:
+        log.say("%s: orphan of provider %s: nothing of it is left", burst, name)
+    elif call.outcome is Outcome.OK:
+        log.say("%s: orphan of provider %s: it is being deleted", burst, name)
+    else:
+        text = "%s: orphan of provider %s cannot be deleted: %s"
+        log.say(text, burst, name, call.note, level=logging.WARNING)

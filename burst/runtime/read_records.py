@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The books as the store's records say; each that cannot be read spoils no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.config import LimitSettings
+from burst.core.lifecycle import quarantine, restore
+from burst.core.provider_health import Health, bounded
+from burst.core.world import Books
+from burst.errors import RecordUnreadable
+from burst.model.burst import Burst, BurstId, JobTimes
+from burst.model.hold import Hold, decode_hold
+from burst.model.jobid import JobId
+from burst.model.record import FIRST_VERSION, decode_job, decode_record
+
+_OF_BURSTS = ("burst", "job", "meta")
+
+
+def read_books(
+    records: Mapping[str, str], now: float, limits: LimitSettings | None = None
+) -> tuple[Books, frozenset[BurstId]]:
+    """Return the books, and the bursts whose record is of the first version.
+
+    `limits` bound how long from now anything is held against a provider; None leaves
+    it as it was written.
+    A record that cannot be read is listed in the books, with the reason.
+    """
+    holds: dict[JobId, Hold] = {}
+    health: dict[str, Health] = {}
+    outputs: dict[BurstId, str] = {}
+    unreadable: dict[str, str] = {}
+    bursts, old_form = _read_bursts(records, unreadable, now)
+    for key, text in records.items():
+        kind, _, name = key.partition("/")
+        try:
+            if kind == "hold":
+                holds[JobId(int(name))] = decode_hold(text)
+            elif kind == "provider":
+                held = msgspec.json.decode(text, type=Health)
+                health[name] = bounded(held, limits, now) if limits else held
+            elif kind == "output":
+                outputs[BurstId(name)] = text
+            elif kind not in _OF_BURSTS:
+                unreadable[key] = "not a kind of record that this program knows"
+        except (RecordUnreadable, ValueError) as error:
+            unreadable[key] = str(error)
+    books = Books(
+        bursts=bursts,
+        holds=holds,
+        health=health,
+        outputs=outputs,
+        unreadable=unreadable,
+    )
+    return books, old_form
+
+
+def _burst_of(key: str) -> str:
+    """Return the burst that a job's record belongs to; empty for other records."""
+    room, _, name = key.partition("/")
+    return name.rpartition("/")[0] if room == "job" else ""
+
+
+def _read_jobs(
+    records: Mapping[str, str], unreadable: dict[str, str]
+) -> dict[str, dict[JobId, JobTimes]]:
+    """Return what is known of the jobs of each burst.
+
+    Of a burst whose own record cannot be read, that one is listed and not these.
+    """
+    jobs: dict[str, dict[JobId, JobTimes]] = {}
+    for key, text in records.items():
+        burst = _burst_of(key)
+        if not burst:
+            continue
+        if f"burst/{burst}" not in records:
+            unreadable[key] = "there is no record of its burst"
+            continue
+        try:
+            job = JobId(int(key.rpartition("/")[2]))
+            jobs.setdefault(burst, {})[job] = decode_job(text)
+        except (RecordUnreadable, ValueError) as error:
+            unreadable[key] = str(error)
+    return jobs
+
+
+def _read_bursts(
+    records: Mapping[str, str], unreadable: dict[str, str], now: float
+) -> tuple[dict[BurstId, Burst], frozenset[BurstId]]:
+    """Return the bursts, and those whose record is of the first version."""
+    jobs = _read_jobs(records, unreadable)
+    bursts: dict[BurstId, Burst] = {}
+    old_form: set[BurstId] = set()
+    for key, text in records.items():
+        kind, _, name = key.partition("/")
+        if kind != "burst":
+            continue
+        try:
+            burst, version = _read_burst(name, text, jobs.get(name, {}), now)
+        except RecordUnreadable as error:
+            unreadable[key] = str(error)
+            continue
+        bursts[burst.id] = burst
+        if version == FIRST_VERSION:
+            old_form.add(burst.id)
+    for key, why in unreadable.items():
+        known = bursts.get(BurstId(_burst_of(key)))
+        # A joined burst of which nothing is left has only drains to be taken back.
+        if known is not None and (known.live or known.lease.isolated):
+            bursts[known.id] = quarantine(known, f"record {key}: {why}", now)
+    return bursts, frozenset(old_form)
+
+
+def _read_burst(
+    name: str, text: str, jobs: Mapping[JobId, JobTimes], now: float
+) -> tuple[Burst, int]:
+    """Return the burst of a record, and the record's version."""
+    record = decode_record(text)
+    if record.lease.id != name:
+        why = f"its key is {name}, but it says that it is {record.lease.id}"
+        raise RecordUnreadable(why)
+    burst = restore(record, jobs)
+    if burst.since > now:
+        # The clock was set back: count its deadlines from now, not from a future.
+        burst = msgspec.structs.replace(
+            burst,
+            since=now,
+            unused_since=None if burst.unused_since is None else now,
+            lost_since=None if burst.lost_since is None else now,
+        )
+    return burst, record.version

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""The books in the store, each record written before what it says is done.
+
+| key | record |
+|---|---|
+| `burst/BURST` | lease, events and sums of a burst |
+| `job/BURST/JOB` | what happened to one job that counts on that burst |
+| `hold/JOB` | what we did to a job's urgency |
+| `provider/NAME` | what is held against a provider |
+| `output/BURST` | what an isolated burst wrote |
+
+A transaction has only the records that changed: its size depends on what happened and
+not on what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from burst.config import LimitSettings
+from burst.core.world import Books
+from burst.errors import RecordTooLarge, StoreError
+from burst.lead import LARGEST_VALUE, Store
+from burst.model.burst import Burst, BurstId, JobTimes
+from burst.model.hold import Hold, encode_hold
+from burst.model.jobid import JobId
+from burst.model.record import encode_job, encode_record
+from burst.runtime.read_records import read_books
+
+_K = TypeVar("_K")
+SCHEMA = 1
+_SCHEMA_KEY = "meta/schema"
+
+
+class Ledger:
+    """Reads the books once, then writes what changed, a transaction each time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._old_form: frozenset[BurstId] = frozenset()
+        """Bursts whose record is of the first version: it is written whole."""
+        self._left: Mapping[str, list[str]] = {}
+        """By the key of a burst's record that cannot be read: those of its jobs."""
+        self._doubtful: frozenset[str] = frozenset()
+        """Keys of writes that the store did not confirm. It may have kept them, or may
+        do so once it goes on; a later write comes after, so it repeats them as they
+        are to be."""
+
+    def load(self, now: float, limits: LimitSettings | None = None) -> Books:
+        """Return the books. A record that cannot be read is listed, never deleted.
+
+        `limits` bound how long from now anything is held against a provider. Raises
+        StoreError if a newer version of this program wrote the store.
+        """
+        records = self._store.load()
+        self._check_schema(records.get(_SCHEMA_KEY))
+        books, self._old_form = read_books(records, now, limits)
+        self._left = {
+            key: [job for job in records if job.startswith(f"job{key[5:]}/")]
+            for key in books.unreadable
+            if key.startswith("burst/")
+        }
+        return books
+
+    def write(self, before: Books, after: Books) -> int:
+        """Keep what differs, in one transaction; return how many records did.
+
+        Raises RecordTooLarge, StoreError and Unreadable; then nothing of it may be
+        acted on.
+        """
+        changes: dict[str, str | None] = {}
+        if before.bursts is not after.bursts or self._old_form:
+            self._differ_bursts(changes, before.bursts, after.bursts)
+        _differ(changes, "hold", before.holds, after.holds)
+        _differ(changes, "provider", before.health, after.health)
+        _differ(changes, "output", before.outputs, after.outputs)
+        for key in before.unreadable.keys() - after.unreadable.keys():
+            # A person gave these up. What took the place of one is among the changes.
+            changes.setdefault(key, None)
+            for job in self._left.get(key, ()):
+                changes.setdefault(job, None)
+        sizes = {key: len((text or "").encode()) for key, text in changes.items()}
+        large = {key: size for key, size in sizes.items() if size > LARGEST_VALUE}
+        if large:
+            raise RecordTooLarge(large, LARGEST_VALUE)
+        for key in self._doubtful - changes.keys():
+            if not _is_unreadable(after, key):
+                changes[key] = _record_of(after, key)
+        if changes:
+            # Until the store has answered, any of this may be kept, even later.
+            self._doubtful |= changes.keys()
+            self._store.write(changes)
+        self._doubtful = frozenset()
+        self._old_form = frozenset()
+        return len(changes)
+
+    def _differ_bursts(
+        self,
+        changes: dict[str, str | None],
+        before: Mapping[BurstId, Burst],
+        after: Mapping[BurstId, Burst],
+    ) -> None:
+        for name, burst in after.items():
+            old = None if name in self._old_form else before.get(name)
+            if old is burst:
+                continue
+            same = old and old.events is burst.events and old.sums is burst.sums
+            if not same:
+                changes[f"burst/{name}"] = encode_record(burst)
+            _differ(changes, f"job/{name}", old.times if old else {}, burst.times)
+        for name in before.keys() - after.keys():
+            changes[f"burst/{name}"] = None
+            _differ(changes, f"job/{name}", before[name].times, {})
+
+    def _check_schema(self, text: str | None) -> None:
+        if text is None:
+            self._store.write({_SCHEMA_KEY: str(SCHEMA)})
+        elif not text.isdigit() or int(text) != SCHEMA:
+            raise StoreError(
+                f"the store has schema {text!r}, this program knows {SCHEMA}",
+                "run the version of burst that wrote it, or a newer one",
+            )
+
+
+def _differ(
+    changes: dict[str, str | None],
+    room: str,
+    before: Mapping[_K, object],
+    after: Mapping[_K, object],
+) -> None:
+    if before is after:
+        return
+    for key, value in after.items():
+        if before.get(key) is not value:
+            changes[f"{room}/{key}"] = _encode(value)
+    for key in before:
+        if key not in after:
+            changes[f"{room}/{key}"] = None
+
+
+def _is_unreadable(books: Books, key: str) -> bool:
+    """Tell whether a record, or that of its burst, is one that cannot be read."""
+    burst = key.split("/")[1]
+    return key in books.unreadable or f"burst/{burst}" in books.unreadable
+
+
+def _record_of(books: Books, key: str) -> str | None:
+    """Return what the store is to have under a key; None for nothing."""
+    kind, _, name = key.partition("/")
+    value: object
+    if kind == "burst":
+        burst = books.bursts.get(BurstId(name))
+        return encode_record(burst) if burst else None
+    if kind == "job":
+        burst_id, _, job = name.rpartition("/")
+        burst = books.bursts.get(BurstId(burst_id))
+        value = burst.times.get(JobId(int(job))) if burst else None
+    elif kind == "hold":
+        value = books.holds.get(JobId(int(name)))
+    elif kind == "provider":
+        value = books.health.get(name)
+    else:
+        value = books.outputs.get(BurstId(name))
+    return None if value is None else _encode(value)
+
+
+def _encode(value: object) -> str:
+    if isinstance(value, JobTimes):
+        return encode_job(value)
+    if isinstance(value, Hold):
+        return encode_hold(value)
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()

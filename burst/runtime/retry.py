@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Tries again and again, until it works, a deadline passes or the daemon stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from burst import log
+from burst.errors import BurstError
+from burst.model.fsd import format_fsd
+from burst.runtime.clock import Clock
+from burst.wakeup import Bell
+
+_T = TypeVar("_T")
+# Between two attempts, in seconds.
+_EVERY = 1.0
+
+
+class Patience:
+    """Waits at a bell, and gives up at once when `stopping` tells to."""
+
+    def __init__(self, bell: Bell, stopping: Callable[[], bool]) -> None:
+        self._bell = bell
+        self._stopping = stopping
+
+    def until(
+        self,
+        limit: float,
+        attempt: Callable[[], _T],
+        retried: Callable[[BurstError], bool] = lambda _: True,
+        *,
+        told: bool = True,
+    ) -> _T | None:
+        """Return what the attempt does once it succeeds, None if told to stop.
+
+        After errors that are `retried` it is made again, for so many seconds; then
+        the last of them is raised. If they are `told`, each new one is logged.
+        """
+        clock, said = Clock(), ""
+        ends = clock() + limit
+        while not self._stopping():
+            try:
+                return attempt()
+            except BurstError as error:
+                if clock() >= ends or not retried(error):
+                    raise
+                if told and str(error) != said:
+                    said = str(error)
+                    log.say("waiting, for at most %s: %s", format_fsd(limit), said)
+            self._bell.wait(_EVERY)
+        return None

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: MIT
+"""The service `burst` as functions: what the command line asks a daemon.
+
+Guests may read what concerns their own jobs and release those; everything else is the
+instance owner's. Answers to reads come from the last tick, without waiting for one.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from burst import __version__
+from burst.config import Settings
+from burst.core import commands, cost, report
+from burst.core.burst_story import burst_story
+from burst.core.commands import Down
+from burst.core.placement.plan import Demand
+from burst.core.placement.slots import LENT
+from burst.core.tick import Decisions, reconcile
+from burst.core.world import Books, World
+from burst.errors import MALFORMED, BurstError, Denied, LeadError
+from burst.lead import ServiceRequest
+from burst.model.burst import BurstId, Isolated
+from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.runtime.engine import Command, Engine, Snapshot
+
+# How long a command may wait for the tick that carries it out, in seconds.
+_TICK_DEADLINE = 30.0
+# Names and ids in a request have at most so many characters.
+_LONGEST_NAME = 255
+Row = dict[str, Any]
+
+
+class Api:
+    """Answers requests, from several threads; `engine` may change on a reload."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        wake: Callable[[], None],
+        reload: Callable[[], Future[Row]],
+        served_by: Row,
+        deadline: float = _TICK_DEADLINE,
+    ) -> None:
+        """Make what answers; `served_by` is what `holder` says of this process."""
+        self._deadline = deadline
+        self._engine = engine
+        self._wake = wake
+        self._reload = reload
+        self._served_by = served_by
+        self._methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
+            "ping": self._ping,
+            "intake": self._intake,
+            "status": self._status,
+            "explain": self._explain,
+            "output": self._output,
+            "release": self._release,
+            "plan": self._owner_only(self._plan),
+            "request": self._owner_only(self._request),
+            "down": self._owner_only(self._down),
+            "gc": self._owner_only(self._gc),
+            "enable": self._owner_only(self._enable),
+            "reload": self._owner_only(self._do_reload),
+        }
+
+    def holder(self) -> Row:
+        """Return who we are, for a second daemon to be told."""
+        return self._served_by
+
+    def answer(self, request: ServiceRequest) -> Row:
+        """Answer one request. Raises BurstError, Denied."""
+        method = self._methods.get(request.method)
+        if method is None:
+            raise BurstError(
+                f"the daemon knows no method {request.method[:_LONGEST_NAME]}",
+                f"it is version {__version__}; the command may be newer",
+            )
+        return method(request, self._engine().snapshot)
+
+    def _owner_only(
+        self, method: Callable[[ServiceRequest, Snapshot], Row]
+    ) -> Callable[[ServiceRequest, Snapshot], Row]:
+        def guarded(request: ServiceRequest, snapshot: Snapshot) -> Row:
+            if not request.owner:
+                raise Denied(f"{request.method}: only the instance owner may do that")
+            return method(request, snapshot)
+
+        return guarded
+
+    def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
+        """Say who serves, and which settings file it has read."""
+        return self.holder()
+
+    def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Say how jobs come in; `flux submit --burst` asks that."""
+        intake = snapshot.settings.intake
+        return {
+            "mode": intake.mode,
+            "attribute": intake.attribute,
+            "property": LENT,
+            "queue": intake.queue,
+            "providers": list(snapshot.world.providers),
+        }
+
+    def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        row = status(snapshot, self.holder())
+        if request.owner:
+            return row
+        mine = {format_f58(job) for job in _jobs_of(request.userid, snapshot)}
+        row["held"] = [job for job in row["held"] if job in mine]
+        row["bursts"] = [
+            {**burst, "jobs": [job for job in burst["jobs"] if job in mine]}
+            for burst in row["bursts"]
+            if mine.intersection(burst["jobs"])
+        ]
+        row["totals"] = _totals(row["bursts"], snapshot)
+        row |= {"orphans": [], "unreadable": {}, "pending": len(mine)}
+        return row
+
+    def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        return explain(
+            snapshot,
+            _read(request, _Named).id,
+            None if request.owner else request.userid,
+        )
+
+    def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
+        return plan(snapshot)
+
+    def _request(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        asked = _read(request, _Wanted)
+        if asked.provider:
+            _check_provider(asked.provider, snapshot)
+        demand = _demand(asked)
+        if asked.slot and asked.isolated is None:
+            commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
+
+        def command(
+            books: Books, world: World, settings: Settings, now: float
+        ) -> tuple[Decisions, Row]:
+            made, verdict = commands.burst_ahead(books, world, settings, demand, now)
+            new = sorted(made.books.bursts.keys() - books.bursts.keys())
+            text = commands.describe(verdict, demand)
+            beside = commands.idle_beside(books, demand)
+            if not new:
+                raise LeadError(text, beside)
+            return made, {"bursts": new, "text": text, "beside": beside}
+
+        return self._carry_out(command)
+
+    def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Return what ran in an isolated burst has written."""
+        name = _read(request, _Named).id
+        burst = report.find_isolated(snapshot.books, name)
+        theirs = burst is not None and request.userid in burst.lease.userids
+        if burst is None or not (request.owner or theirs):
+            raise BurstError(
+                f"{name}: no isolated burst of that id, nor of a job of that id",
+                "burst status -a lists those that are known",
+            )
+        text = snapshot.books.outputs.get(burst.id)
+        if text is None:
+            raise BurstError(
+                f"{burst.id} is in state {burst.state.value} and left no output",
+                "it is kept once what runs there has ended",
+            )
+        return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}
+
+    def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        asked = _read(request, _Named)
+        if asked.all:
+            jobs = commands.held_jobs(snapshot.books)
+        else:
+            jobs = [_job(text) for text in asked.ids]
+        if not request.owner:
+            mine = _jobs_of(request.userid, snapshot)
+            jobs = [job for job in jobs if job in mine]
+            if not jobs:
+                raise Denied("none of these jobs is yours and held")
+        released = [format_f58(job) for job in jobs]
+        return self._carry_out(
+            lambda books, world, _, now: (
+                commands.let_go(books, jobs, now, world.lead),
+                {"released": released},
+            )
+        )
+
+    def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
+        asked = _read(request, _Named)
+        note = asked.note or "taken down by hand"
+        return self._take_down(Down(asked.burst, note, asked.provider))
+
+    def _take_down(self, down: Down) -> Row:
+        def command(
+            books: Books, world: World, _: Settings, now: float
+        ) -> tuple[Decisions, Row]:
+            made, burst = commands.bring_down_any(books, world, down, now)
+            return made, {"burst": burst}
+
+        return self._carry_out(command)
+
+    def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
+        spoilt = report.unreadable_rows(snapshot.books, snapshot.world)
+        yes = _read(request, _Named).yes
+        if yes:
+            self._engine().reap_orphans(snapshot.orphans)
+            self._wake()
+            for row in spoilt:
+                self._take_down(Down(row["id"], "burst gc --yes"))
+        reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
+        asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
+        return {
+            "orphans": [*rows, *spoilt],
+            "deleting": yes,
+            "asked": asked,
+            "reaps": reaps,
+        }
+
+    def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        provider = _read(request, _Named).provider
+        _check_provider(provider, snapshot)
+        return self._carry_out(
+            lambda books, _, __, now: (
+                commands.enable(books, provider, now),
+                {"enabled": provider},
+            )
+        )
+
+    def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
+        # Its providers may take so long to be made; then it is refused.
+        limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
+        return self._wait(self._reload(), limit)
+
+    def _carry_out(self, command: Command) -> Row:
+        """Have the next tick do it, and wait for that tick."""
+        future = self._engine().post(command)
+        self._wake()
+        return self._wait(future, self._deadline)
+
+    def _wait(self, future: Future[Row], limit: float) -> Row:
+        try:
+            answer: Row = future.result(limit)
+        except LateError:
+            raise LeadError(
+                f"the daemon has not turned for {limit:g} s",
+                "its log says what it waits for",
+            ) from None
+        return answer
+
+
+def holder(since: float, config: str = "") -> Row:
+    """Return who this process is, which serves since then, as `Lead.serve` wants it.
+
+    `config` is the path of its settings file, empty for none.
+    """
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": since,
+        "version": __version__,
+        "config": config,
+    }
+
+
+def status(snapshot: Snapshot, daemon: Row | None) -> Row:
+    """Return everything at a glance; `daemon` is who serves, None for nobody."""
+    now, bursts = snapshot.now, snapshot.books.bursts
+    row = report.status(snapshot.books, snapshot.world, snapshot.orphans, now)
+    for each in row["bursts"]:
+        left = cost.down_in(bursts[each["id"]], snapshot.settings, now)
+        each["down_in"] = None if left is None else round(left, 3)
+    pending = len(snapshot.verdicts)
+    totals = _totals(row["bursts"], snapshot)
+    return {**row, "totals": totals, "daemon": daemon, "pending": pending}
+
+
+def _totals(rows: list[Row], snapshot: Snapshot) -> Row:
+    return cost.totals(rows, snapshot.world.slots, snapshot.settings)
+
+
+def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
+    """Return the story of a job or a burst, for this user or, if None, for the owner.
+
+    A burst's has a key `burst`. Raises BurstError for what is not known, or not his.
+    """
+    burst = snapshot.books.bursts.get(BurstId(name))
+    if burst is not None and (userid is None or userid in burst.lease.userids):
+        return burst_story(burst, snapshot.now)
+    job_id = _job(name)
+    row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
+    if row is None or userid not in (None, row["userid"]):
+        attribute = snapshot.settings.intake.attribute
+        raise BurstError(
+            f"{format_f58(job_id)} is no burstable job that burst knows",
+            f"submit with --setattr={attribute}; what ended is soon forgotten",
+        )
+    return row
+
+
+def plan(snapshot: Snapshot) -> Row:
+    """Return what a tick would do now, by the planner's own code, without doing it."""
+    made = reconcile(snapshot.books, snapshot.world, snapshot.settings, snapshot.now)
+    lead = snapshot.world.lead
+    jobs = lead.jobs if lead else {}
+    new = [
+        b for name, b in made.books.bursts.items() if name not in snapshot.books.bursts
+    ]
+    return {
+        "bursts": [
+            {
+                **report.burst_row(burst, snapshot.world, snapshot.now),
+                "price": burst.lease.price * burst.lease.nodes,
+            }
+            for burst in new
+        ],
+        "jobs": [
+            report.job_row(jobs[job], verdict) for job, verdict in made.verdicts.items()
+        ],
+        "trouble": snapshot.world.trouble,
+    }
+
+
+def _jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
+    lead = snapshot.world.lead
+    return {j.id for j in lead.jobs.values() if j.userid == userid} if lead else set()
+
+
+def _check_provider(provider: str, snapshot: Snapshot) -> None:
+    known = snapshot.world.providers
+    if provider not in known:
+        raise BurstError(
+            f"there is no provider {provider}",
+            f"the settings have {', '.join(known) or 'none'}",
+        )
+
+
+_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
+_Asked = TypeVar("_Asked", bound=msgspec.Struct)
+
+
+class _Named(msgspec.Struct):
+    """What requests name; each method reads what is its own."""
+
+    id: _Name = ""
+    ids: list[_Name] = []
+    burst: _Name = ""
+    provider: _Name = ""
+    note: str = ""
+    all: bool = False
+    yes: bool = False
+
+
+class _Wanted(msgspec.Struct):
+    """What `burst request` asks for."""
+
+    nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)] = 0
+    provider: _Name = ""
+    slot: str = ""
+    isolated: Isolated | None = None
+
+
+def _read(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
+    """Return what a request says. Raises BurstError where it is not of that shape."""
+    try:
+        return msgspec.convert(request.payload, shape)
+    except MALFORMED as error:
+        raise BurstError(f"{request.method[:_LONGEST_NAME]}: {error}") from None
+
+
+def _demand(asked: _Wanted) -> Demand:
+    """Return what a request asks for. Raises BurstError."""
+    if asked.isolated is None:
+        return commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+    return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
+
+
+def _job(text: str) -> JobId:
+    try:
+        return parse_jobid(text)
+    except ValueError as error:
+        raise BurstError(str(error)) from None

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""Effects: the lead, the store, the providers' workers, the service, the tick."""

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The requests that make clusters and node pools, as plain values.
+
+Their keys are those of google.container.v1 CreateClusterRequest, CreateNodePoolRequest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from burst.kits.pods import Toleration
+from burst.provider import BurstSpec
+from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
+
+Request = dict[str, Any]
+
+# To pull images, and to say how a node fares. What a job on a node could do with more
+# is nothing of a burst's business.
+_SCOPES = tuple(
+    f"https://www.googleapis.com/auth/{scope}"
+    for scope in ("devstorage.read_only", "logging.write", "monitoring.write")
+)
+TAINT = "burst"
+"""Keeps the pods of others off a pool that is deleted with its burst."""
+
+
+def cluster_order(
+    settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
+) -> Request:
+    """Return the request for a cluster of the burst's own, with one pool."""
+    pool = _pool(settings, spec, labels, now)
+    pool["config"]["workload_metadata_config"] = {"mode": "GKE_METADATA"}
+    workloads = f"{settings.project}.svc.id.goog"
+    cluster: Request = {
+        "name": settings.name_of(spec.burst_id),
+        "description": f"Followers of {spec.owner}, made by burst",
+        "resource_labels": {**settings.labels, **labels},
+        "node_pools": [pool],
+        "ip_allocation_policy": {"use_ip_aliases": True},
+        # Pods then ask this for credentials and get their own, not the node's.
+        "workload_identity_config": {"workload_pool": workloads},
+    }
+    if settings.zone:
+        cluster["locations"] = [settings.zone]
+    if settings.endpoint == "dns":
+        # Else only its own network would be answered there.
+        dns = {"dns_endpoint_config": {"allow_external_traffic": True}}
+        cluster["control_plane_endpoints_config"] = dns
+    for key in ("network", "subnetwork"):
+        if value := getattr(settings, key):
+            cluster[key] = value
+    return {"parent": settings.parent, "cluster": cluster}
+
+
+def pool_order(
+    settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
+) -> Request:
+    """Return the request for a node pool of the burst's own in the named cluster."""
+    pool = _pool(settings, spec, labels, now)
+    taint = {"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}
+    pool["config"]["taints"] = [taint]
+    parent = f"{settings.parent}/clusters/{settings.cluster}"
+    return {"parent": parent, "node_pool": pool}
+
+
+def _pool(
+    settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
+) -> Request:
+    nodes = len(spec.hosts)
+    pool: Request = {
+        "name": settings.name_of(spec.burst_id),
+        # All at once, so that a stock-out shows while it is made. Where GKE is to
+        # choose the zone it makes none before pods wait for them: it would make so
+        # many in each zone.
+        "initial_node_count": nodes if settings.node_zone else 0,
+        # Down to none, so that nodes without pods end though nobody deletes them.
+        "autoscaling": {
+            "enabled": True,
+            "total_min_node_count": 0,
+            "total_max_node_count": nodes,
+            "location_policy": "ANY",
+        },
+        # Clusters in a release channel, as they are by default, take nothing else.
+        "management": {"auto_upgrade": True, "auto_repair": True},
+        "config": _node(settings, settings.machine(spec.offer), labels),
+    }
+    if settings.zone:
+        pool["locations"] = [settings.zone]
+    life = life_of(settings, spec, now)
+    if life:
+        pool["config"]["max_run_duration"] = timedelta(seconds=life)
+    return pool
+
+
+def _node(
+    settings: GkeSettings, machine: MachineTable, labels: Mapping[str, str]
+) -> Request:
+    node: Request = {
+        "machine_type": machine.machine_type,
+        "spot": machine.spot,
+        "oauth_scopes": list(_SCOPES),
+        "resource_labels": {**settings.labels, **labels},
+        "labels": dict(labels),
+        "tags": list(settings.tags),
+    }
+    if settings.node_service_account:
+        node["service_account"] = settings.node_service_account
+    if settings.disk_gb:
+        node["disk_size_gb"] = settings.disk_gb
+    if machine.gpus:
+        node["accelerators"] = [
+            {
+                "accelerator_type": machine.accelerator,
+                "accelerator_count": machine.gpus,
+                "gpu_driver_installation_config": {"gpu_driver_version": "DEFAULT"},
+            }
+        ]
+    return node
+
+
+def with_lease(settings: GkeSettings, spec: BurstSpec, now: float) -> BurstSpec:
+    """Return the spec for the burst's pods, which are to end when their nodes do.
+
+    Else Kubernetes would make the pods anew, and GKE's autoscaler nodes for them.
+    """
+    life = life_of(settings, spec, now)
+    return msgspec.structs.replace(spec, lease_end=now + life) if life else spec
+
+
+def life_of(settings: GkeSettings, spec: BurstSpec, now: float) -> int:
+    """Return after how many seconds Google is to delete the nodes; 0 for never."""
+    lease = spec.lease_end - now if spec.lease_end else math.inf
+    life = min(settings.max_run_duration, lease)
+    if life == math.inf:
+        return 0
+    return int(min(LONGEST_RUN_S, max(SHORTEST_RUN_S, life)))
+
+
+def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
+    """Return the settings for the burst's pods: with the nodes that they belong on."""
+    if not settings.cluster:
+        return settings
+    placed = on_pool(settings, settings.pool or settings.name_of(spec.burst_id))
+    taints = () if settings.pool else (Toleration(key=TAINT, value=spec.burst_id),)
+    tolerations = (*settings.tolerations, *taints)
+    return msgspec.structs.replace(placed, tolerations=tolerations)
+
+
+def on_pool(settings: GkeSettings, pool: str) -> GkeSettings:
+    """Return the settings for pods on the nodes of one pool."""
+    selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
+    return msgspec.structs.replace(settings, node_selector=selector)

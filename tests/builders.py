@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Values for tests: a lead with two nodes of its own and rank slots, jobs, offers."""
+
+import msgspec
+
+from burst.config import Settings, parse
+from burst.core.placement.slots import find_slots
+from burst.core.world import ProviderView, World
+from burst.model.jobid import JobId
+from burst.model.lead import (
+    Bootstrap,
+    HostEntry,
+    JobState,
+    JobView,
+    LeadIdentity,
+    LeadView,
+)
+from burst.model.ranks import parse_hostlist
+from burst.model.request import Request, Wish
+from burst.model.shape import Shape
+from burst.provider import Offer
+
+OWN = Shape(2)
+NODE = Shape(4, 1)
+T0 = 1_000_000.0
+
+
+def identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]", **changes):
+    """A lead whose `lead-*` hosts have 2 cores, all others 4 cores and a GPU."""
+    names = parse_hostlist(hosts)
+    own = {rank for rank, name in enumerate(names) if name.startswith("lead")}
+    burst = frozenset(range(len(names))) - own
+    found = LeadIdentity(
+        kind="embedded",
+        version="0.88.0",
+        uri="embedded:///nowhere",
+        owner="lead-0-12345678",
+        hosts=names,
+        shapes=tuple(OWN if rank in own else NODE for rank in range(len(names))),
+        properties={"local": frozenset(own), "burst": burst},
+        bootstrap=Bootstrap(hosts=(HostEntry(host=hosts),)),
+        endpoint="tcp://127.0.0.1:8050",
+        certificate="/nowhere/burst.cert",
+    )
+    return msgspec.structs.replace(found, **changes)
+
+
+def whole(nodes, **changes):
+    """`-N nodes`: whole nodes."""
+    fields = {"slots": nodes, "cores_per_slot": 1, "exclusive": True, **changes}
+    return Request(nodes=nodes, **fields)
+
+
+def slots(count, cores=1, gpus=0, **changes):
+    """`-n count -c cores -g gpus`."""
+    return Request(
+        nodes=0, slots=count, cores_per_slot=cores, gpus_per_slot=gpus, **changes
+    )
+
+
+def job(number, request, **changes):
+    """A pending job, submitted as many seconds after T0 as its number."""
+    fields = {
+        "userid": 100,
+        "state": JobState.SCHED,
+        "urgency": 16,
+        "t_submit": T0 + number,
+        **changes,
+    }
+    if isinstance(fields.get("wish"), str):
+        fields["wish"] = Wish(fields["wish"])
+    return JobView(id=JobId(number), request=request, **fields)
+
+
+def view(*jobs, online=(0, 1), busy=(), lead=None, **changes):
+    """A picture in which `busy` ranks are wholly allocated."""
+    lead = lead or identity()
+    free = {
+        rank: Shape(0) if rank in busy else shape
+        for rank, shape in enumerate(lead.shapes)
+    }
+    fields = {"read_at": T0, "free": free, "allocated": frozenset(busy), **changes}
+    return LeadView(
+        jobs={entry.id: entry for entry in jobs}, online=frozenset(online), **fields
+    )
+
+
+def offer(name="small", shape=NODE, max_nodes=8, **changes):
+    """An offer of nodes like those that the rank slots declare."""
+    return Offer(name=name, shape=shape, max_nodes=max_nodes, **changes)
+
+
+def world(lead_view, lead=None, **providers):
+    """A world in which each keyword is a provider that sells the given offers."""
+    lead = lead or identity()
+    return World(
+        identity=lead,
+        slots=find_slots(lead),
+        lead=lead_view,
+        providers={
+            name: ProviderView(offers=offers, read_at=T0)
+            for name, offers in (providers or {"local": (offer(),)}).items()
+        },
+    )
+
+
+def settings(**tables) -> Settings:
+    """Settings with some tables given, as the file would give them."""
+    return parse(tables, "test.toml")

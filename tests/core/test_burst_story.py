@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The story of a burst in words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core import lifecycle
+from burst.core.burst_story import SENTENCES, burst_story, sentence
+from burst.model.event import Event
+from burst.model.jobid import JobId, format_f58
+from tests.builders import T0
+from tests.core.test_lifecycle import LEASE
+
+
+def test_each_event_that_there_is_has_a_sentence() -> None:
+    names = {name for _, name in lifecycle.EDGES} | lifecycle.NOTES.keys()
+    assert set(SENTENCES) == names
+    for name in names:
+        assert sentence(Event(T0, name)), name
+
+
+def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
+    lease = msgspec.structs.replace(LEASE, created=T0, price=3.6)
+    burst = lifecycle.begin(lease, {JobId(1): T0, JobId(2): T0}, T0)
+    for seconds, name, context in (
+        (1, "provision-start", {}),
+        (2, "provision-finish", {}),
+        (4, "joined", {"ranks": "2-3"}),
+        (7, "online", {"ranks": "2-3"}),
+        (8, "job-start", {"id": format_f58(JobId(1))}),
+        (18, "job-finish", {"id": format_f58(JobId(1)), "result": "completed"}),
+        (20, "exception", {"type": "lost", "note": "ranks were lost"}),
+        (21, "reaped", {}),
+    ):
+        burst = lifecycle.apply(burst, Event(T0 + seconds, name, context))
+    found = burst_story(burst, T0 + 100)
+    assert [event["text"] for event in found["events"]] == [
+        "it was planned",
+        "its provider is asked for the nodes",
+        "all its followers were started",
+        "ranks 2-3 joined the lead",
+        "it is online, with ranks 2-3",
+        f"job {format_f58(JobId(1))} runs",
+        f"job {format_f58(JobId(1))} ended: completed",
+        "it is given up (lost): ranks were lost",
+        "its provider has nothing of it left",
+    ]
+    stages = {stage["stage"]: stage["seconds"] for stage in found["stages"]}
+    assert stages["until all were online"] == 3.0
+    assert stages["from the first job's start to the last one's end"] == 10.0
+    assert "until nothing ran on it" not in stages
+    assert found["ended_jobs"] == {"completed": 1}
+    assert found["jobs"] == [format_f58(JobId(2))]
+    assert found["cost"] == round(20 / 3600 * 3.6 * LEASE.nodes, 4)
+    assert (found["state"], found["result"]) == ("inactive", "failed")
+
+
+def test_a_burst_that_is_set_apart_says_so() -> None:
+    burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
+    found = burst_story(burst, T0 + 2)
+    assert found["state"] == "quarantined"
+    assert found["events"][-1]["text"].endswith("nothing is done to it: odd")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+import time
+
+import msgspec
+import pytest
+
+from burst.core.select.constraints import _MOST_BYTES, MOST_WORK, Constraints
+from burst.model.constraint import canonical
+from tests.builders import identity
+
+
+@pytest.mark.parametrize(
+    ("constraint", "ranks"),
+    [
+        ("", {0, 1, 2, 3, 4, 5}),
+        ('{"properties":["burst"]}', {2, 3, 4, 5}),
+        ('{"properties":["^burst"]}', {0, 1}),
+        ('{"properties":["burst","nosuch"]}', set()),
+        ('{"properties":[7]}', set()),
+        ('{"properties":["^nosuch"]}', {0, 1, 2, 3, 4, 5}),
+        ('{"hostlist":["lead-1,burst-0-[0-1]"]}', {1, 2, 3}),
+        ('{"hostlist":["lead-1","burst-0-0"]}', {1, 2}),
+        ('{"hostlist":[7]}', set()),
+        ('{"hostlist":["x["]}', set()),
+        ('{"ranks":["0-1","4"]}', {0, 1, 4}),
+        ('{"ranks":"2"}', {2}),
+        ('{"ranks":["x"]}', set()),
+        ('{"ranks":[1]}', set()),
+        ('{"and":[{"ranks":["0-3"]},{"properties":["burst"]}]}', {2, 3}),
+        ('{"or":[{"ranks":["0"]},{"ranks":["5"]}]}', {0, 5}),
+        ('{"not":[{"properties":["burst"]}]}', {0, 1}),
+        ('{"not":[]}', set()),
+        ('{"and":{"ranks":"1"}}', set()),
+        ('{"nosuch":["x"]}', set()),
+        ('["x"]', set()),
+        # What a user can write must not eat our memory.
+        ('{"hostlist":["lead-0","n[0-99999]"]}', set()),
+        ('{"hostlist":["lead-0","n[0-3999]"]}', {0}),
+        ('{"ranks":["1","3-99999"]}', {1, 3, 4, 5}),
+        ('{"ranks":["7-99999"]}', set()),
+        ('{"ranks":["3-99999999999999999999999"]}', {3, 4, 5}),
+    ],
+)
+def test_evaluates_constraints_as_flux_does(constraint, ranks):
+    lead = identity("lead-[0-1],burst-0-[0-3]")
+
+    assert Constraints(lead).admitted(constraint) == ranks
+
+
+def test_what_jobs_asked_for_in_the_tick_before_is_not_evaluated_again():
+    many = [f'{{"hostlist":["burst-0-0","n{i}-[0-4000]"]}}' for i in range(50)]
+
+    def tick():
+        start = time.thread_time()
+        constraints = Constraints(identity())
+        assert all(constraints.admitted(text) == {2} for text in many)
+        return time.thread_time() - start
+
+    tick()
+    assert min(tick() for _ in range(5)) < 0.1
+
+
+def test_the_costliest_constraint_of_a_large_lead_takes_milliseconds():
+    lead = identity("lead-[0-1],burst-0-[0-9999]")
+    name = '{"or":["^local","burst"]}'.replace("or", "properties")
+    deep = '{"and":[{"properties":["^nosuch"]},' * 14 + name + "]}" * 14
+    wide = f'{{"or":[{",".join([deep] * 8)}]}}'
+    assert canonical(msgspec.json.decode(wide)) == wide
+
+    start = time.thread_time()
+    found = Constraints(lead).admitted(wide)
+    assert time.thread_time() - start < 0.5
+    assert len(found) == 10_000
+
+
+def test_what_was_asked_before_is_remembered():
+    constraints = Constraints(identity())
+    one = constraints.admitted('{"ranks":["1"]}')
+
+    assert constraints.admitted('{"ranks":["1"]}') is one
+
+
+def test_constraints_of_many_waiting_jobs_are_evaluated_once():
+    lead = identity("many-[0-9]")
+    asked = [(1, f'{{"ranks":["{number}"]}}') for number in range(10_000)]
+    assert Constraints(lead).read(asked) == frozenset()
+
+    again = Constraints(lead)
+    assert again.read(asked) == frozenset()
+    assert all(again.admitted(text) is not None for _, text in asked)
+    assert again.work == 0
+
+
+def costly(user, count):
+    return [
+        (user, f'{{"hostlist":["lead-0,u{user}j{i}-[0-1999]"]}}') for i in range(count)
+    ]
+
+
+def test_a_tick_evaluates_so_much_and_each_user_has_a_share_of_it():
+    lead = identity("share-[0-9],lead-0")
+    first, second = costly(1, 200), costly(2, 3)
+    wanted = [*first, *second, (3, '{"ranks":["1"]}')]
+    left: set[str] = set()
+    for _ in range(8):
+        constraints = Constraints(lead)
+        later = constraints.read(wanted)
+        # The last one of each user may go beyond his share.
+        assert constraints.work <= MOST_WORK + 3 * 2100
+        assert not left or later < left
+        left = set(later)
+        assert not left & {text for user, text in wanted if user != 1}
+    assert not left
+    assert Constraints(lead).read(wanted) == frozenset()
+
+
+def test_more_users_than_shares_do_not_take_longer():
+    lead = identity("users-[0-9]")
+    wanted = [costly(user, 1)[0] for user in range(200)]
+    constraints = Constraints(lead)
+
+    assert 140 < len(constraints.read(wanted)) < 155
+    assert constraints.work <= MOST_WORK + 2100
+
+
+def test_what_is_remembered_is_bounded_in_bytes():
+    lead = identity("large-[0-19999]")
+    constraints = Constraints(lead)
+    rest = '{"ranks":["0-19998"]}'
+    asked = [f'{{"or":[{{"ranks":["{i}"]}},{rest}]}}' for i in range(13_000)]
+    for text in asked:
+        constraints.admitted(text)
+    constraints.read([(1, asked[-1])])
+    before = constraints.work
+
+    assert constraints._evaluator.size <= _MOST_BYTES
+    again = Constraints(lead)
+    again.admitted(asked[-1])
+    assert again.work == 0
+    again.admitted(asked[0])
+    assert 0 < again.work < before

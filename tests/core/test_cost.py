@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""What bursts cost, and how long an idle one stays."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core import lifecycle
+from burst.core.cost import cost, down_in, per_hour, totals
+from burst.core.placement.slots import find_slots
+from burst.model.burst import Burst
+from burst.model.event import Event
+from tests.builders import T0, identity, settings
+from tests.core.test_lifecycle import LEASE
+
+HOUR = 3600.0
+
+
+def made(*events: tuple[float, str]) -> Burst:
+    """A burst of two nodes at 0.5 an hour, made at T0; events in hours after that."""
+    lease = msgspec.structs.replace(LEASE, created=T0, price=0.5)
+    burst = lifecycle.begin(lease, {}, T0)
+    contexts = {
+        "online": {"ranks": "2-3"},
+        "exception": {"type": "failed", "note": "so"},
+    }
+    for hours, name in events:
+        event = Event(T0 + hours * HOUR, name, contexts.get(name, {}))
+        burst = lifecycle.apply(burst, event)
+    assert not burst.quarantined
+    return burst
+
+
+ASKED = (1.0, "provision-start")
+UP = (ASKED, (1.5, "provision-finish"), (2.0, "online"))
+
+
+def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
+    planned, asked = made(), made(ASKED)
+    gone = made(ASKED, (2.0, "exception"), (3.0, "reaped"))
+    at = T0 + 5 * HOUR
+    assert LEASE.nodes == 2
+    assert (per_hour(planned), cost(planned, at)) == (0.0, 0.0)
+    assert (per_hour(asked), cost(asked, at)) == (1.0, 4.0)
+    assert (per_hour(gone), cost(gone, at)) == (0.0, 2.0)
+    assert cost(asked, T0) == 0.0, "a clock that was set back"
+
+
+@pytest.mark.parametrize(
+    ("idle", "hours", "left"),
+    [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)],
+)
+def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) -> None:
+    burst = made(*UP, (2.0, "idle"))
+    assert down_in(burst, settings(deadlines={"idle": idle}), T0 + hours * HOUR) == left
+
+
+def test_a_burst_that_is_busy_or_not_up_is_not_about_to_go() -> None:
+    for burst in (made(*UP), made(ASKED), made(*UP, (2.0, "idle"), (2.1, "busy"))):
+        assert down_in(burst, settings(), T0) is None
+
+
+def rows(*states: str, isolated: str | None = None) -> list[dict[str, object]]:
+    return [
+        {
+            "state": state,
+            "nodes": 2,
+            "per_hour": 1.05,
+            "cost": 7.1,
+            "isolated": isolated,
+        }
+        for state in states
+    ]
+
+
+def test_totals_are_of_live_bursts_and_of_what_there_can_be() -> None:
+    slots = find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
+    found = totals(rows("online", "reap", "inactive"), slots, settings())
+    assert found == {"nodes": 4, "of": 8, "per_hour": 2.1, "cost": 14.2}
+    limited = settings(limits={"max_nodes": 6})
+    assert totals(rows("online"), slots, limited)["of"] == 6
+    alone = rows("online", isolated="job")
+    assert totals(alone, slots, settings())["of"] is None
+    assert totals(alone, slots, limited)["of"] == 6
+    assert totals([], slots, settings())["nodes"] == 0

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""How often a job that waits is told of it."""
+
+from __future__ import annotations
+
+from burst.core import job_memo
+from burst.model.reason import Reason, Refusal, Verdict
+from tests.builders import T0
+
+FULL = Verdict(
+    Reason.TURNED_DOWN,
+    {},
+    (Refusal("a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0}),),
+)
+LATER = Verdict(
+    Reason.TURNED_DOWN,
+    {},
+    (
+        Refusal(
+            "a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0 + 60}
+        ),
+    ),
+)
+OTHER = Verdict(Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.NOT_JOINED),))
+
+
+def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:
+    told = job_memo.tell(None, FULL, job_memo.memo(FULL), T0, 0)
+
+    assert job_memo.tell_at(told, LATER, job_memo.memo(LATER)) == T0 + 600.0
+    assert job_memo.tell_at(told, OTHER, job_memo.memo(OTHER)) == T0

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+import itertools
+
+import msgspec
+import pytest
+
+from burst.core.observation import (
+    Meaning,
+    Ranks,
+    Word,
+    meaning,
+    provider_word,
+    rank_count,
+)
+from burst.core.provider_health import Outcome, Verb
+from burst.core.world import ABSENT_READS, Call, ProviderView, observe
+from burst.model.burst import State
+from burst.provider import BurstStatus, Phase
+from tests.builders import T0, view, world
+from tests.core.test_lifecycle import LEASE, run
+
+ID = LEASE.id
+
+
+def status(phase=Phase.RUNNING, burst=ID):
+    return BurstStatus(burst_id=burst, phase=phase)
+
+
+def told(*statuses, **changes):
+    fields = {"statuses": {s.burst_id: s for s in statuses}, "read_at": T0, **changes}
+    return ProviderView(**fields)
+
+
+def in_world(its_view, call=None, lead=None):
+    found = world(lead or view())
+    calls = {ID: call} if call else {}
+    return msgspec.structs.replace(found, providers={"local": its_view}, calls=calls)
+
+
+def test_every_combination_has_a_meaning_but_that_of_a_burst_never_asked_for():
+    without = {
+        combination
+        for combination in itertools.product(State, Word, Ranks)
+        if meaning(*combination) is None
+    }
+
+    assert {state for state, _, _ in without} == {State.NEW}
+    assert (State.NEW, Word.RUNNING, Ranks.NONE) in without
+    assert (State.NEW, Word.ABSENT, Ranks.ALL) in without
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "ranks", "expected"),
+    [
+        (State.NEW, Word.UNREAD, Ranks.NONE, Meaning.WAIT),
+        (State.PROVISION, Word.PENDING, Ranks.SOME, Meaning.STARTED),
+        (State.PROVISION, Word.RUNNING, Ranks.UNREAD, Meaning.STARTED),
+        (State.PROVISION, Word.FAILED, Ranks.NONE, Meaning.BROKE),
+        (State.PROVISION, Word.ENDING, Ranks.NONE, Meaning.ENDED),
+        (State.PROVISION, Word.ABSENT, Ranks.NONE, Meaning.VANISHED),
+        (State.PROVISION, Word.ABSENT, Ranks.UNREAD, Meaning.WAIT),
+        (State.JOIN, Word.FAILED, Ranks.ALL, Meaning.JOINED),
+        (State.JOIN, Word.FAILED, Ranks.SOME, Meaning.BROKE),
+        (State.JOIN, Word.ABSENT, Ranks.SOME, Meaning.WAIT),
+        (State.JOIN, Word.RUNNING, Ranks.UNREAD, Meaning.WAIT),
+        (State.ONLINE, Word.ABSENT, Ranks.ALL, Meaning.WHOLE),
+        (State.ONLINE, Word.RUNNING, Ranks.SOME, Meaning.LOST),
+        (State.ONLINE, Word.ABSENT, Ranks.NONE, Meaning.VANISHED),
+        (State.ONLINE, Word.ENDING, Ranks.SOME, Meaning.ENDED),
+        (State.ONLINE, Word.FAILED, Ranks.UNREAD, Meaning.WAIT),
+        (State.DRAIN, Word.ABSENT, Ranks.NONE, Meaning.WAIT),
+        (State.REAP, Word.RUNNING, Ranks.ALL, Meaning.WAIT),
+        (State.INACTIVE, Word.RUNNING, Ranks.ALL, Meaning.WAIT),
+    ],
+)
+def test_the_lead_is_believed_before_the_provider(state, word, ranks, expected):
+    assert meaning(state, word, ranks) is expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "word"),
+    [
+        (Phase.PENDING, Word.PENDING),
+        (Phase.RUNNING, Word.RUNNING),
+        (Phase.FAILED, Word.FAILED),
+        (Phase.ENDING, Word.ENDING),
+    ],
+)
+def test_the_providers_word_is_its_phase(phase, word):
+    assert provider_word(run(), in_world(told(status(phase)))) is word
+
+
+def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
+    return Call(verb=verb, done_at=done_at, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        in_world(ProviderView()),
+        in_world(told(status(), trouble="timeout")),
+        in_world(told(status()), call(Outcome.PENDING)),
+        in_world(told(status()), call(Outcome.TRANSIENT)),
+        in_world(told(status()), call(done_at=T0 + 1)),
+        in_world(told(absent={ID: ABSENT_READS - 1})),
+        msgspec.structs.replace(in_world(told(status())), providers={}),
+    ],
+)
+def test_what_was_read_too_early_or_not_at_all_says_nothing(seen):
+    assert provider_word(run(), seen) is Word.UNREAD
+
+
+def test_a_provider_that_is_elsewhere_by_now_says_nothing():
+    burst = run()
+    lease = msgspec.structs.replace(burst.lease, place="here")
+    there = msgspec.structs.replace(burst, lease=lease)
+    seen = in_world(told(status()))
+    for place, word in (("here", Word.RUNNING), ("elsewhere", Word.UNREAD)):
+        now = msgspec.structs.replace(seen, places={"local": place})
+        assert provider_word(there, now) is word
+
+
+def test_what_was_missed_often_enough_is_absent():
+    seen = in_world(told(absent={ID: ABSENT_READS}), call())
+
+    assert provider_word(run(), seen) is Word.ABSENT
+
+
+def test_while_it_is_reaped_the_providers_word_counts():
+    seen = in_world(told(status(Phase.ENDING)), call(Outcome.TRANSIENT, Verb.REAP))
+
+    assert provider_word(run(), seen) is Word.ENDING
+
+
+def test_misses_are_counted_in_a_row():
+    seen = ProviderView(offers=())
+    seen = observe(seen, [], [ID], T0)
+    seen = observe(seen, [], [ID], T0 + 1)
+    assert seen.absent == {ID: 2}
+
+    seen = observe(seen, [status()], [ID], T0 + 2)
+
+    assert seen.absent == {}
+    assert seen.statuses == {ID: status()}
+    assert seen.read_at == T0 + 2
+    assert seen.offers == ()
+
+
+@pytest.mark.parametrize(
+    ("online", "count"),
+    [
+        ([0, 1], Ranks.NONE),
+        ([0, 2], Ranks.SOME),
+        ([2, 3], Ranks.ALL),
+        (None, Ranks.UNREAD),
+    ],
+)
+def test_ranks_are_counted_at_the_lead(online, count):
+    lead = None if online is None else view(online=online)
+    seen = msgspec.structs.replace(in_world(told()), lead=lead)
+
+    assert rank_count(run(), seen) is count
+
+
+def test_of_a_burst_that_went_online_in_part_only_those_count():
+    burst = run("provision-start", "provision-finish")
+    burst = msgspec.structs.replace(burst, expected=frozenset({3}))
+
+    assert rank_count(burst, in_world(told(), lead=view(online=[3]))) is Ranks.ALL

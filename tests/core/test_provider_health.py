@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+import math
+
+import msgspec
+import pytest
+
+from burst.core.placement.offers import open_market
+from burst.core.provider_health import (
+    Answered,
+    Health,
+    OfferHealth,
+    Outcome,
+    RefusedCall,
+    Verb,
+    after_answer,
+    bounded,
+    changes,
+    pause_after,
+    refuse_spec,
+    restore,
+    set_aside,
+    unavailable,
+)
+from burst.model.burst import Isolated
+from burst.model.reason import Reason
+from tests.builders import T0, offer, settings
+from tests.core.test_lifecycle import LEASE
+
+LIMITS = settings(
+    limits={
+        "breaker": 2,
+        "breaker_pause": "5m",
+        "set_aside": "10m",
+        "refused_retry": "30m",
+    }
+).limits
+
+
+def said(verb, outcome, note=""):
+    return Answered(provider="p", verb=verb, outcome=outcome, note=note)
+
+
+def hear(*answers, now=100.0, health=Health()):  # noqa: B008
+    for verb, outcome in answers:
+        health = after_answer(health, said(verb, outcome, "why"), LIMITS, now)
+    return health
+
+
+def reason(health, now):
+    found = unavailable("p", "o", health, now)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
+    once = hear((verb, Outcome.UNEXPECTED))
+    twice = hear((verb, Outcome.UNEXPECTED), health=once)
+
+    assert reason(once, 100) is None
+    assert unavailable("p", "o", twice, 100) == (
+        Reason.BREAKER,
+        {"provider": "p", "failures": 2, "until": 400.0},
+    )
+    assert not twice.on_trial(399)
+    assert twice.on_trial(400)
+    assert reason(twice, 400) is None
+    assert reason(hear((verb, Outcome.UNEXPECTED), health=twice, now=400), 500)
+    assert hear((verb, Outcome.OK), health=twice).spotless
+
+
+def test_what_one_method_does_well_excuses_no_other():
+    broken = hear(
+        (Verb.PROVISION, Outcome.UNEXPECTED),
+        (Verb.OBSERVE, Outcome.OK),
+        (Verb.PROVISION, Outcome.UNEXPECTED),
+        (Verb.OFFERS, Outcome.OK),
+    )
+
+    assert reason(broken, 100) is Reason.BREAKER
+
+
+def test_an_answer_on_purpose_ends_a_row_of_failures():
+    for outcome in (Outcome.CAPACITY, Outcome.SPEC, Outcome.OK):
+        row = [(Verb.PROVISION, Outcome.UNEXPECTED), (Verb.PROVISION, outcome)]
+        assert hear(*row).spotless
+    row = [(Verb.PROVISION, Outcome.UNEXPECTED), (Verb.PROVISION, Outcome.TRANSIENT)]
+    assert hear(*row).failed == {"provision": 1}
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
+    refused = hear((verb, Outcome.REFUSED))
+
+    assert unavailable("p", "o", refused, 101) == (
+        Reason.DISABLED,
+        {"provider": "p", "why": "why"},
+    )
+    others = [(other, Outcome.OK) for other in Verb if other is not verb]
+    assert hear(*others, health=refused) == refused
+    assert hear((verb, Outcome.OK), health=refused).spotless
+
+
+@pytest.mark.parametrize("verb", [Verb.PROVISION, Verb.REAP])
+def test_after_a_while_one_burst_tries_whether_it_still_refuses(verb):
+    refused = hear((verb, Outcome.REFUSED))
+
+    assert not refused.on_trial(100 + 1799)
+    assert refused.on_trial(100 + 1800)
+    assert reason(refused, 100 + 1800) is None
+    again = hear((verb, Outcome.REFUSED), health=refused, now=2000)
+    assert again.refused == {verb.value: RefusedCall("why", 3800)}
+
+
+@pytest.mark.parametrize("verb", [Verb.OFFERS, Verb.OBSERVE])
+def test_what_is_asked_all_the_time_needs_no_burst_as_a_trial(verb):
+    refused = hear((verb, Outcome.REFUSED))
+
+    assert refused.tried_at == math.inf
+    assert reason(refused, 1e12) is Reason.DISABLED
+
+
+def test_a_refused_spec_is_held_against_no_provider():
+    assert hear((Verb.PROVISION, Outcome.SPEC)).spotless
+    assert hear((Verb.REAP, Outcome.SPEC)).spotless
+    assert hear((Verb.OBSERVE, Outcome.SPEC)).disabled == "why"
+
+
+def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
+    health, until = Health(), []
+    for _ in range(3):
+        health = refuse_spec(health, LEASE, "no" * 1000, LIMITS, 100.0)
+        ((key, spec),) = health.specs.items()
+        until.append(spec.until)
+
+    assert until == [1900, 3700, 7300]
+    assert key == f"{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
+    assert len(spec.why) == 200
+    assert changes(health)[-1] == 7300
+    assert restore(health, LEASE).spotless
+    isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))
+    assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).spotless
+
+
+def test_only_so_many_refused_specs_are_remembered():
+    health = Health()
+    for number in range(150):
+        lease = msgspec.structs.replace(LEASE, offer=f"o{number}")
+        health = refuse_spec(health, lease, "no", LIMITS, 100.0)
+
+    assert len(health.specs) == 100
+    assert next(iter(health.specs)).startswith("o50/")
+
+
+def test_an_offer_is_set_aside_for_longer_each_time():
+    health = Health()
+    lengths = []
+    now = 0.0
+    for _ in range(7):
+        health = set_aside(health, "o", LIMITS, now)
+        lengths.append(health.offers["o"].until - now)
+        # What was asked for before it was set aside says nothing more.
+        assert set_aside(health, "o", LIMITS, now + 9).offers["o"].failures == len(
+            lengths
+        )
+        now = health.offers["o"].until
+
+    assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
+    why = "had no capacity or did not come up"
+    assert unavailable("p", "o", health, now - 1) == (
+        Reason.SET_ASIDE,
+        {"why": why, "until": now},
+    )
+    assert unavailable("p", "o", health, now) is None
+    assert unavailable("p", "other", health, 0.0) is None
+    lease = msgspec.structs.replace(LEASE, offer="o")
+    assert restore(health, lease).spotless
+    assert health.offers["o"] == OfferHealth(7, now)
+
+
+def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
+    health = Health()
+    for now in (0.0, 600.0, 1800.0):
+        health = set_aside(health, "o", LIMITS, now, 4)
+    assert health.offers["o"] == OfferHealth(3, 4200.0, 4)
+    assert unavailable("p", "o", health, 1800.0) is None
+
+    # A larger one that was asked for earlier is no further failure.
+    assert set_aside(health, "o", LIMITS, 1800.0, 8) == health
+    # A smaller one is a failure of its own; any other is one of all sizes.
+    for nodes in (2, 1, 0):
+        health = set_aside(health, "o", LIMITS, 1900.0, nodes)
+        assert health.offers["o"] == OfferHealth(1, 2500.0, nodes)
+    assert unavailable("p", "o", health, 2000.0)
+    # Afterwards what is refused is known of that size only.
+    health = set_aside(health, "o", LIMITS, 2500.0, 4)
+    assert health.offers["o"] == OfferHealth(2, 3700.0, 4)
+
+
+def test_a_record_without_a_size_is_of_bursts_of_any_size():
+    text = '{"offers":{"o":{"failures":2,"until":700.0}}}'
+    health = msgspec.json.decode(text, type=Health)
+
+    assert health.offers["o"] == OfferHealth(2, 700.0, 0)
+    assert unavailable("p", "o", health, 100.0)
+
+
+def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_pause():
+    far = 3e8
+    health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * 2, now=far)
+    health = hear((Verb.REAP, Outcome.REFUSED), now=far, health=health)
+    health = refuse_spec(
+        set_aside(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far
+    )
+    found = bounded(health, LIMITS, 100.0)
+
+    assert found.until == 400.0
+    assert found.refused["reap"] == RefusedCall("why", 1900.0)
+    assert found.offers["o"] == OfferHealth(1, 9700.0, 4)
+    assert [spec.until for spec in found.specs.values()] == [28900.0]
+    assert found.on_trial(1900.0)
+    # What is not longer than such a pause stays as it is.
+    assert bounded(health, LIMITS, far) == health
+    assert bounded(Health(), LIMITS, 100.0).spotless
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 16), (99, 60)])
+def test_pauses_grow_up_to_a_minute(attempts, seconds):
+    assert pause_after(Outcome.TRANSIENT, attempts, None) == seconds
+
+
+def test_a_provider_may_ask_for_patience_but_not_for_ever():
+    assert pause_after(Outcome.TRANSIENT, 5, 2.0) == 2.0
+    assert pause_after(Outcome.TRANSIENT, 1, -5.0) == 1.0
+    assert pause_after(Outcome.TRANSIENT, 1, 1e9) == 3600.0
+    # It would be called hundreds of times a second.
+    assert pause_after(Outcome.TRANSIENT, 1, 0.0) == 1.0
+    assert pause_after(Outcome.REFUSED, 1, 0.001) == 1.0
+    assert pause_after(Outcome.OK, 1, 7.0) == 0.0
+
+
+def test_while_one_burst_tries_a_provider_it_gets_no_other():
+    held = Health(until=T0)
+    for asked, refusals in (((), []), (("local",), [Reason.ON_TRIAL])):
+        market = open_market({"local": (offer(),)}, {"local": held}, T0, asked)
+        assert [refusal.reason for refusal in market.refusals] == refusals
+        assert bool(market.offers) is not bool(refusals)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""A job is placed only where the lease lasts as long as the job may run."""
+
+import math
+
+import pytest
+
+from burst.core.burst_actions import make_way
+from burst.core.placement.run_time import drained_from
+from burst.core.tick import reconcile
+from burst.core.transaction import Draft, FailJob, Provision
+from burst.core.world import Books
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.request import Wish
+from tests.builders import T0, job, offer, settings, view, whole, world
+from tests.core.test_lifecycle import WHOLE_WAY, run
+from tests.sim import Sim
+
+LENT = '{"properties":["burst"]}'
+HOUR = 3600.0
+ONE = JobId(1)
+
+
+def turn(*jobs, offers=None, seen=None, **tables):
+    tables.setdefault("deadlines", {"lease": "24h", "drain": "30m"})
+    there = world(seen or view(*jobs), local=offers or (offer(),))
+    return reconcile(Books(), there, settings(**tables), T0 + 100)
+
+
+def refusals(made, number=ONE):
+    return [refusal.reason for refusal in made.verdicts[number].refusals]
+
+
+@pytest.mark.parametrize(
+    ("end", "drain", "until"),
+    [(0.0, 60, math.inf), (T0 + 600, 60, T0 + 540), (T0 + 100, 60, T0 + 50)],
+)
+def test_jobs_start_on_a_burst_until_it_is_drained(end, drain, until):
+    assert drained_from(T0, end, drain) == until
+
+
+def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
+    made = turn(job(1, whole(4), duration=23.6 * HOUR))
+
+    assert made.verdicts[ONE].reason is Reason.TOO_LONG
+    assert refusals(made) == [Reason.LEASE_SHORT]
+    assert not made.books.bursts
+    assert made.verdicts[ONE].text().startswith("it may run for 23.6h; no burst runs")
+    assert "for 23.5h at the most" in made.verdicts[ONE].refusals[0].text()
+
+
+def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():
+    long = {"duration": 100 * HOUR}
+    failing = turn(job(1, whole(4), **long), intake={"impossible": "fail"})
+    waiting = turn(
+        seen=view(job(1, whole(2), **long), busy=(0, 1)), intake={"impossible": "fail"}
+    )
+
+    assert [type(action) for action in failing.actions] == [FailJob]
+    assert waiting.verdicts[ONE].reason is Reason.TURNED_DOWN
+
+
+def test_a_job_goes_to_the_offer_that_lasts_and_what_joining_takes_is_considered():
+    short = offer("short", lifetime=2 * HOUR)
+    slow = offer("slow", price=1.0, join_time=HOUR)
+    long = offer("long", price=2.0)
+
+    made = turn(job(1, whole(4), duration=23 * HOUR), offers=(short, slow, long))
+
+    (burst,) = made.books.bursts.values()
+    assert burst.lease.offer == "long"
+
+
+def test_a_job_without_a_limit_goes_where_leases_never_end_if_there_is_such_an_offer():
+    spot = offer("spot", lifetime=2 * HOUR)
+    jobs = job(1, whole(4)), job(2, whole(3), duration=HOUR)
+
+    made = turn(*jobs, offers=(spot, offer("lasting", price=1.0)), deadlines={})
+
+    assert {b.lease.offer: b.jobs for b in made.books.bursts.values()} == {
+        "lasting": {1},
+        "spot": {2},
+    }
+    alone = turn(jobs[0], offers=(spot,), deadlines={})
+    assert [type(action) for action in alone.actions[:1]] == [Provision]
+
+
+def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
+    short = offer("short", lifetime=4 * HOUR, max_nodes=4)
+    long = offer("long", price=1.0, max_nodes=4)
+    jobs = [job(n, whole(1), duration=n * 3 * HOUR) for n in (1, 2)]
+
+    # Own nodes would do for each, and are busy.
+    made = turn(seen=view(*jobs, busy=(0, 1)), offers=(short, long), deadlines={})
+    assert {b.lease.offer: b.jobs for b in made.books.bursts.values()} == {
+        "short": {1},
+        "long": {2},
+    }
+
+
+def lent(s, nodes, **changes):
+    """A job that runs on lent nodes only, and was submitted held."""
+    return s.lead.submit(
+        whole(nodes, constraint=LENT), urgency=0, wish=Wish(urgency=16), **changes
+    )
+
+
+def old_burst(hours, **tables):
+    """A burst of one node that is idle, and so many hours old."""
+    s = Sim(deadlines={"lease": "24h", "drain": "30m", "idle": "5m"}, **tables)
+    s.tick(2)
+    first = lent(s, 1, duration=23 * HOUR)
+    s.until(lambda: first in s.lead.running())
+    s.tick(hours, seconds=HOUR)
+    s.lead.finish(first)
+    s.tick()
+    return s
+
+
+def test_a_long_job_gets_no_old_burst_which_makes_way_and_a_short_one_does():
+    s = old_burst(20)
+    old = s.burst.id
+    short = lent(s, 1, duration=HOUR)
+    s.tick(2)
+    assert s.lead.jobs[short].ranks == {2}
+    s.lead.finish(short)
+    s.tick()
+    long = lent(s, 1, duration=10 * HOUR)
+    s.until(lambda: long in s.lead.running())
+
+    first, second = s.bursts
+    assert s.lead.jobs[long].ranks <= set(second.lease.ranks)
+    assert second.lease.end - s.now > 10 * HOUR
+    s.until(lambda: not first.live or s.bursts[0].state.value == "inactive")
+    assert (s.bursts[0].id, s.bursts[0].result.value) == (old, "completed")
+
+
+def test_a_job_that_no_lease_is_long_enough_for_ends_no_idle_burst():
+    s = old_burst(2)
+    lent(s, 1, duration=48 * HOUR)
+    s.tick(5)
+    assert s.state().value == "online"
+
+
+@pytest.mark.parametrize(("hours", "bursts"), [(10, 1), (13, 2)])
+def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
+    hours, bursts
+):
+    s = old_burst(hours)
+    s.lead.schedule = lambda: None
+    endless = lent(s, 1)
+    s.tick(2)
+    if bursts == 1:
+        assert (
+            "it has no time limit, and what still runs at"
+            in (s.lead.memos[endless]["why"])
+        )
+    assert len(s.bursts) == bursts
+
+
+@pytest.mark.parametrize("long", ["9999999d", "inf"])
+def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
+    made = turn(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
+    (burst,) = made.books.bursts.values()
+    assert burst.lease.end == 0.0
+
+
+def test_only_what_is_online_makes_way():
+    """What is taken down by then is on its way already."""
+    burst = run(*WHOLE_WAY[:8])
+    draft = Draft(Books(bursts={burst.id: burst}), T0 + 99)
+    make_way(draft, burst)
+    assert not draft.events
+    assert not draft.actions

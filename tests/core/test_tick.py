@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: MIT
+import msgspec
+import pytest
+
+from burst.core.provider_health import Answered, Outcome, Verb
+from burst.core.tick import KEPT_ENDED, reconcile
+from burst.core.transaction import Drain, Provision, Undrain
+from burst.core.world import Books, Call
+from burst.model.burst import BurstId, State
+from burst.model.event import Event
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.shape import Shape
+from tests.builders import T0, job, settings, view, whole, world
+from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+
+SETTINGS = settings()
+ID = LEASE.id
+ONE = JobId(1)
+
+
+def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
+    return Answered(
+        provider="local", verb=verb, outcome=outcome, burst=burst, note=note
+    )
+
+
+def turn(seen, books=None, now=T0 + 100, **tables):
+    return reconcile(books or Books(), seen, settings(**tables), now)
+
+
+def on_books(*bursts, **fields):
+    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "text"),
+    [
+        (
+            {"request": None, "unreadable": "its jobspec cannot be read: no version"},
+            Reason.UNREADABLE,
+            "its jobspec cannot be read: no version; it is left alone",
+        ),
+        (
+            {"state": JobState.DEPEND},
+            Reason.NOT_READY,
+            "it waits for its dependencies, not for nodes",
+        ),
+        (
+            {"state": JobState.PRIORITY},
+            Reason.NOT_READY,
+            "it waits for its priority, not for nodes",
+        ),
+        ({"urgency": 0}, Reason.USER_HOLD, "its user holds it (urgency 0)"),
+    ],
+)
+def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
+    one = msgspec.structs.replace(job(1, whole(4)), **changes)
+
+    made = turn(world(view(one)))
+
+    assert made.verdicts[1].reason is reason
+    assert made.verdicts[1].text() == text
+    assert made.actions == ()
+
+
+def test_a_job_with_a_constraint_is_left_where_that_can_start():
+    local = job(1, whole(2, constraint='{"properties":["local"]}'))
+    burst = job(2, whole(1, constraint='{"properties":["burst"]}'))
+
+    made = turn(world(view(local, burst)), now=T0 + 10)
+
+    assert made.verdicts[1].reason is Reason.LOCAL
+    assert made.verdicts[2].reason is Reason.PROPOSED
+
+
+def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
+    busy = view(job(1, whole(2)), job(2, whole(2)), busy=(0,))
+
+    made = turn(world(busy), now=T0 + 10)
+
+    assert made.verdicts[1].reason is Reason.PROPOSED
+    assert made.verdicts[1] is made.verdicts[2]
+
+
+def test_a_new_burst_found_on_the_books_is_started():
+    made = turn(world(view()), on_books(run()))
+
+    assert made.actions == (Provision(ID),)
+    assert made.books.bursts[ID].state is State.PROVISION
+
+
+def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it():
+    made = turn(world(view(online=[0, 2])), on_books(run()))
+
+    assert made.books.bursts[ID].quarantined == "no rule for what is seen of it"
+    assert made.actions == ()
+    again = turn(world(view(online=[0, 2])), made.books)
+    assert again.actions == ()
+    assert again.events == ()
+
+
+def test_a_quarantined_burst_keeps_its_slot():
+    odd = run("provision-start", "drained")
+
+    made = turn(world(view(job(1, whole(4)))), on_books(odd))
+
+    (new,) = [b for b in made.books.bursts.values() if b.id != ID]
+    assert new.lease.slot == "burst-1"
+
+
+def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
+    odd = run("provision-start", "drained")
+    answered = msgspec.structs.replace(
+        world(view(job(1, whole(4)))),
+        calls={ID: Call(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
+        answered=(
+            said(Outcome.CAPACITY, BurstId("burst-7-gone")),
+            said(Outcome.CAPACITY, ID),
+        ),
+    )
+
+    made = turn(answered, on_books(odd))
+
+    assert made.books.bursts == {ID: odd}
+    assert made.books.health["local"].offers["small"].failures == 1
+
+
+def test_an_event_that_quarantines_stops_the_way_to_online():
+    odd = msgspec.structs.replace(run("provision-start"), state=State.PROVISION)
+    broken = msgspec.structs.replace(odd, lease=LEASE, since=T0)
+
+    made = turn(world(view(online=[0, 2, 3])), on_books(broken))
+
+    assert made.books.bursts[ID].state is State.ONLINE
+
+
+def test_a_provider_that_is_not_enabled_is_not_asked():
+    seen = msgspec.structs.replace(world(view()), providers={})
+
+    made = turn(seen, on_books(run("provision-start")))
+
+    assert made.actions == ()
+
+
+def test_a_drain_that_a_person_replaced_is_his():
+    ended = run(*WHOLE_WAY[:-1])
+    seen = view(drained={2: "bad memory", 3: f"burst: {ID} is being taken down"})
+
+    made = turn(world(seen), on_books(ended))
+
+    assert made.actions == (Undrain(ID, frozenset({3})),)
+    assert made.books.bursts[ID].drained == {3}
+
+
+def test_a_drain_waits_for_the_broker_to_be_gone():
+    made = turn(world(view(online=[2, 3])), on_books(run(*WHOLE_WAY[:-1])))
+
+    assert made.actions == ()
+
+
+def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
+    def ended(number, *names):
+        lease = msgspec.structs.replace(LEASE, id=BurstId(f"burst-0-{number:06x}"))
+        return msgspec.structs.replace(run(*names, at=T0 + number), lease=lease)
+
+    many = [ended(n, *WHOLE_WAY) for n in range(KEPT_ENDED + 5)]
+    drained = ended(999, *WHOLE_WAY[:-1])
+
+    made = turn(world(view(online=[2, 3])), on_books(drained, *many), now=T0 + 10_000)
+
+    assert len(made.books.bursts) == KEPT_ENDED + 1
+    assert "burst-0-000004" not in made.books.bursts
+    assert "burst-0-000005" in made.books.bursts
+
+
+def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
+    made = turn(
+        world(None), on_books(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
+    )
+
+    assert made.verdicts == {}
+    assert made.actions == ()
+    assert made.books.holds
+
+
+def hold(state, urgency=16, since=T0):
+    return Hold(urgency=urgency, state=state, since=since)
+
+
+@pytest.mark.parametrize(
+    ("before", "job_changes", "after"),
+    [
+        (HoldState.HOLDING, {"urgency": 0}, HoldState.HELD),
+        (HoldState.HOLDING, {"urgency": 20}, HoldState.OBEYED),
+        (HoldState.HELD, {"urgency": 20}, HoldState.OBEYED),
+        (HoldState.RELEASED, {"urgency": 0}, HoldState.OBEYED),
+        (HoldState.HELD, {"state": JobState.RUN}, HoldState.RELEASED),
+        (HoldState.RELEASED, {"state": JobState.RUN}, HoldState.RELEASED),
+        (HoldState.OBEYED, {"urgency": 3}, HoldState.OBEYED),
+        (HoldState.HELD, {"state": JobState.INACTIVE}, None),
+    ],
+)
+def test_holds_follow_the_urgency(before, job_changes, after):
+    one = msgspec.structs.replace(job(1, whole(9)), **job_changes)
+
+    made = turn(world(view(one)), Books(holds={ONE: hold(before)}))
+
+    found = made.books.holds.get(1)
+    assert (found and found.state) is after
+
+
+def test_the_hold_of_a_job_that_is_not_there_any_more_is_dropped():
+    assert (
+        turn(world(view()), Books(holds={ONE: hold(HoldState.HELD)})).books.holds == {}
+    )
+
+
+def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency():
+    lost = run("provision-start", "provision-finish", "online", "lost")
+    one = job(1, whole(2), urgency=31)
+
+    made = turn(
+        world(view(one, online=[0, 1, 3])),
+        on_books(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
+    )
+
+    assert made.books.holds[1] == msgspec.structs.replace(
+        hold(HoldState.HOLDING, 12, T0 + 100), shown=31
+    )
+
+
+def test_a_site_may_release_with_its_own_urgency():
+    up = run("provision-start", "provision-finish", "online")
+    one = job(1, whole(2), urgency=0)
+
+    made = turn(
+        world(view(one, online=[0, 1, 2, 3])),
+        on_books(up, holds={ONE: hold(HoldState.HELD)}),
+        intake={"release_urgency": 31},
+    )
+
+    assert made.actions[0].urgencies == {1: 31}
+
+
+def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
+    up = run("provision-start", "provision-finish", "online")
+    two = job(2, whole(1), urgency=16)
+    seen = world(view(job(1, whole(1)), two, online=[0, 1, 2, 3], busy=(0, 1)))
+
+    shared = turn(seen, on_books(up))
+    alone = turn(seen, on_books(up), plan={"share": False})
+
+    assert shared.verdicts[2].reason is Reason.ASSIGNED
+    assert alone.verdicts[2].reason is Reason.PROPOSED
+
+
+def test_room_is_what_no_job_of_the_burst_will_take():
+    coming = run("provision-start", "provision-finish")
+    first = job(1, whole(5))
+    seen = world(view(first, job(2, whole(1)), busy=(0, 1)))
+
+    made = turn(seen, on_books(coming), limits={"max_bursts": 1})
+
+    assert made.verdicts[2].reason is Reason.RESERVED
+
+
+def test_an_unreadable_record_keeps_its_slot():
+    made = turn(
+        world(view(job(1, whole(4)))), Books(unreadable={"burst/burst-0-bad": "torn"})
+    )
+
+    (new,) = made.books.bursts.values()
+    assert new.lease.slot == "burst-1"
+
+
+def test_a_rank_without_free_cores_known_has_none():
+    seen = view(job(1, whole(2)), free={})
+
+    assert turn(world(seen), now=T0 + 5).verdicts[1].reason is Reason.PROPOSED
+
+
+def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
+    up = run("provision-start", "provision-finish", "online")
+    ended = job(
+        1,
+        whole(2),
+        state=JobState.INACTIVE,
+        t_start=T0 + 50,
+        t_finish=T0 + 60,
+        result="completed",
+    )
+
+    made = turn(world(view(ended, online=[0, 1, 2, 3])), on_books(up))
+
+    assert [(e.name, e.timestamp - T0) for _, e in made.events] == [
+        ("joined", 100),
+        ("job-start", 50),
+        ("job-finish", 60),
+        ("idle", 100),
+    ]
+    assert made.events[2][1].context == {"id": "ƒ2", "result": "completed"}
+
+
+def test_shapes_of_the_plan_are_those_of_the_slot():
+    made = turn(world(view(job(1, whole(4)))))
+    (burst,) = made.books.bursts.values()
+
+    assert burst.lease.shape == Shape(4, 1)
+    assert made.events[0][1] == Event(T0 + 100, "submit", {"jobs": {"ƒ2": T0 + 1}})
+
+
+def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
+    joining = run("provision-start", "provision-finish")
+    late = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
+    seen = world(view(job(1, whole(2)), busy=(0, 1)))
+    seen = msgspec.structs.replace(
+        seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),)
+    )
+
+    made = turn(seen, on_books(joining), now=T0 + 5)
+
+    assert "retry" not in [event.name for _, event in made.events]
+
+
+def test_what_a_provider_waits_for_is_an_event_once():
+    """Making a cluster takes minutes, and is asked for every other second."""
+    books = on_books(run("provision-start"))
+
+    def answer(after: float, note: str) -> list[Event]:
+        nonlocal books
+        call = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
+        seen = world(view(job(1, whole(2))))
+        seen = msgspec.structs.replace(
+            seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),)
+        )
+        made = turn(seen, books, now=T0 + 5 + after)
+        books = made.books
+        return [event for _, event in made.events if event.name == "retry"]
+
+    assert [event.context["note"] for event in answer(0, "is being made")]
+    assert not answer(2, "is being made")
+    assert [event.context["note"] for event in answer(4, "gets its image")]
+    assert not answer(6, "gets its image")
+
+
+def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
+    started = run("provision-start", "job-finish")
+    lease = msgspec.structs.replace(LEASE, userids=(100,))
+    started = msgspec.structs.replace(started, lease=lease)
+
+    burst = turn(world(view()), on_books(started), now=T0 + 5).books.bursts[ID]
+
+    assert burst.state is State.REAP
+    assert burst.events[2].context["note"] == "no job needs it any more"
+
+
+def test_a_drain_that_somebody_undid_is_done_again():
+    draining = run(*WHOLE_WAY[:8])
+
+    made = turn(world(view(online=[2, 3], drained={3: "mine"})), on_books(draining))
+
+    assert made.actions == (Drain(frozenset({2}), f"burst: {ID} is being taken down"),)
+    assert [event.name for _, event in made.events] == ["joined"]
+
+
+def test_a_drain_that_takes_too_long_says_why():
+    draining = run(*WHOLE_WAY[:8])
+    late = T0 + 9_000
+
+    made = turn(world(view(online=[2, 3])), on_books(draining), now=late)
+    again = turn(world(view(online=[2, 3])), made.books, now=late + 10)
+
+    assert made.events[-1][1].context["note"] == (
+        "drain: not drained yet; they are not killed"
+    )
+    assert [event.name for _, event in again.events] == []
+
+
+def test_jobs_that_could_run_here_once_are_not_held_while_nothing_else_is_to_be_had():
+    two = job(1, whole(2)), job(2, whole(2))
+
+    made = turn(world(view(*two, busy=(0, 1))), limits={"max_nodes": 1})
+
+    assert made.actions == ()
+    assert made.verdicts[2].reason is Reason.TURNED_DOWN

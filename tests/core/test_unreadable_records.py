@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""A burst whose record cannot be read is taken down when a person says so."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core.commands import Down, bring_down_any
+from burst.core.report import unreadable_rows
+from burst.errors import BurstError
+from burst.model.burst import BurstId, State
+from burst.model.lead import JobState
+from tests.builders import whole
+from tests.sim import Sim
+
+
+def spoilt(sim: Sim):
+    """A burst with a job that runs, of which a new daemon cannot read the record."""
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: sim.lead.running() == [job])
+    name = sim.burst.id
+    records = sim.lead.disk.records
+    records[f"burst/{name}"] = records[f"burst/{name}"][:-5]
+    records[f"job/{name}/{job}"] = '{"submitted":1.0}'
+    sim.boot()
+    sim.tick(3)
+    assert not sim.bursts
+    return name, job
+
+
+def down(sim: Sim, name: str, provider: str = ""):
+    """What `burst down` does."""
+    asked = Down(name, provider=provider)
+    future = sim.engine.post(
+        lambda books, world, _, now: bring_down_any(books, world, asked, now)
+    )
+    sim.tick()
+    return future.result(0)
+
+
+def test_its_job_ends_first_then_all_of_it_is_deleted():
+    sim = Sim()
+    name, job = spoilt(sim)
+    assert unreadable_rows(sim.engine.snapshot.books, sim.engine.snapshot.world) == [
+        {
+            "id": name,
+            "provider": "local",
+            "hosts": "burst-0-[0-3]",
+            "why": "its record cannot be read",
+        }
+    ]
+
+    assert down(sim, name) == name
+
+    sim.tick(20)
+    assert sim.burst.state is State.REAP
+    assert sim.lead.jobs[job].state is JobState.RUN
+    assert sim.lead.drained.keys() == {2, 3, 4, 5}
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE))
+    sim.tick(5)
+    assert not sim.cloud.followers()
+    assert not sim.lead.drained
+    assert not sim.engine.snapshot.books.unreadable
+    # A new daemon reads it, and its slot is free.
+    sim.boot()
+    sim.tick(2)
+    assert not sim.engine.snapshot.books.unreadable
+    assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
+    again = sim.lead.submit(whole(8))
+    sim.until(lambda: sim.lead.running() == [again])
+
+
+def test_it_is_on_record_before_it_is_acted_on():
+    sim = Sim()
+    name, _ = spoilt(sim)
+    down(sim, name)
+
+    sim.boot()
+    sim.tick()
+
+    assert sim.burst.id == name
+    assert sim.burst.state is State.REAP
+    assert sim.burst.lease.ranks == (2, 3, 4, 5)
+
+
+def test_ranks_of_other_bursts_are_not_drained():
+    """Slots may have been declared anew meanwhile."""
+    sim = Sim()
+    name, _ = spoilt(sim)
+    other = sim.lead.submit(whole(4))
+    sim.until(lambda: other in sim.lead.running())
+    records = sim.lead.disk.records
+    key = f"burst/{sim.burst.id}"
+    records[key] = records[key].replace('"ranks":[6,7,8,9]', '"ranks":[5,7,8,9]')
+    sim.boot()
+    sim.tick()
+
+    down(sim, name)
+
+    assert sim.bursts[-1].lease.ranks == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("provider", "told"),
+    [("gke", "there is no provider gke; the settings have local")],
+)
+def test_a_provider_that_is_not_there_cannot_be_asked(provider, told):
+    sim = Sim()
+    name, _ = spoilt(sim)
+
+    with pytest.raises(BurstError, match=told):
+        down(sim, name, provider)
+
+    assert f"burst/{name}" in sim.engine.snapshot.books.unreadable
+
+
+def test_it_must_be_clear_whose_it_is():
+    sim = Sim()
+    sim.tick(2)
+    sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
+    sim.boot()
+    sim.tick(2)
+    books, world = sim.engine.snapshot.books, sim.engine.snapshot.world
+    two = {"a": world.providers["local"], "b": world.providers["local"]}
+    world = msgspec.structs.replace(world, providers=two)
+
+    with pytest.raises(
+        BurstError, match=r"which provider made it \(a, b\); burst down"
+    ):
+        bring_down_any(books, world, Down("burst-0-ffffff"), sim.now)
+
+    made, _ = bring_down_any(books, world, Down("burst-0-ffffff", "", "b"), sim.now)
+    assert made.books.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
+
+
+def test_one_of_an_isolated_burst_has_no_ranks():
+    sim = Sim()
+    sim.tick(2)
+    sim.lead.disk.records["burst/burst-iso-ffffff"] = "{"
+    sim.boot()
+    sim.tick(2)
+
+    down(sim, "burst-iso-ffffff")
+
+    assert sim.burst.lease.isolated
+    assert not sim.burst.lease.ranks
+    sim.until(sim.in_state(State.INACTIVE))
+
+
+def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():
+    sim = Sim()
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: sim.lead.running() == [job])
+    key = f"job/{sim.burst.id}/{job}"
+    sim.lead.disk.records[key] = "{"
+    sim.boot()
+    sim.tick()
+    assert sim.burst.quarantined
+
+    down(sim, sim.burst.id)
+
+    assert sim.burst.state is State.DRAIN
+    assert key not in sim.lead.disk.records
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE))
+    with pytest.raises(BurstError, match="is gone already"):
+        down(sim, sim.burst.id)
+
+
+def test_records_of_jobs_without_a_burst_are_forgotten():
+    sim = Sim()
+    sim.lead.disk.records["job/burst-7-ffffff/1"] = '{"submitted":1.0}'
+    sim.boot()
+    sim.tick()
+
+    down(sim, "burst-7-ffffff")
+
+    assert "job/burst-7-ffffff/1" not in sim.lead.disk.records
+    with pytest.raises(BurstError, match="there is no burst burst-7-ffffff"):
+        down(sim, "burst-7-ffffff")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Facts to findings: what Flux has loaded for the way in which jobs come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.config import IntakeSettings, Mode
+from burst.doctor.check_intake import judge_intake
+from burst.doctor.collect import read_installed
+from burst.doctor.facts import InstalledFacts, Trouble
+from burst.flux_setup.check import Instance
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+
+FROB = {"plugins": ["defaults", "/x/frob-burst.py", "constraints"]}
+QUEUES = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
+INSTALLED = InstalledFacts(plugin="/x/burst.py", jobs_format="/x/flux-jobs.burst.toml")
+
+
+def judge(
+    mode: Mode = "hold",
+    *,
+    scheduler: str = "sched-simple",
+    queues: Any = None,
+    frob: Any = FROB,
+    **intake: Any,
+) -> Any:
+    config = {"queues": queues or {}, "ingest": {"frobnicator": frob}}
+    instance = Instance(scheduler=scheduler, config=config)
+    settings = IntakeSettings(mode=mode, **intake)
+    return judge_intake(instance, INSTALLED, settings)
+
+
+@pytest.mark.parametrize(
+    ("mode", "facts"),
+    [
+        ("hold", {}),
+        ("queue", {"queues": QUEUES}),
+        ("scheduler", {"scheduler": "sched-burst"}),
+        ("hold", {"share": True, "frob": {**FROB, "burst": {"share": True}}}),
+    ],
+)
+def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
+    assert set(levels(judge(mode, **facts))) == {OK}
+
+
+@pytest.mark.parametrize(
+    ("mode", "facts", "says"),
+    [
+        ("scheduler", {}, "the instance schedules by sched-simple"),
+        ("scheduler", {"scheduler": ""}, "the instance schedules by no module"),
+        ("queue", {"queues": {"burst": QUEUES["burst"]}}, "has no queue burst-ready"),
+        (
+            "queue",
+            {"queues": {**QUEUES, "burst": {}}},
+            "queue burst is not for burst jobs alone",
+        ),
+        ("hold", {"share": True}, "[intake] share says True"),
+    ],
+)
+def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:
+    found = judge(mode, **facts)
+    assert levels(found).count(WRONG) == 1
+    assert says in said(found)
+
+
+def test_what_only_makes_it_pleasant_is_noted() -> None:
+    instance = Instance(scheduler="sched-simple", config={})
+    found = judge_intake(instance, InstalledFacts(), IntakeSettings())
+    assert levels(found) == [OK, NOTE, NOTE, NOTE]
+    assert "any job may run on nodes that are lent for others" in said(found)
+    assert "flux submit --burst: plugin is not where Flux looks" in said(found)
+
+
+def test_what_cannot_be_asked_is_told() -> None:
+    found = judge_intake(Trouble("no answer"), INSTALLED, IntakeSettings())
+    assert said(found) == "no answer -> see what is said of the lead"
+
+
+def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
+    for name in ("plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    environment = {
+        "HOME": str(tmp_path),
+        "FLUX_CLI_PLUGINPATH": f":{tmp_path}/none:{tmp_path}/plugins",
+        "XDG_CONFIG_DIRS": f"{tmp_path}/xdg",
+    }
+    assert read_installed(environment) == InstalledFacts(
+        plugin=f"{tmp_path}/plugins/burst.py",
+        jobs_format=f"{tmp_path}/xdg/flux/flux-jobs.burst.toml",
+    )
+    assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()

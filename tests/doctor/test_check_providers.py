@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Facts to findings: providers, and offers against rank slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.placement.slots import find_slots
+from burst.core.provider_health import Health, RefusedCall
+from burst.doctor.check_providers import judge_market, judge_probe, judge_provider
+from burst.doctor.facts import ProviderFacts, Trouble
+from burst.model.finding import Level, note
+from burst.model.shape import Shape
+from burst.provider import Offer
+from tests.builders import identity
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+
+BIG = Offer(name="big", shape=Shape(8, 1), max_nodes=4, price=1.5)
+SMALL = Offer(name="small", shape=Shape(1), max_nodes=4)
+PROVIDER = ProviderFacts(name="here", type="local", offers=(BIG,))
+# burst-0 wants 4 cores and a GPU, tiny-0 wants 1 core.
+_LEAD = identity("lead-0,burst-0-[0-1],tiny-0-[0-1]")
+LEAD = msgspec.structs.replace(_LEAD, shapes=(*_LEAD.shapes[:3], Shape(1), Shape(1)))
+SLOTS = find_slots(LEAD, ["burst-0-[0-1]", "tiny-0-[0-1]"])
+
+
+def provider(**changes: Any) -> ProviderFacts:
+    return msgspec.structs.replace(PROVIDER, **changes)
+
+
+def test_a_try_of_the_way_that_failed_is_wrong() -> None:
+    (found,) = judge_probe(Trouble("no rights", "get some"))
+    assert (found.level, found.todo) == (WRONG, "get some")
+    assert "could not be tried from there: no rights" in found.what
+    assert judge_probe([note("x")]) == [note("x")]
+
+
+def test_what_a_provider_offers_is_told() -> None:
+    found = judge_provider(provider(offers=(BIG, SMALL)), Health())
+    assert [(finding.level, finding.what) for finding in found] == [
+        (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
+        (OK, "offers small: up to 4 nodes of 1 core"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "health", "expected", "text"),
+    [
+        ({"enabled": False}, {}, [NOTE], "is switched off -> set enabled = true"),
+        ({"trouble": Trouble("x.type: no")}, {}, [WRONG], "x.type: no -> see its sett"),
+        (
+            {},
+            {"refused": {"observe": RefusedCall("403")}},
+            [WRONG, OK],
+            "disabled: 403 -> once that is mended: burst enable here",
+        ),
+        (
+            {"offers": Trouble("401", "log in")},
+            {},
+            [WRONG],
+            "its offers cannot be read: 401 -> log in",
+        ),
+        ({"offers": ()}, {}, [WRONG], "it offers nothing"),
+        (
+            {"statuses": Trouble("503")},
+            {},
+            [OK, WRONG],
+            "it cannot say which bursts there are: 503",
+        ),
+        (
+            {"findings": Trouble("ValueError: x")},
+            {},
+            [OK, WRONG],
+            "its own examination failed: ValueError: x",
+        ),
+        ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
+    ],
+)
+def test_what_is_wrong_with_a_provider_is_told(
+    changes: dict[str, Any], health: dict[str, Any], expected: list[Level], text: str
+) -> None:
+    found = judge_provider(provider(**changes), Health(**health))
+    assert levels(found) == expected
+    assert text in said(found)
+
+
+def test_offers_and_slots_that_fit_are_fine() -> None:
+    assert levels(judge_market([PROVIDER], SLOTS)) == [OK]
+
+
+@pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
+def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
+    found = judge_market(providers, SLOTS)
+    assert levels(found) == [WRONG]
+    assert "add a table such as [providers.local]" in said(found)
+
+
+@pytest.mark.parametrize("offers", [(), Trouble("401")])
+def test_offers_that_are_not_known_are_not_compared(offers: object) -> None:
+    assert judge_market([provider(offers=offers)], SLOTS) == []
+
+
+def test_without_slots_there_is_nothing_to_compare() -> None:
+    assert judge_market([PROVIDER], ()) == []
+
+
+def test_an_offer_for_no_slot_is_noted() -> None:
+    found = judge_market([provider(offers=(BIG, SMALL))], SLOTS[:1])
+    assert levels(found) == [NOTE]
+    text = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
+    assert text in said(found)
+
+
+def test_a_slot_without_an_offer_is_noted() -> None:
+    found = judge_market([provider(offers=(SMALL,))], SLOTS)
+    assert levels(found) == [NOTE]
+    assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)

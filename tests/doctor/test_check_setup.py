@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Facts to findings: settings, Flux, the lead, and how it was started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.config import Settings, parse
+from burst.doctor.check_setup import (
+    judge_boot,
+    judge_flux,
+    judge_lead,
+    judge_settings,
+)
+from burst.doctor.facts import FluxFacts, LeadFacts, SettingsFacts, Trouble
+from burst.flux.boot_info import Boot
+from burst.model.finding import Level
+from burst.model.lead import Bootstrap, HostEntry
+from burst.model.shape import Shape
+from tests.builders import identity
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+
+FLUX = FluxFacts(
+    program="/usr/bin/flux",
+    version="0.88.0",
+    bindings="/usr/lib/flux/_flux",
+    library="0.88.3",
+)
+LEAD = identity(kind="flux", uri="local:///x")
+BOOT = Boot(rank=0, method="config", nodelist=LEAD.hosts)
+BAD_LEAD = Trouble("cannot connect to local:///x", "start it")
+BAD_BINDINGS = Trouble("no bindings; tried everything", "install flux-core")
+
+
+def test_a_settings_file_that_can_be_read_is_named_with_its_providers() -> None:
+    settings = parse({"providers": {"here": {"type": "local"}}}, "x")
+    facts = SettingsFacts(path="/x.toml", settings=settings)
+    (found,) = judge_settings(facts)
+    assert (found.level, found.what) == (OK, "/x.toml is read; providers: here")
+
+
+def test_no_settings_file_is_worth_a_note() -> None:
+    facts = SettingsFacts(path="", settings=Settings())
+    assert levels(judge_settings(facts)) == [NOTE]
+
+
+@pytest.mark.parametrize("todo", ["did you mean x?", ""])
+def test_a_settings_file_that_cannot_be_used_is_wrong(todo: str) -> None:
+    trouble = Trouble("/x.toml: lead.y: no such key", todo)
+    facts = SettingsFacts(path="/x.toml", settings=Settings(), trouble=trouble)
+    found = judge_settings(facts)
+    assert levels(found) == [WRONG]
+    assert said(found).startswith("/x.toml: lead.y: no such key -> ")
+
+
+def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
+    assert levels(judge_flux(FLUX, needed=True)) == [OK, OK]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "text"),
+    [
+        (
+            {"program": "", "version": ""},
+            [WRONG, OK],
+            "no flux on PATH -> install flux-core 0.84 or later",
+        ),
+        (
+            {"version": Trouble("/usr/bin/flux cannot be asked")},
+            [WRONG, OK],
+            "cannot be asked -> see that `/usr/bin/flux version` works",
+        ),
+        (
+            {"version": "0.83.9", "library": "0.83.0"},
+            [WRONG, OK],
+            "is Flux 0.83.9; too old for bursts -> install flux-core 0.84",
+        ),
+        ({"version": "new"}, [WRONG, OK], "/usr/bin/flux: not a version of Flux"),
+        (
+            {"library": "0.87.1"},
+            [OK, OK, WRONG],
+            "is Flux 0.88.0, but the Python bindings are of 0.87.1 -> put the flux",
+        ),
+        (
+            {"bindings": BAD_BINDINGS, "library": ""},
+            [OK, WRONG],
+            "no bindings; tried everything -> install flux-core",
+        ),
+    ],
+)
+def test_what_is_wrong_with_flux_is_told(
+    changes: dict[str, Any], expected: list[Level], text: str
+) -> None:
+    found = judge_flux(msgspec.structs.replace(FLUX, **changes), needed=True)
+    assert levels(found) == expected
+    assert text in said(found)
+
+
+def test_an_embedded_lead_needs_no_flux() -> None:
+    none = FluxFacts(program="", bindings=BAD_BINDINGS)
+    (found,) = judge_flux(none, needed=False)
+    assert found.level is OK
+    assert "needs none" in found.what
+
+
+def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
+    facts = LeadFacts(uri="local:///x", source="FLUX_URI", identity=LEAD, boot=BOOT)
+    (found,) = judge_lead(facts, FLUX)
+    assert found.level is OK
+    assert found.what.startswith("flux 0.88.0 at local:///x (by FLUX_URI), owner tag")
+
+
+@pytest.mark.parametrize(
+    ("facts", "flux", "text"),
+    [
+        (
+            LeadFacts(uri="local:///x", source="--uri", identity=BAD_LEAD),
+            FLUX,
+            "cannot connect to local:///x (by --uri) -> start it",
+        ),
+        (
+            LeadFacts(uri="", source="", identity=BAD_BINDINGS),
+            msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS),
+            "without Flux's Python bindings: Flux's default, as FLUX_URI is not set ->"
+            " see what is said of flux",
+        ),
+        (
+            LeadFacts(
+                uri="local:///x",
+                source="lead.uri",
+                identity=Trouble("kvs.lookup: not permitted"),
+                boot=BOOT,
+            ),
+            FLUX,
+            "local:///x (by lead.uri) answers, but not to this user: kvs.lookup: not"
+            " permitted -> run this on the lead, as the owner",
+        ),
+    ],
+)
+def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
+    facts: LeadFacts, flux: FluxFacts, text: str
+) -> None:
+    found = judge_lead(facts, flux)
+    assert levels(found) == [WRONG]
+    assert text in said(found)
+
+
+def test_away_from_rank_0_no_daemon_can_work() -> None:
+    boot = msgspec.structs.replace(BOOT, rank=3)
+    found = judge_lead(
+        LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot), FLUX
+    )
+    assert levels(found) == [OK, WRONG]
+    assert "this is rank 3 of the instance" in said(found)
+
+
+@pytest.mark.parametrize("boot", [BOOT, None])
+def test_one_order_of_hosts_everywhere_is_fine(boot: Boot | None) -> None:
+    assert levels(judge_boot(LEAD, boot)) == [OK]
+
+
+@pytest.mark.parametrize(
+    ("boot", "text"),
+    [
+        (Trouble("attr.get: gone", "try again"), "attr.get: gone -> try again"),
+        (
+            msgspec.structs.replace(BOOT, method="simple"),
+            "started by simple, not from [bootstrap] hosts",
+        ),
+        (
+            msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3]),
+            "runs with burst-0-1 as rank 3, but R names nobody there",
+        ),
+    ],
+)
+def test_a_start_by_which_nothing_can_join_is_wrong(
+    boot: Boot | Trouble, text: str
+) -> None:
+    found = judge_boot(LEAD, boot)
+    assert levels(found) == [WRONG]
+    assert text in said(found)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"),
+    [
+        (
+            "lead-[0-1],burst-1-[0-3],burst-0-[0-3]",
+            "runs with burst-0-0 as rank 2, but [bootstrap] hosts name burst-1-0 there",
+        ),
+        (
+            "lead-[0-1],burst-0-[0-3],burst-1-[0-9]",
+            "runs with nobody as rank 10, but [bootstrap] hosts name burst-1-4 there",
+        ),
+        ("lead-[0-", "not a hostlist: 'lead-[0-'"),
+    ],
+)
+def test_hosts_that_the_lead_was_not_started_with_are_wrong(
+    hosts: str, text: str
+) -> None:
+    bootstrap = Bootstrap(hosts=(HostEntry(host=hosts),))
+    found = judge_boot(msgspec.structs.replace(LEAD, bootstrap=bootstrap), BOOT)
+    assert levels(found) == [WRONG]
+    assert text in said(found)
+
+
+def test_ranks_without_cores_in_r_are_wrong() -> None:
+    shapes = (*LEAD.shapes[:8], Shape(0), Shape(0))
+    found = judge_boot(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
+    assert levels(found) == [WRONG]
+    assert "no cores for ranks 8-9" in said(found)

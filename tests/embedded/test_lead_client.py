@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""What the contract of a lead leaves open, for the embedded one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from burst.config import IntakeSettings, Mode
+from burst.embedded import calls
+from burst.embedded.lead_client import STORE, connect
+from burst.embedded.streams import Watched
+from burst.embedded.wire import PROTOCOL
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, Leases
+from tests.contract.serving import HOLDER
+from tests.contract.watching import DEADLINE_S, Watch
+from tests.embedded_instance import EmbeddedInstance, embedded_instance
+
+
+@pytest.fixture
+def instance() -> Iterator[EmbeddedInstance]:
+    with embedded_instance() as instance:
+        yield instance
+
+
+def test_observe_needs_listen(instance: EmbeddedInstance) -> None:
+    with (
+        closing(instance.lead()) as lead,
+        pytest.raises(Unreadable, match="call listen first"),
+    ):
+        lead.observe()
+
+
+def test_it_is_honest_about_what_it_is(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead:
+        identity = lead.identity()
+    assert (identity.kind, identity.version) == ("embedded", PROTOCOL)
+    assert identity.owner.startswith("lead-0-")
+    assert identity.statedir == str(instance.directory / "s")
+
+
+def test_the_store_is_in_the_statedir(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead:
+        lead.store().write({"a": "1"})
+    assert (instance.directory / "s" / STORE).is_file()
+
+
+def test_without_a_statedir_owner_and_store_are_in_the_rundir() -> None:
+    with embedded_instance(statedir=False) as instance:
+        with closing(instance.lead()) as lead:
+            assert lead.identity().statedir == ""
+            lead.store().write({"a": "1"})
+        rundir = Path(instance.directory / "r")
+        assert (rundir / STORE).is_file()
+        assert (rundir / "owner").is_file()
+
+
+def test_another_attribute_marks_burstable_jobs(instance: EmbeddedInstance) -> None:
+    mine = instance.submit(nodes=4, burstable=False, attributes={"elastic": True})
+    other = instance.submit(nodes=4)
+    with closing(connect(instance.uri, attribute="elastic")) as lead:
+        watch = Watch(lead)
+        watch.state(mine, JobState.SCHED)
+        assert other not in lead.observe().jobs
+
+
+def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None:
+    process = instance.process("lead-0")
+    with closing(instance.lead()) as lead:
+        watch = Watch(lead)
+        with watch.woken_by("a lead that hangs"):
+            os.kill(process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(LeadGone):
+                lead.observe()
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
+    instance: EmbeddedInstance,
+) -> None:
+    gone = threading.Event()
+    with closing(Watched(instance.uri, calls.Watch("burstable"), gone.set)) as watched:
+        assert watched.view(0).online == {0}
+        instance.kill()
+        assert gone.wait(DEADLINE_S)
+        with pytest.raises(LeadGone, match="closed the connection"):
+            watched.view(0)
+
+
+def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> None:
+    job = instance.submit(slots=1)
+    instance.output(job)
+    for recent, shown in ((30.0, True), (0.0, False)):
+        watched = Watched(instance.uri, calls.Watch("burstable"), lambda: None, recent)
+        with closing(watched):
+            assert (job in watched.view(0).jobs) is shown
+
+
+def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead:
+        watch = Watch(lead)
+        watch.settle()
+        woken = threading.Event()
+        with closing(instance.lead()) as second:
+            second.listen(woken.set)
+            for _ in range(5):
+                lead.observe()
+                second.observe()
+                lead.store().write({"a": "1"})
+            assert not woken.wait(1)
+
+
+def test_an_answer_that_cannot_be_sent_fails_that_request_alone(
+    instance: EmbeddedInstance,
+) -> None:
+    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
+        lead.serve(lambda request: {request.method: object()}, HOLDER)
+        for _ in range(2):
+            with pytest.raises(BurstError, match="internal error"):
+                caller.call("odd", {})
+
+
+def test_payloads_arrive_as_json_does(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
+        lead.serve(lambda request: {"sent": request.payload, "set": {1}}, HOLDER)
+        answer = caller.call("odd", {"tuple": (1, 2), "keys": {1: "one"}})
+    assert answer == {"sent": {"tuple": [1, 2], "keys": {"1": "one"}}, "set": [1]}
+
+
+def test_a_request_that_waits_is_told_when_the_daemon_ends(
+    instance: EmbeddedInstance,
+) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(_: object) -> dict[str, str]:
+        asked.set()
+        go_on.wait(DEADLINE_S)
+        return {}
+
+    failures: list[BurstError] = []
+
+    def ask() -> None:
+        with closing(instance.lead()) as caller:
+            try:
+                caller.call("slow", {}, DEADLINE_S)
+            except BurstError as error:
+                failures.append(error)
+
+    daemon = instance.lead()
+    daemon.serve(slow, HOLDER)
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert asked.wait(DEADLINE_S)
+    daemon.close()
+    asking.join(DEADLINE_S)
+    go_on.set()
+    assert "no daemon serves this lead" in str(failures[0])
+
+
+def test_the_attribute_is_all_that_connect_takes(instance: EmbeddedInstance) -> None:
+    with pytest.raises(ConfigError):
+        connect("flux:///nowhere")
+
+
+def test_there_is_one_way_in(instance: EmbeddedInstance) -> None:
+    with closing(instance.lead()) as lead:
+        lead.prepare(IntakeSettings())
+        modes: tuple[Mode, ...] = ("queue", "scheduler")
+        for mode in modes:
+            with pytest.raises(ConfigError, match='set mode = "hold"'):
+                lead.prepare(IntakeSettings(mode=mode))
+        assert lead.move({JobId(1): "burst"}) == {
+            JobId(1): "the embedded lead has no queues"
+        }
+        with pytest.raises(LeadError, match="nobody to tell about 1 leased ranks"):
+            lead.lend(Leases({}, frozenset({2})))

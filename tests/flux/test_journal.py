@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.errors import Denied, LeadGone, Unreadable
+from burst.flux.handle import Response
+from burst.flux.journal import SOON_S, Journal
+from burst.flux.loop import Loop
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from tests.flux.fake_handle import FakeHandle, Fault
+
+TOPIC = "job-manager.events-journal"
+PING = "job-manager.ping"
+SENTINEL = {"id": -1, "events": []}
+DEADLINE_S = 20.0
+
+
+def submitted(job: int, *, burstable: bool = True, command: str = "") -> dict[str, Any]:
+    """Return what the journal sends of a job that waits."""
+    slot = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
+    system = {"duration": 0.0, **({"burstable": True} if burstable else {})}
+    names = ("submit", "validate", "depend", "priority")
+    context = {"userid": 1, "urgency": 16, "flags": 0, "priority": 16}
+    return {
+        "id": job,
+        "events": [event(name, **context) for name in names],
+        "jobspec": {
+            "resources": [slot],
+            "tasks": [{"command": [command]}],
+            "attributes": {"system": system},
+        },
+    }
+
+
+def event(name: str, **context: Any) -> dict[str, Any]:
+    return {"timestamp": 1.0, "name": name, "context": context}
+
+
+class Woken:
+    """Counts wake-ups and lets one wait for the next."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def __call__(self) -> None:
+        self._event.set()
+
+    def wait(self) -> None:
+        assert self._event.wait(DEADLINE_S)
+        self._event.clear()
+
+
+@pytest.fixture
+def woken() -> Woken:
+    return Woken()
+
+
+@pytest.fixture
+def fake() -> FakeHandle:
+    return FakeHandle({TOPIC: lambda _: SENTINEL, PING: lambda _: {}})
+
+
+@pytest.fixture
+def loop(fake: FakeHandle) -> Iterator[Loop]:
+    loop = Loop(fake.as_handle(), "test")
+    yield loop
+    loop.close()
+    assert fake.closed
+
+
+@pytest.fixture
+def journal(loop: Loop, woken: Woken) -> Journal:
+    loop.on_lost = woken
+    return Journal(loop, "burstable", woken)
+
+
+@pytest.fixture
+def synced(journal: Journal, woken: Woken) -> Journal:
+    journal.start()
+    woken.wait()
+    return journal
+
+
+def test_the_backlog_is_known_when_start_returns(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    def backlog(_: Any) -> None:
+        fake.streams[TOPIC] = 1
+        for entry in (submitted(1), submitted(2, burstable=False), submitted(3)):
+            fake.push(TOPIC, entry)
+        fake.push(TOPIC, SENTINEL)
+
+    fake.services[TOPIC] = backlog
+    journal.start()
+    assert set(journal.picture()) == {1, 3}
+
+
+def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> None:
+    asked: list[Any] = []
+
+    def remember(payload: Any) -> dict[str, Any]:
+        asked.append(payload)
+        return SENTINEL
+
+    fake.services[TOPIC] = remember
+    journal.start()
+    assert asked[0]["full"] is False
+    assert "submit" in asked[0]["allow"]
+    assert "memo" not in asked[0]["allow"]
+
+
+def test_a_job_that_only_speaks_of_the_attribute_is_not_burstable(
+    fake: FakeHandle, synced: Journal
+) -> None:
+    fake.push(TOPIC, submitted(5, burstable=False, command="burstable"))
+    assert not synced.picture()
+
+
+def test_live_events_change_the_picture_and_wake(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    woken.wait()
+    fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
+    woken.wait()
+    view = synced.picture()[JobId(5)]
+    assert view.urgency == 0
+    assert view.state is JobState.PRIORITY
+
+
+def test_what_changed_since_the_picture_is_told_until_the_next(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    fake.push(TOPIC, submitted(6))
+    woken.wait()
+    synced.picture()
+    assert synced.changed() == set()
+    fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
+    assert synced.changed() == {5}
+    assert synced.changed() == {5}
+    synced.picture()
+    assert synced.changed() == set()
+
+
+def test_what_a_scheduler_annotates_is_passed_over_unless_it_drops_memos(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    woken.wait()
+    before = synced.picture()[JobId(5)]
+    estimate = {"sched": {"t_estimate": 1.0}}
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=estimate)]})
+    assert synced.picture()[JobId(5)] is before
+    fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=None)]})
+    woken.wait()
+    assert synced.picture()[JobId(5)].memos_dropped == 1
+
+
+def test_what_nests_too_deeply_to_be_read_spoils_its_job_and_no_other(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    for job in (5, 6):
+        fake.push(TOPIC, submitted(job))
+        woken.wait()
+    deep = b"[" * 1500 + b"]" * 1500
+    for job in (5, 7):
+        text = b'{"id":%d,"events":[{"context":%b}]}' % (job, deep)
+        fake.arrive(Response(fake.streams[TOPIC], 0, text))
+    woken.wait()
+    jobs = synced.picture()
+    assert set(jobs) == {5, 6}
+    assert jobs[JobId(5)].request is None
+    assert "nests too deeply" in jobs[JobId(5)].unreadable
+    assert not jobs[JobId(6)].unreadable
+
+
+def test_a_job_that_is_not_ready_is_told_too_a_little_later(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    entry = submitted(5)
+    begun = {**entry, "events": entry["events"][:1]}
+    first = time.monotonic()
+    fake.push(TOPIC, begun)
+    fake.push(TOPIC, {"id": 5, "events": entry["events"][1:2]})
+    woken.wait()
+    assert time.monotonic() - first >= SOON_S
+    assert synced.picture()[JobId(5)].state is JobState.DEPEND
+
+
+def test_events_of_other_jobs_are_passed_over(
+    fake: FakeHandle, synced: Journal
+) -> None:
+    fake.push(TOPIC, {"id": 6, "events": [event("urgency", urgency=0)]})
+    fake.push(TOPIC, {"id": 6, "events": [event("exception", note='"burstable"')]})
+    assert not synced.picture()
+
+
+def test_an_ended_job_is_kept_and_then_forgotten(
+    fake: FakeHandle, loop: Loop, woken: Woken
+) -> None:
+    now = [100.0]
+    journal = Journal(loop, "burstable", woken, clock=lambda: now[0])
+    journal.start()
+    for job in (5, 6):
+        fake.push(TOPIC, submitted(job))
+        fake.push(
+            TOPIC,
+            {
+                "id": job,
+                "events": [event("exception", type="cancel", severity=0, note="")],
+            },
+        )
+        fake.push(TOPIC, {"id": job, "events": [event("clean")]})
+        assert journal.picture()[JobId(job)].result == "canceled"
+        now[0] += 40.0
+    assert set(journal.picture()) == {6}
+    now[0] += 40.0
+    assert not journal.picture()
+
+
+def test_a_journal_that_ends_is_read_anew(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.push(TOPIC, submitted(5))
+    fake.push(TOPIC, submitted(6))
+    fake.push(TOPIC, {"id": 6, "events": [event("clean")]})
+    assert set(synced.picture()) == {5, 6}
+    again = threading.Event()
+
+    def half_a_backlog(_: Any) -> dict[str, Any]:
+        again.set()
+        return submitted(7)
+
+    fake.services[TOPIC] = half_a_backlog
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    assert again.wait(DEADLINE_S)
+    with pytest.raises(Unreadable, match="anew"):
+        synced.picture()
+    fake.push(TOPIC, SENTINEL)
+    # 5 ended while nobody listened; 6 was seen to end and is still shown.
+    assert set(synced.picture()) == {6, 7}
+
+
+def test_a_journal_that_stays_away_is_said_once(
+    fake: FakeHandle, synced: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = threading.Semaphore(0)
+
+    def away(_: Any) -> Fault:
+        tries.release()
+        return Fault(errno.ENOSYS, "no such service")
+
+    fake.services[TOPIC] = away
+    with caplog.at_level("INFO", "burst"):
+        fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+        for _ in range(3):
+            assert tries.acquire(timeout=DEADLINE_S)
+    assert caplog.text.count("asked for again") == 1
+
+
+def test_a_guest_is_denied(fake: FakeHandle, journal: Journal) -> None:
+    fake.services[TOPIC] = lambda _: Fault(errno.EPERM, "requires owner credentials")
+    with pytest.raises(Denied, match="owner credentials"):
+        journal.start()
+
+
+def test_a_job_manager_that_is_away_is_unreadable(
+    fake: FakeHandle, synced: Journal
+) -> None:
+    fake.services[PING] = lambda _: Fault(errno.ENOSYS, "no such service")
+    with pytest.raises(Unreadable):
+        synced.picture()
+
+
+def test_a_job_manager_that_does_not_answer_is_unreadable(
+    fake: FakeHandle, loop: Loop, woken: Woken
+) -> None:
+    journal = Journal(loop, "burstable", woken, picture_deadline_s=0.05)
+    journal.start()
+    fake.services[PING] = lambda _: None
+    with pytest.raises(Unreadable, match="within"):
+        journal.picture()
+
+
+def test_the_end_of_the_broker_wakes_and_is_said(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    fake.lose()
+    woken.wait()
+    with pytest.raises(LeadGone):
+        synced.picture()
+
+
+def test_the_end_of_the_broker_is_told_to_who_waits(
+    fake: FakeHandle, synced: Journal
+) -> None:
+    def die(_: Any) -> None:
+        fake.lose()
+
+    fake.services[PING] = die
+    with pytest.raises(LeadGone):
+        synced.picture()
+
+
+def test_a_failure_of_ours_ends_the_connection_and_is_logged(
+    fake: FakeHandle, synced: Journal, woken: Woken, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.push(TOPIC, {"no": "id"})
+    woken.wait()
+    with pytest.raises(LeadGone, match="internal error"):
+        synced.picture()
+    assert "thread test failed" in caplog.text

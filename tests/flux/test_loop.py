@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from burst.errors import LeadError, LeadGone, Unreadable
+from burst.flux.handle import Request, Response
+from burst.flux.loop import Loop
+from tests.flux.fake_handle import FakeHandle
+
+DEADLINE_S = 20.0
+
+
+@pytest.fixture
+def broker() -> FakeHandle:
+    return FakeHandle({})
+
+
+@pytest.fixture
+def loop(broker: FakeHandle) -> Iterator[Loop]:
+    loop = Loop(broker.as_handle(), "loop-of-test")
+    yield loop
+    loop.close()
+
+
+def finish(done: Future[None]) -> None:
+    done.set_result(None)
+
+
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(DEADLINE_S)
+
+
+def request(topic: str) -> Request:
+    return Request(topic, b"{}", 0, owner=True, wants_response=True, message=topic)
+
+
+def test_work_is_done_on_its_thread(loop: Loop) -> None:
+    def name(done: Future[str]) -> None:
+        done.set_result(threading.current_thread().name)
+
+    assert loop.wait_for(name, DEADLINE_S, "the name") == "loop-of-test"
+
+
+def test_thousands_of_works_are_done_in_their_order(loop: Loop) -> None:
+    done: list[int] = []
+    for number in range(5000):
+        loop.post(lambda number=number: done.append(number))  # type: ignore[misc]
+    loop.wait_for(finish, DEADLINE_S, "the last")
+    assert done == list(range(5000))
+
+
+def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) -> None:
+    seen: list[str] = []
+    last = threading.Event()
+
+    def response(message: Response) -> None:
+        seen.append(message.payload.decode())
+        if message.payload == b"end":
+            last.set()
+
+    def attach(done: Future[None]) -> None:
+        loop.on_response[5] = response
+        loop.on_request = lambda message: seen.append(message.topic)
+        done.set_result(None)
+
+    loop.wait_for(attach, DEADLINE_S, "attaching")
+    for number in range(300):
+        broker.arrive(Response(5, 0, str(number).encode()))
+        broker.arrive(request(f"r{number}"))
+        broker.arrive(Response(6, 0, b"nobody's"))
+    broker.arrive(Response(5, 0, b"end"))
+    assert last.wait(DEADLINE_S)
+    expected = [text for number in range(300) for text in (str(number), f"r{number}")]
+    assert seen == [*expected, "end"]
+
+
+def test_requests_that_nobody_takes_are_passed_over(
+    broker: FakeHandle, loop: Loop
+) -> None:
+    broker.arrive(request("x"))
+    loop.wait_for(finish, DEADLINE_S, "a turn")
+    assert not broker.answers
+
+
+def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
+    seen: list[str] = []
+
+    def begin(done: Future[None]) -> None:
+        loop.after(0.03, lambda: finish(done))
+        loop.after(0.02, lambda: seen.append("second"))
+        loop.after(0.01, lambda: seen.append("first"))
+        seen.append("now")
+
+    loop.wait_for(begin, DEADLINE_S, "timers")
+    assert seen == ["now", "first", "second"]
+
+
+def test_what_is_not_done_in_time_is_unreadable(loop: Loop) -> None:
+    with pytest.raises(Unreadable, match=r"waiting: not within 0\.01s"):
+        loop.wait_for(lambda done: None, 0.01, "waiting")
+
+
+def test_what_the_work_sets_as_exception_is_raised(loop: Loop) -> None:
+    with pytest.raises(LeadError, match="no"):
+        loop.wait_for(lambda done: done.set_exception(LeadError("no")), 1.0, "x")
+
+
+def test_a_result_that_came_before_the_loss_is_kept(
+    broker: FakeHandle, loop: Loop
+) -> None:
+    lost = threading.Event()
+    loop.on_lost = lost.set
+
+    def finish_and_lose(done: Future[str]) -> None:
+        broker.lose()
+        done.set_result("kept")
+
+    assert loop.wait_for(finish_and_lose, DEADLINE_S, "x") == "kept"
+    assert lost.wait(DEADLINE_S)
+
+
+def test_a_lost_broker_is_told_to_all(broker: FakeHandle, loop: Loop) -> None:
+    told = threading.Event()
+    loop.on_lost = told.set
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            loop.wait_for(lambda done: broker.lose(), DEADLINE_S, "x")
+        except LeadGone as error:
+            failed.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    waiter.join(DEADLINE_S)
+    assert failed
+    assert told.wait(DEADLINE_S)
+    with pytest.raises(LeadGone):
+        loop.wait_for(finish, DEADLINE_S, "later")
+
+
+def test_close_ends_the_thread_and_disconnects(broker: FakeHandle) -> None:
+    loop = Loop(broker.as_handle(), "to-be-closed")
+    loop.close()
+    assert broker.closed
+    assert "to-be-closed" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_close_does_not_hang_on_a_thread_that_does_not_end(
+    broker: FakeHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = Loop(broker.as_handle(), "stuck", close_deadline_s=0.05)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def get_stuck() -> None:
+        begun.set()
+        assert_set(go_on)
+
+    loop.post(get_stuck)
+    assert begun.wait(DEADLINE_S)
+    with caplog.at_level("INFO", "burst"):
+        loop.close()
+    assert "stuck does not end" in caplog.text
+    assert not broker.closed
+    (stuck,) = (each for each in threading.enumerate() if each.name == "stuck")
+    go_on.set()
+    stuck.join(DEADLINE_S)
+    loop.close()
+    assert broker.closed

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""What only a real Flux does: modules reloaded, queues, torpid brokers, other ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
+from burst.flux import FluxLead, connect
+from burst.flux.handle import Handle
+from burst.flux.rpc import Client
+from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
+from tests.contract.instance import SLEEP, rank_of
+from tests.contract.serving import HOLDER, answer
+from tests.contract.watching import DEADLINE_S, Watch
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+RANK = rank_of("burst-0-0")
+
+
+@pytest.fixture
+def extra() -> dict[str, Any]:
+    """Return tables for the lead's configuration; tests parametrize it."""
+    return {}
+
+
+@pytest.fixture
+def instance(extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
+    with flux_instance(extra) as instance:
+        yield instance
+
+
+@pytest.fixture
+def lead(instance: FluxInstance) -> Iterator[FluxLead]:
+    with closing(instance.lead()) as lead:
+        yield lead
+
+
+@pytest.fixture
+def watch(lead: FluxLead) -> Watch:
+    return Watch(lead)
+
+
+def module(instance: FluxInstance, *command: str) -> None:
+    environment = {**os.environ, "FLUX_URI": instance.uri}
+    subprocess.run([FLUX, "module", *command], env=environment, check=True)
+
+
+def until_readable(watch: Watch) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            watch.lead.observe()
+        except Unreadable:
+            assert time.monotonic() < deadline, "it stays unreadable"
+            time.sleep(0.05)
+        else:
+            return
+
+
+def test_a_reloaded_job_manager_is_followed_anew(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    before = [instance.submit(nodes=4), instance.submit(nodes=2)]
+    for job in before:
+        watch.state(job, JobState.SCHED)
+    with watch.woken_by("the end of the journal"):
+        module(instance, "reload", "-f", "job-manager")
+    until_readable(watch)
+    assert set(before) <= set(watch.lead.observe().jobs)
+    after = instance.submit(nodes=4)
+    watch.state(after, JobState.SCHED)
+    assert not watch.lead.hold([before[0]])
+    watch.job(before[0], lambda view: view.urgency == 0, "held")
+
+
+def test_without_a_scheduler_the_ranks_are_unreadable(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    module(instance, "remove", "sched-simple")
+    with pytest.raises(Unreadable, match="no scheduler"):
+        watch.lead.observe()
+    module(instance, "load", "sched-simple")
+    until_readable(watch)
+
+
+def test_what_runs_while_the_scheduler_is_reloaded_stays_allocated(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    instance.start_follower("burst-0-0")
+    watch.online(RANK)
+    job = instance.submit(slots=1, cores=4, command=SLEEP)
+    watch.state(job, JobState.RUN)
+    module(instance, "reload", "sched-simple")
+    until_readable(watch)
+    assert watch.lead.observe().allocated == {RANK}
+
+
+def test_an_update_of_the_jobspec_is_seen(instance: FluxInstance, watch: Watch) -> None:
+    job = instance.submit(nodes=4, attributes={"duration": 60.0})
+    watch.state(job, JobState.SCHED)
+    update = {"attributes.system.duration": 90.0}
+    instance.rpc("job-manager.update", {"id": job, "updates": update})
+    view = watch.job(job, lambda view: view.duration == 90.0, "with 90s")
+    assert view.unreadable == ""
+
+
+@pytest.mark.parametrize("extra", [{"queues": {"debug": {}, "batch": {}}}])
+def test_the_queue_is_told_also_of_a_stopped_one(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    job = instance.submit(nodes=4, attributes={"queue": "debug"})
+    view = watch.state(job, JobState.SCHED)
+    assert view.queue == "debug"
+
+
+@pytest.mark.parametrize("extra", [{"resource": {"exclude": "burst-0-1"}}])
+def test_excluded_ranks_are_told(watch: Watch) -> None:
+    assert watch.lead.observe().excluded == {rank_of("burst-0-1")}
+
+
+@pytest.mark.parametrize("extra", [{"tbon": {"torpid_max": "2s", "torpid_min": "1s"}}])
+def test_a_follower_that_hangs_is_torpid(instance: FluxInstance, watch: Watch) -> None:
+    instance.start_follower("burst-0-0")
+    watch.online(RANK)
+    os.kill(instance.pid("burst-0-0"), signal.SIGSTOP)
+    view = watch.until(lambda view: RANK in view.torpid, "torpid")
+    assert RANK in view.online
+    os.kill(instance.pid("burst-0-0"), signal.SIGCONT)
+    watch.until(lambda view: not view.torpid, "lively again")
+
+
+def test_another_attribute_may_mark_jobs(instance: FluxInstance) -> None:
+    plain = instance.submit(nodes=4)
+    marked = instance.submit(nodes=4, burstable=False, attributes={"cloud": True})
+    with closing(connect(instance.uri, attribute="cloud")) as lead:
+        watch = Watch(lead)
+        watch.state(marked, JobState.SCHED)
+        assert plain not in lead.observe().jobs
+
+
+def test_a_follower_asks_the_daemon_and_is_none(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    instance.start_follower("burst-0-0")
+    watch.online(RANK)
+    with closing(connect(instance.follower_uri("burst-0-0"))) as there:
+        with pytest.raises(NoDaemon):
+            there.call("echo", {})
+        watch.lead.serve(answer, HOLDER)
+        assert there.call("echo", {"a": 1})["payload"] == {"a": 1}
+        with pytest.raises(LeadError, match="this is rank 2"):
+            there.listen(lambda: None)
+        with pytest.raises(LeadError, match="this is rank 2"):
+            there.serve(answer, HOLDER)
+
+
+def test_a_drained_rank_that_is_not_allocated_gets_no_job(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    """Drain while the scheduler allocates, over and over: LeadView's promise holds.
+
+    Asking the job manager alone breaks it here nearly every time.
+    """
+    instance.start_follower("burst-0-0")
+    watch.online(RANK)
+    user = Handle(instance.uri)
+    drain = {"targets": str(RANK), "mode": "update", "reason": "burst: idle"}
+    found = []
+    for turn in range(40):
+        job = instance.submit(slots=1, cores=4, urgency=0, command=SLEEP)
+        if turn % 4 == 0:
+            watch.lead.drain(frozenset({RANK}), "burst: idle")
+        user.send("resource.drain", drain)
+        user.send("job-manager.urgency", {"id": job, "urgency": 16})
+        view = watch.until(lambda view: RANK in view.drained, "drained")
+        found.append(RANK in view.allocated)
+        if RANK not in view.allocated:
+            instance.output(instance.submit(slots=1, burstable=False, urgency=31))
+            assert not watch.lead.observe().allocated
+        instance.cancel(job)
+        watch.until(lambda view: not view.allocated, "free")
+        watch.lead.undrain(frozenset({RANK}))
+    user.close()
+    assert set(found) == {True, False}, "the two never met"
+
+
+def test_a_broker_that_stops_for_a_while_takes_what_was_sent_meanwhile(
+    instance: FluxInstance,
+) -> None:
+    handle = Handle(instance.uri)
+    broker = instance.pid("lead-0")
+    os.kill(broker, signal.SIGSTOP)
+    going_on = threading.Timer(0.3, os.kill, (broker, signal.SIGCONT))
+    going_on.start()
+    pad = "x" * 5000  # in all, more than the socket holds
+    answers = Client(handle).ask_all(
+        ("job-manager.ping", {"pad": pad, "n": n}) for n in range(900)
+    )
+    going_on.join()
+    handle.close()
+    assert [answer["n"] for answer in answers if isinstance(answer, dict)] == [
+        *range(900)
+    ]
+
+
+def test_without_listening_there_is_nothing_to_observe(lead: FluxLead) -> None:
+    with pytest.raises(Unreadable, match="call listen first"):
+        lead.observe()
+
+
+def test_what_is_no_broker_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LeadGone, match="was not found"):
+        connect(f"local://{tmp_path}/none")
+
+
+def test_the_environment_names_the_lead(
+    instance: FluxInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLUX_URI", instance.uri)
+    with closing(connect("")) as lead:
+        assert lead.identity().uri == instance.uri
+
+
+def test_an_instance_without_a_bootstrap_table_connects() -> None:
+    with tempfile.TemporaryDirectory(prefix="bf-", dir="/tmp") as directory:
+        uri = f"local://{directory}/local"
+        options = [f"-Srundir={directory}", f"-Slocal-uri={uri}", "-Shostname=alone"]
+        broker = subprocess.Popen([FLUX, "broker", *options, "sleep", "inf"])
+        try:
+            identity = identity_of(uri)
+        finally:
+            end(broker)
+    assert identity.hosts == ("alone",)
+    assert identity.bootstrap == Bootstrap(hosts=(HostEntry("alone"),))
+    assert identity.endpoint == ""
+    assert identity.certificate == ""
+
+
+def end(broker: subprocess.Popen[bytes]) -> None:
+    """Tell it to end until it does: one that is just starting drops SIGTERM."""
+    while broker.poll() is None:
+        broker.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            broker.wait(2)
+
+
+def identity_of(uri: str) -> Any:
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            with closing(connect(uri)) as lead:
+                return lead.identity()
+        except LeadError:  # it takes connections before it has resources
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("extra", [{}, {"queues": {"long": {}}}])
+def test_a_queue_that_a_person_stops_or_disables_is_told_with_the_reason(
+    instance: FluxInstance, watch: Watch, extra: Mapping[str, Any]
+) -> None:
+    name = "long" if extra else ""
+    of = {"name": name} if name else {}
+    attributes = {"queue": name} if name else {}
+    assert watch.lead.observe().queues == {}, "no job is pending"
+    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
+    instance.submit(nodes=9, attributes=attributes)
+    view = watch.until(lambda view: bool(view.queues), "the state of queues")
+    assert view.queues[name] == QueueView()
+
+    why = {"reason": "no starts today", "all": not name}
+    instance.rpc("job-manager.queue-start", {**of, "start": False, **why})
+    stopped = QueueView(started=False, reason="no starts today")
+    assert watch.lead.observe().queues[name] == stopped
+
+    why = {"reason": "no jobs today", "all": not name}
+    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
+    instance.rpc("job-manager.queue-enable", {**of, "enable": False, **why})
+    disabled = QueueView(enabled=False, reason="no jobs today")
+    assert watch.lead.observe().queues[name] == disabled

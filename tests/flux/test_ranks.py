@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from burst.errors import Denied, Unreadable
+from burst.flux.loop import Loop
+from burst.flux.ranks import (
+    Bell,
+    parse_nodes,
+    parse_properties,
+    read_ranks,
+)
+from burst.flux.rpc import Client
+from burst.model.shape import Shape
+from tests.flux.fake_handle import Answer, FakeHandle, Fault
+
+
+def resources(*groups: tuple[str, str, str], **properties: str) -> dict[str, Any]:
+    """Return R of groups of ranks, cores and GPUs."""
+    lite = [
+        {"rank": ranks, "children": {"core": cores, **({"gpu": gpus} if gpus else {})}}
+        for ranks, cores, gpus in groups
+    ]
+    return {"version": 1, "execution": {"R_lite": lite, "properties": properties}}
+
+
+ALL = resources(("0", "0-1", ""), ("1-3", "0-3", "0"))
+NOTHING = resources()
+
+
+def status(**more: Any) -> dict[str, Any]:
+    own = {"online": "0-1", "offline": "2-3", "exclude": "", "torpid": "", "drain": {}}
+    return {"R": ALL, **own, **more}
+
+
+def sched(allocated: Any = NOTHING, down: Any = NOTHING) -> dict[str, Any]:
+    return {"all": ALL, "down": down, "allocated": allocated}
+
+
+def fake(**services: Any) -> FakeHandle:
+    """Return a broker of these services: `_` stands for a dot, `__` for a dash."""
+    answers = {
+        "resource.status": status(),
+        "sched.resource-status": sched(),
+        "job-manager.resource-status": {"allocated": NOTHING},
+    }
+    for name, answer in services.items():
+        answers[name.replace("__", "-").replace("_", ".")] = answer
+    return FakeHandle({topic: constant(it) for topic, it in answers.items()})
+
+
+def constant(answer: Any) -> Callable[[Any], Answer]:
+    return answer if callable(answer) else lambda _: answer
+
+
+def client(**services: Any) -> Client:
+    return Client(fake(**services).as_handle())
+
+
+def test_shapes_are_counted_by_rank():
+    nodes = parse_nodes(ALL)
+    assert [nodes.shape(rank) for rank in range(5)] == [
+        Shape(2, 0),
+        Shape(4, 1),
+        Shape(4, 1),
+        Shape(4, 1),
+        Shape(0, 0),
+    ]
+    assert nodes.ranks == {0, 1, 2, 3}
+
+
+def test_sets_that_overlap_count_once():
+    nodes = parse_nodes(resources(("1", "0-1", "")), resources(("1", "1-2", "")))
+    assert nodes.shape(1) == Shape(3)
+
+
+def test_properties_are_ranks():
+    found = parse_properties(resources(("0", "0", ""), burst="1-3", local="0"))
+    assert found == {"burst": {1, 2, 3}, "local": {0}}
+
+
+def test_what_the_resource_module_says():
+    drain = {"2-3": {"timestamp": 1.0, "reason": "burst: idle"}, "0": {"reason": None}}
+    down = resources(("0", "0", ""), ("2-3", "0", ""))
+    ranks = read_ranks(
+        client(
+            resource_status=status(drain=drain, torpid="1", exclude="3"),
+            sched_resource__status=sched(down=down),
+        )
+    )
+    assert ranks.online == {0, 1}
+    assert ranks.torpid == {1}
+    assert ranks.excluded == {3}
+    assert ranks.drained == {0: "", 2: "burst: idle", 3: "burst: idle"}
+
+
+def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
+    ranks = read_ranks(
+        client(
+            sched_resource__status=sched(allocated=resources(("1", "0-1", ""))),
+            job__manager_resource__status={"allocated": resources(("1-2", "1", "0"))},
+        )
+    )
+    assert ranks.allocated == {1, 2}
+    assert ranks.free == {0: Shape(2), 1: Shape(2), 2: Shape(3), 3: Shape(4, 1)}
+
+
+def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting():
+    given = resources(("1", "0-2", "0"), ("2", "0-3", ""))
+    ranks = read_ranks(
+        client(
+            sched_resource__status=sched(allocated=given),
+            job__manager_resource__status={
+                "allocated": resources(("1", "0", ""), ("2", "0-3", ""))
+            },
+        )
+    )
+    assert ranks.granting == {1: Shape(2, 1)}
+    assert ranks.free[1] == Shape(1)
+
+
+def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
+    heard = [NOTHING, NOTHING, resources(("2", "0-3", "0"))]
+    ranks = read_ranks(
+        client(
+            resource_status=status(drain={"2": {"reason": "x"}}),
+            sched_resource__status=lambda _: sched(down=heard.pop(0)),
+        )
+    )
+    assert ranks.drained == {2: "x"}
+    assert not heard
+
+
+def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable():
+    asked = client(resource_status=status(drain={"2": {"reason": "x"}}))
+    with pytest.raises(Unreadable, match="not heard that 2 is drained"):
+        read_ranks(asked, heard_deadline_s=0.02)
+
+
+def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
+    drain = {"7": {"reason": "excluded long ago"}}
+    assert read_ranks(client(resource_status=status(drain=drain))).drained
+
+
+@pytest.mark.parametrize(
+    ("service", "fault", "error"),
+    [
+        ("resource_status", Fault(errno.ENOSYS), Unreadable),
+        ("sched_resource__status", Fault(errno.ENOSYS), Unreadable),
+        ("sched_resource__status", Fault(errno.EPERM), Denied),
+        ("job__manager_resource__status", Fault(errno.ENOSYS), Unreadable),
+        ("job__manager_resource__status", Fault(errno.EINVAL), Unreadable),
+        ("resource_status", Fault(errno.EPROTO), Unreadable),
+    ],
+)
+def test_what_does_not_answer_is_said(service, fault, error):
+    with pytest.raises(error):
+        read_ranks(client(**{service: fault}))
+
+
+def test_no_scheduler_is_said_with_what_to_do():
+    with pytest.raises(Unreadable, match="flux module load"):
+        read_ranks(client(sched_resource__status=Fault(errno.ENOSYS)))
+
+
+class TestBell:
+    @pytest.fixture
+    def broker(self) -> FakeHandle:
+        return FakeHandle({})
+
+    @pytest.fixture
+    def rings(self, broker: FakeHandle) -> Iterator[threading.Semaphore]:
+        rings = threading.Semaphore(0)
+        loop = Loop(broker.as_handle(), "test")
+        begun = threading.Event()
+        broker.services["resource.journal"] = lambda _: begun.set()
+        Bell(loop, rings.release).start()
+        assert begun.wait(20.0)
+        yield rings
+        loop.close()
+
+    def test_it_rings_on_each_event_and_after_a_loss(
+        self, broker: FakeHandle, rings: threading.Semaphore
+    ) -> None:
+        begun = threading.Semaphore(0)
+        broker.services["resource.journal"] = lambda _: begun.release()
+        deadline = 20.0
+        broker.push("resource.journal", "unloaded", errno.ENODATA)
+        assert rings.acquire(timeout=deadline)
+        assert begun.acquire(timeout=deadline)
+        broker.push("resource.journal", {"events": [{"name": "drain"}]})
+        assert rings.acquire(timeout=deadline)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.errors import (
+    BurstError,
+    Denied,
+    LeadGone,
+    NoDaemon,
+    ServiceTaken,
+    Unreadable,
+)
+from burst.flux.handle import Request
+from burst.flux.loop import Loop
+from burst.flux.rpc import Client, RequestFailed
+from burst.flux.service import Service, call_service
+from burst.lead import ServiceRequest
+from tests.contract.serving import HOLDER, answer
+from tests.flux.fake_handle import FakeHandle, Fault
+
+DEADLINE_S = 20.0
+
+
+def request(topic: str, payload: bytes = b"{}", **more: Any) -> Request:
+    own = {"userid": 5, "owner": True, "wants_response": True, "message": topic}
+    return Request(topic, payload, **{**own, **more})
+
+
+@pytest.fixture
+def broker() -> FakeHandle:
+    return FakeHandle({"service.add": lambda _: {}})
+
+
+@pytest.fixture
+def loop(broker: FakeHandle) -> Iterator[Loop]:
+    loop = Loop(broker.as_handle(), "test")
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def service(loop: Loop) -> Iterator[Service]:
+    service = Service(loop, answer, HOLDER)
+    service.register(Client(FakeHandle({}).as_handle()))
+    yield service
+    service.close()
+
+
+def answered(broker: FakeHandle, message: Request) -> tuple[int, Any]:
+    """Return errnum, and payload or text, of the answer to a request."""
+    broker.arrive(message)
+    tries = threading.Event()
+    for _ in range(2000):
+        for about, errnum, said in broker.answers:
+            if about == message.message:
+                return errnum, said
+        tries.wait(0.01)
+    raise AssertionError(f"no answer to {message.topic}")
+
+
+def test_a_request_is_answered(broker: FakeHandle, service: Service) -> None:
+    assert answered(broker, request("burst.echo", b'{"a":1}', owner=False)) == (
+        0,
+        {"payload": {"a": 1}, "userid": 5, "owner": False},
+    )
+    assert answered(broker, request("burst.echo", b"", message=2))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "errnum", "text"),
+    [
+        (request("burst.deny"), errno.EPERM, "that job is not yours"),
+        (request("burst.refuse"), errno.EINVAL, "no such burst; burst status"),
+        (request("burst.boom"), errno.EINVAL, "internal error: RuntimeError"),
+        (request("burst.echo", b"[1]"), errno.EPROTO, "not an object"),
+        (request("burst.echo", b"{"), errno.EPROTO, "not an object"),
+        (
+            request("burst.echo", b'{"x":' + b"[" * 1500 + b"]" * 1500 + b"}"),
+            errno.EPROTO,
+            "not an object",
+        ),
+    ],
+)
+def test_an_error_is_the_answer(broker, service, message, errnum, text):
+    found, said = answered(broker, message)
+    assert found == errnum
+    assert text in said
+
+
+def test_an_answer_that_is_no_json_is_an_error(broker: FakeHandle, loop: Loop) -> None:
+    def odd(_: ServiceRequest) -> dict[str, Any]:
+        return {"handler": odd}
+
+    service = Service(loop, odd, HOLDER)
+    service.register(Client(FakeHandle({}).as_handle()))
+    errnum, said = answered(broker, request("burst.x"))
+    service.close()
+    assert errnum == errno.EINVAL
+    assert "internal error" in said
+
+
+def test_what_wants_no_response_gets_none(broker: FakeHandle, service: Service) -> None:
+    broker.arrive(request("burst.disconnect", b"", wants_response=False, message=0))
+    answered(broker, request("burst.echo"))
+    assert [about for about, _, _ in broker.answers] == ["burst.echo"]
+
+
+def test_who_serves_is_told(broker: FakeHandle, service: Service) -> None:
+    assert answered(broker, request("burst.holder")) == (0, HOLDER)
+
+
+class TestTheNameIsTaken:
+    @pytest.fixture
+    def broker(self) -> FakeHandle:
+        return FakeHandle({"service.add": lambda _: Fault(errno.EEXIST, "taken")})
+
+    @staticmethod
+    def register(loop: Loop, holder: Any, **more: float) -> None:
+        other = FakeHandle({"burst.holder": holder})
+        service = Service(loop, answer, HOLDER)
+        try:
+            service.register(Client(other.as_handle()), **more)
+        finally:
+            service.close()
+
+    def test_by_one_that_says_who_it_is(self, loop: Loop) -> None:
+        with pytest.raises(ServiceTaken, match=r"pid 4711 on lead-0, since 20\d\d-"):
+            self.register(loop, lambda _: HOLDER)
+
+    def test_by_one_that_says_nothing(self, loop: Loop) -> None:
+        with pytest.raises(ServiceTaken, match="another daemon serves this lead"):
+            self.register(loop, lambda _: Fault(errno.EPROTO, "what?"))
+
+    def test_by_one_that_has_just_ended(self, broker: FakeHandle, loop: Loop) -> None:
+        def gone(_: Any) -> Fault:
+            broker.services["service.add"] = lambda _: {}
+            return Fault(errno.ENOSYS)
+
+        self.register(loop, gone)
+
+    def test_by_one_that_is_never_there_when_asked(self, loop: Loop) -> None:
+        with pytest.raises(ServiceTaken, match="cannot be had"):
+            self.register(loop, lambda _: Fault(errno.ENOSYS), deadline_s=1.0)
+
+    def test_and_the_lead_is_gone(self, loop: Loop) -> None:
+        other = FakeHandle({})
+        other.lose()
+        service = Service(loop, answer, HOLDER)
+        with pytest.raises(LeadGone):
+            service.register(Client(other.as_handle()))
+        service.close()
+
+    def test_or_cannot_be_had_for_another_reason(
+        self, broker: FakeHandle, loop: Loop
+    ) -> None:
+        broker.services["service.add"] = lambda _: Fault(errno.EINVAL, "odd")
+        with pytest.raises(RequestFailed, match="odd"):
+            self.register(loop, lambda _: HOLDER)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "text"),
+    [
+        (Fault(errno.ENOSYS), NoDaemon, "burst daemon"),
+        (Fault(errno.EPERM, "not yours"), Denied, "^not yours$"),
+        (Fault(errno.EINVAL, "no such burst; x"), BurstError, "^no such burst; x$"),
+        (None, Unreadable, "no answer within"),
+    ],
+)
+def test_a_call_raises_what_the_daemon_said(fault, error, text):
+    client = Client(FakeHandle({"burst.x": lambda _: fault}).as_handle())
+    with pytest.raises(error, match=text):
+        call_service(client, "x", {}, 0.05)
+
+
+def test_a_call_returns_what_the_daemon_said() -> None:
+    client = Client(FakeHandle({"burst.x": lambda asked: {"got": asked}}).as_handle())
+    assert call_service(client, "x", {"a": 1}, DEADLINE_S) == {"got": {"a": 1}}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Files are put in place, and exactly those taken out again."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from burst.config import IntakeSettings
+from burst.errors import ConfigError
+from burst.flux_setup.check import Instance, check_instance
+from burst.flux_setup.install import (
+    LIST,
+    Change,
+    install,
+    plan_install,
+    plan_remove,
+    remove,
+)
+from burst.flux_setup.plan import (
+    Choice,
+    directory_places,
+    lead_tables,
+    make_files,
+    read_shipped,
+    user_places,
+)
+
+
+def choice(mode="hold", **changes):
+    local = changes.pop("local_queue", "")
+    policy = changes.pop("policy", "fifo")
+    intake = IntakeSettings(mode=mode, **changes)
+    return Choice(intake=intake, policy=policy, local_queue=local)
+
+
+def changes(steps):
+    return [step.change for step in steps]
+
+
+def below(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.rglob("*"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine").write_text("keep")
+    return tmp_path
+
+
+@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
+def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) -> None:
+    before = below(site)
+    places = directory_places(site / "there" / "flux")
+    made = make_files(places, choice(mode))
+    assert set(changes(plan_install(places.own, made))) == {Change.WRITE}
+    assert below(site) == before, "a plan changes nothing"
+    install(places.own, made)
+    assert {path: path.read_text() for path in made} == made
+    assert set(changes(install(places.own, made))) == {Change.SAME}
+    assert set(changes(plan_remove(places.own))) == {Change.REMOVE}
+    assert set(changes(remove(places.own))) == {Change.REMOVE}
+    assert below(site) == before
+    assert remove(places.own) == []
+
+
+def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
+    places = directory_places(site / "flux")
+    install(places.own, make_files(places, choice("scheduler")))
+    steps = install(places.own, make_files(places, choice("hold")))
+    assert not (site / "flux" / "sched-burst.py").exists()
+    gone = {step.path.name for step in steps if step.change is Change.REMOVE}
+    assert gone == {
+        "sched-burst.py",
+        "sched-burst-jobs.py",
+        "sched-burst-leases.py",
+        "burst.toml",
+        "burst.py",
+    }
+    assert {step.path.name for step in steps if step.change is Change.UPDATE} == {
+        "burst-lead.toml"
+    }
+
+
+def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -> None:
+    places = directory_places(site / "flux")
+    places.plugins.mkdir(parents=True)
+    (places.plugins / "burst.py").write_text("theirs")
+    before = below(site)
+    with pytest.raises(ConfigError, match="is not what `burst setup` wrote"):
+        install(places.own, make_files(places, choice()))
+    assert below(site) == before
+
+
+def test_a_file_that_was_changed_since_stays(site: Path) -> None:
+    places = directory_places(site / "flux")
+    install(places.own, make_files(places, choice()))
+    edited = places.config / "burst-lead.toml"
+    edited.write_text("# mine now\n")
+    with pytest.raises(ConfigError, match="is there already"):
+        plan_install(places.own, make_files(places, choice()))
+    steps = remove(places.own)
+    assert [s.path for s in steps if s.change is Change.KEEP] == [edited]
+    assert [path for path in below(site / "flux") if path.is_file()] == [edited]
+
+
+def test_a_file_that_is_gone_already_is_not_missed(site: Path) -> None:
+    places = directory_places(site / "flux")
+    install(places.own, make_files(places, choice()))
+    (places.plugins / "burst.py").unlink()
+    assert Change.KEEP not in changes(remove(places.own))
+    assert not places.own.exists()
+
+
+def test_what_was_there_just_so_is_not_ours_to_remove(site: Path) -> None:
+    places = directory_places(site / "flux")
+    places.plugins.mkdir(parents=True)
+    (places.plugins / "burst.py").write_text(read_shipped("cli-burst.py"))
+    install(places.own, make_files(places, choice()))
+    remove(places.own)
+    assert [p for p in below(site / "flux") if p.is_file()] == [
+        places.plugins / "burst.py"
+    ]
+
+
+def test_a_list_that_cannot_be_read_is_told(site: Path) -> None:
+    places = directory_places(site / "flux")
+    install(places.own, make_files(places, choice()))
+    (places.own / LIST).write_text("{")
+    with pytest.raises(ConfigError, match="the list of what was put where"):
+        remove(places.own)
+
+
+def test_a_place_that_cannot_be_written_is_told(site: Path) -> None:
+    places = directory_places(site / "there" / "mine")
+    with pytest.raises(ConfigError, match=r"cannot be (read|written)"):
+        install(places.own, make_files(places, choice()))
+
+
+def test_a_users_places_follow_the_base_directories() -> None:
+    plain = user_places({"HOME": "/h"})
+    assert plain.own == Path("/h/.local/share/burst/flux")
+    assert plain.formats == Path("/h/.config/flux")
+    assert set(plain.environment) == {
+        "FLUX_CLI_PLUGINPATH",
+        "FLUX_MODPROBE_PATH_APPEND",
+    }
+    moved = user_places({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"})
+    assert moved.own == Path("/d/burst/flux")
+    assert moved.formats == Path("/c/flux")
+
+
+def test_what_the_lead_has_to_say_follows_the_mode() -> None:
+    places = directory_places(Path("/x"))
+    hold = lead_tables(places, choice("hold", share=True, attribute="cloud"))
+    assert hold == {
+        "ingest": {
+            "frobnicator": {
+                "plugins": ["defaults", "/x/frob-burst.py", "constraints"],
+                "burst": {"share": True, "attribute": "cloud", "property": "burst"},
+            }
+        }
+    }
+    queue = lead_tables(places, choice("queue", ready="go", local_queue="batch"))
+    assert queue["queues"] == {
+        "burst": {"requires": ["burst"]},
+        "go": {"requires": ["burst"]},
+        "batch": {"requires": ["local"]},
+    }
+    assert queue["policy"]["jobspec"]["defaults"]["system"]["queue"] == "batch"
+    assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
+    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "burst"
+    assert "policy" not in lead_tables(places, choice("queue"))
+    scheduler = lead_tables(places, choice("scheduler"))
+    assert scheduler["burst"] == {"scheduler": True}
+
+
+def test_the_module_gets_the_policy_and_the_attribute() -> None:
+    places = directory_places(Path("/x"))
+    picked = choice("scheduler", policy="backfill", attribute="cloud")
+    made = make_files(places, picked)
+    text = made[places.modprobe / "modprobe.d" / "burst.toml"]
+    (module,) = tomllib.loads(text)["modules"]
+    assert module["module"] == "/x/sched-burst.py"
+    assert module["args"] == ["policy=backfill", "attribute=cloud", "lent=burst"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "instance", "says"),
+    [
+        (
+            "scheduler",
+            Instance(scheduler="sched-fluxion-qmanager", config={}),
+            "the instance schedules by sched-fluxion-qmanager",
+        ),
+        (
+            "queue",
+            Instance(scheduler="", config={"queues": {"burst": {}}}),
+            "the instance has a queue burst already",
+        ),
+    ],
+)
+def test_what_would_take_something_from_a_site_is_refused(mode, instance, says) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_instance(instance, IntakeSettings(mode=mode))
+
+
+def test_what_takes_nothing_is_not() -> None:
+    ours = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
+    queues = Instance(scheduler="sched-fluxion-qmanager", config={"queues": ours})
+    check_instance(queues, IntakeSettings(mode="queue"))
+    check_instance(queues, IntakeSettings(mode="hold"))
+    shipped = Instance(scheduler="sched-simple", config={})
+    check_instance(shipped, IntakeSettings(mode="scheduler"))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""What tests of burst.kits.pods share."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import MiniClusterSettings, OfferTable, Tags
+from burst.kits.pods.render import render
+from burst.provider import BurstSpec
+from burst.testing import example_lead, example_spec
+
+TAGS = Tags("owner", "far")
+replace = msgspec.structs.replace
+SETTINGS = MiniClusterSettings(
+    image="flux:0.88.0",
+    namespace="jobs",
+    user=1000,
+    offers={"nodes": OfferTable(cores=4, max_nodes=4)},
+)
+
+
+def make_spec(directory: Path) -> BurstSpec:
+    """Return a burst of two nodes."""
+    return example_spec(example_lead(directory), 0, "nodes")
+
+
+def by_kind(
+    spec: BurstSpec, settings: MiniClusterSettings, now: float = 0
+) -> dict[str, Manifest]:
+    return {item["kind"]: item for item in render(spec, settings, TAGS, now)}
+
+
+def pod_spec(spec: BurstSpec, settings: MiniClusterSettings) -> Any:
+    return by_kind(spec, settings)["Job"]["spec"]["template"]["spec"]
+
+
+def run(command: Sequence[str | Path], environ: Mapping[str, str]) -> str:
+    """Run a command with nothing else in its environment; return its output."""
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""A provider of pods but for its cluster, and a cluster that is new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.errors import NotFound, Refused
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.pods import Bursts, MiniClusters, PodProvider, check_burst
+from burst.model.burst import BurstId
+from burst.model.shape import Shape
+from burst.provider import Examined, Probed, Provider
+from tests.kits.kubeserver import Said, api_server
+from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
+
+NAMESPACE = "/api/v1/namespaces/jobs"
+
+
+class OnePod(PodProvider):
+    """For the cluster at an address."""
+
+    server: Said
+
+    def bursts(self) -> Bursts:
+        cluster = Cluster(Endpoint(self.server.url, "", lambda: "t"))
+        return MiniClusters(cluster, SETTINGS, self.tags)
+
+
+def test_what_is_left_to_write_is_the_way_to_the_cluster(tmp_path: Path) -> None:
+    provider = OnePod("far", SETTINGS, "owner")
+    assert isinstance(provider, Provider)
+    assert isinstance(provider, Examined)
+    assert isinstance(provider, Probed)
+    (offer,) = provider.offers()
+    assert (offer.name, offer.max_nodes) == ("nodes", 4)
+    with api_server() as provider.server:
+        empty: tuple[int, Any] = 200, {"items": []}
+        for kind in ("pods", "configmaps", "secrets", "services"):
+            provider.server.answer("GET", f"{NAMESPACE}/{kind}", empty)
+        provider.server.answer("GET", "/apis/batch/v1/namespaces/jobs/jobs", empty)
+        assert provider.observe() == []
+        with pytest.raises(NotFound):
+            provider.reap(BurstId("No Name"))
+        assert provider.examine(None)
+
+
+def test_without_that_it_says_what_is_missing() -> None:
+    with pytest.raises(NotImplementedError):
+        PodProvider("far", SETTINGS, "owner").observe()
+
+
+def test_in_a_cluster_of_their_own_bursts_have_their_namespace_made(
+    tmp_path: Path,
+) -> None:
+    absent = 404, {"kind": "Status", "details": {"name": "x", "kind": "namespaces"}}
+    with api_server() as server:
+        server.answer("GET", NAMESPACE, absent)
+        server.answer("PATCH", NAMESPACE, (201, {}))
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+        bursts = MiniClusters(cluster, SETTINGS, TAGS, own_cluster=True)
+        for _ in range(2):  # what follows is answered 404, as by no API server
+            with pytest.raises(Refused, match="does not know it"):
+                bursts.provision(make_spec(tmp_path))
+        asked = [method for method, path, _ in server.asked if "jobs?" in path]
+        assert asked.count("PATCH") == 1
+
+
+def test_what_no_cluster_could_run_is_refused_before_there_is_one(
+    tmp_path: Path,
+) -> None:
+    spec = make_spec(tmp_path)
+    check_burst(spec, SETTINGS, TAGS)
+    with pytest.raises(Refused, match="fewer cores"):
+        check_burst(replace(spec, shape=Shape(64)), SETTINGS, TAGS)
+    absent = replace(SETTINGS, operator_yaml=str(tmp_path / "none.yaml"))
+    with pytest.raises(Refused, match=r"none\.yaml"):
+        check_burst(spec, absent, TAGS)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""What is found before anything is made, by an API server on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.pods import MiniClusters
+from burst.model.finding import Finding, Level
+from burst.model.lead import LeadIdentity
+from burst.testing import example_lead
+from tests.kits.kubeserver import Said, api_server
+from tests.kits.pods import SETTINGS, TAGS, replace
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+KIND = "/apis/flux-framework.org/v1alpha2"
+DEPLOYMENT = (
+    "/apis/apps/v1/namespaces/operator-system/deployments/operator-controller-manager"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[Said]:
+    with api_server() as said:
+        said.answer("GET", "/version", (200, {"gitVersion": "v1.34.4"}))
+        said.answer("POST", REVIEWS, (201, {"status": {"allowed": True}}))
+        said.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
+        yield said
+
+
+@pytest.fixture
+def lead(tmp_path: Path) -> LeadIdentity:
+    return example_lead(tmp_path, endpoint="tcp://192.0.2.7:30093")
+
+
+def examine(
+    server: Said, lead: LeadIdentity | None = None, **changes: Any
+) -> dict[Level, list[str]]:
+    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+    found: dict[Level, list[str]] = {level: [] for level in Level}
+    bursts = MiniClusters(cluster, replace(SETTINGS, **changes), TAGS)
+    for finding in bursts.examine(lead):
+        assert isinstance(finding, Finding)
+        found[finding.level].append(f"{finding.what}; {finding.todo}")
+    return found
+
+
+def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
+    found = examine(server, lead)
+    assert not found[Level.WRONG] + found[Level.NOTE]
+    assert len(found[Level.OK]) == 4
+
+
+def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
+    with api_server() as server:
+        pass
+    found = examine(server, lead)
+    (why,) = found[Level.WRONG]
+    assert "is not there" in why
+    # What needs no cluster is looked at all the same.
+    assert len(found[Level.OK]) == 2
+
+
+def test_a_cluster_that_is_too_old(server: Said) -> None:
+    server.answer("GET", "/version", (200, {"gitVersion": "v1.28.3-gke.1"}))
+    (why,) = examine(server)[Level.WRONG]
+    assert "is Kubernetes v1.28.3-gke.1; upgrade it to 1.29" in why
+
+
+def test_rights_that_lack(server: Said) -> None:
+    refused = 201, {"status": {"allowed": False}}
+    server.answer("POST", REVIEWS, refused, (201, {"status": {"allowed": True}}))
+    (why,) = examine(server)[Level.WRONG]
+    assert "may not in namespace jobs: get jobs.batch; apply a Role" in why
+
+
+def test_an_operator_that_is_not_there(server: Said) -> None:
+    server.answer("GET", KIND, (404, {}))
+    (why,) = examine(server, form="operator")[Level.WRONG]
+    assert "does not know miniclusters.flux-framework.org" in why
+
+
+def deployment(**status: int) -> tuple[int, Any]:
+    pods = {"spec": {"containers": [{"image": "operator:v1"}]}}
+    return 200, {"metadata": {}, "spec": {"template": pods}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("answer", "level", "words"),
+    [
+        (deployment(availableReplicas=1), Level.OK, "Operator runs: operator:v1"),
+        (deployment(), Level.WRONG, "(operator:v1) is not available"),
+        (
+            (404, {"kind": "Status", "details": {"name": "x", "kind": "deployments"}}),
+            Level.NOTE,
+            "there is no deployment",
+        ),
+    ],
+)
+def test_whether_the_operator_runs(
+    server: Said, answer: tuple[int, Any], level: Level, words: str
+) -> None:
+    server.answer("GET", DEPLOYMENT, answer)
+    assert words in examine(server, form="operator")[level][-1]
+
+
+def test_an_operator_that_may_not_be_seen(server: Said) -> None:
+    rights = [(201, {"status": {"allowed": True}})] * 27
+    refused = 201, {"status": {"allowed": False}}
+    server.answer("POST", REVIEWS, *rights, refused)
+    found = examine(server, form="operator")
+    assert "cannot be seen with these rights" in found[Level.NOTE][0]
+
+
+@pytest.mark.parametrize(
+    ("image", "level", "words"),
+    [
+        ("r.io:5000/flux:bookworm-v0.88.3-amd64", Level.OK, "the lead's Flux, 0.88.3"),
+        ("flux:0.87.0", Level.WRONG, "has Flux 0.87.0 by its name"),
+        ("flux:latest", Level.NOTE, "cannot be told from its name"),
+        ("r.io/flux@sha256:0.88.0", Level.NOTE, "cannot be told from its name"),
+    ],
+)
+def test_which_flux_an_image_has(
+    server: Said, lead: LeadIdentity, image: str, level: Level, words: str
+) -> None:
+    found = examine(server, lead, image=image)
+    assert any(words in text for text in found[level])
+
+
+def test_a_view_is_what_has_the_flux(server: Said, lead: LeadIdentity) -> None:
+    found = examine(server, lead, image="app:1.2.3", view="flux-view:0.88.0")
+    assert any("flux-view:0.88.0 has the lead's" in text for text in found[Level.OK])
+
+
+def test_an_embedded_leads_followers_need_no_flux(
+    server: Said, lead: LeadIdentity
+) -> None:
+    found = examine(server, replace(lead, kind="embedded"))
+    assert any("need no Flux" in text for text in found[Level.OK])
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "level", "words"),
+    [
+        ("", Level.WRONG, "not known where pods reach"),
+        ("tcp://127.0.0.1:8050", Level.WRONG, "leads each pod to itself"),
+        ("tcp://[::1]:8050", Level.WRONG, "leads each pod to itself"),
+        ("tcp://lead.invalid:8050", Level.NOTE, "has no meaning here"),
+    ],
+)
+def test_an_address_that_pods_cannot_use(
+    server: Said, lead: LeadIdentity, endpoint: str, level: Level, words: str
+) -> None:
+    found = examine(server, replace(lead, endpoint=endpoint))
+    assert any(words in text for text in found[level])

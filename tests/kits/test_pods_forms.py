@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""Gateways, the operator's form, and what is refused in either."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.config import Seconds, convert
+from burst.errors import ConfigError, Refused
+from burst.kits.kube.kinds import name_of
+from burst.kits.pods import MiniClusterSettings, OfferTable, Tags
+from burst.kits.pods.render import render
+from burst.kits.pods.settings import offers
+from burst.model.lead import HostEntry
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, Offer
+from tests.kits.pods import (
+    SETTINGS,
+    TAGS,
+    by_kind,
+    make_spec,
+    replace,
+    run,
+)
+
+
+@pytest.fixture
+def settings() -> MiniClusterSettings:
+    return SETTINGS
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> BurstSpec:
+    return make_spec(tmp_path)
+
+
+def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
+    """Let burst-0-1 join through burst-0-0, which is found at the address."""
+    first = HostEntry("burst-0-0", bind="tcp://*:8050", connect=address)
+    second = HostEntry("burst-0-1", parent="burst-0-0")
+    entries = spec.lead.bootstrap.hosts
+    rest = HostEntry("burst-0-[2-3]")
+    bootstrap = replace(
+        spec.lead.bootstrap, hosts=(entries[0], first, second, rest, *entries[2:])
+    )
+    return replace(spec, lead=replace(spec.lead, bootstrap=bootstrap))
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
+    spec: BurstSpec, settings: MiniClusterSettings, form: Any
+) -> None:
+    spec = gateway(spec, "tcp://burst-0.jobs.svc.cluster.local:8050")
+    service = by_kind(spec, replace(settings, form=form))["Service"]
+    assert name_of(service) == "burst-0"
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    index = "batch.kubernetes.io/job-completion-index"
+    selector = {**TAGS.labels(spec.burst_id), index: "0"}
+    assert service["spec"]["selector"] == selector
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://10.0.0.7:8050",
+        "tcp://gateway.example.com:8050",
+        "tcp://burst-0.another.svc.cluster.local:8050",
+    ],
+)
+def test_an_address_elsewhere_is_the_sites_own(
+    spec: BurstSpec, settings: MiniClusterSettings, address: str
+) -> None:
+    assert "Service" not in by_kind(gateway(spec, address), settings)
+
+
+def test_a_minicluster_has_no_secret_and_is_no_lead(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    with_view = replace(
+        settings,
+        form="operator",
+        view="flux-view:0.88.0",
+        pull_secrets=("registry",),
+        service_account="flux",
+        host_paths=("/opt/flux",),
+    )
+    objects = render(spec, with_view, TAGS, 0)
+    assert [item["kind"] for item in objects] == ["Secret", "MiniCluster"]
+    made = objects[-1]["spec"]
+    assert made["size"] == 2
+    flux = made["flux"]
+    assert set(flux["bursting"]) == {"hostlist"}
+    assert flux["curveCert"]
+    security = {
+        "runAsUser": 1000,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert flux["container"] == {
+        "image": "flux-view:0.88.0",
+        "securityContext": security,
+    }
+    table = tomllib.loads(flux["brokerConfig"])["bootstrap"]
+    assert table["curve_cert"] == "/mnt/flux/config/curve/curve.cert"
+    (container,) = made["containers"]
+    assert container["imagePullSecret"] == "registry"
+    assert container["volumes"]["burst-key"]["secretName"] == spec.burst_id
+    assert container["volumes"]["host-0"]["readOnly"] is True
+    assert made["pod"]["serviceAccountName"] == "flux"
+    # All that the operator hands on for the pod.
+    assert made["pod"]["securityContext"] == {"fsGroup": 1000}
+    assert container["securityContext"] == security
+    own = by_kind(spec, replace(with_view, view="", user=None))["MiniCluster"]["spec"]
+    # Its init container runs in any case, and would be one from the internet.
+    assert own["flux"]["container"] == {"disable": True, "image": "flux:0.88.0"}
+    assert "securityContext" not in own["pod"] | own["containers"][0]
+
+
+def test_a_miniclusters_start_lines_work(
+    spec: BurstSpec, settings: MiniClusterSettings, tmp_path: Path
+) -> None:
+    """In a bash with the variables that the operator's script has there."""
+    made = by_kind(spec, replace(settings, form="operator"))["MiniCluster"]["spec"]
+    lines = made["containers"][0]["commands"]["pre"]
+    (tmp_path / "curve.cert").write_text("key")
+    curve = tmp_path / "curve"
+    curve.write_text("placeholder")
+    flux = tmp_path / "flux"
+    flux.write_text('#!/bin/sh\necho "$@"\n')
+    flux.chmod(0o700)
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "curvepath": str(curve),
+        "cfg": "/cfg",
+        "brokerOptions": "-Sa=1 -Sb=2",
+        "JOB_COMPLETION_INDEX": "1",
+    }
+    script = lines.replace("/burst/secret", str(tmp_path))
+    told = run(["bash", "-euc", script], environ)
+    expected = "broker --config-path /cfg -Sa=1 -Sb=2 -Shostname=burst-0-1"
+    assert told.strip() == expected
+    assert (curve.read_text(), curve.stat().st_mode & 0o777) == ("key", 0o600)
+
+
+REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("no offer 'other'; there are nodes", {"offer": "other"}, {}),
+    ("fewer cores or GPUs than the lead's R", {"shape": Shape(5)}, {}),
+    ("fewer cores or GPUs than the lead's R", {"shape": Shape(1, 1)}, {}),
+    ("62 characters, and with 2 pods.*room for 61", {"burst_id": "b" * 62}, {}),
+    ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}, {}),
+    ("no name for Kubernetes", {"burst_id": "0-burst"}, {}),
+    ("no absolute path below /", {}, {"host_paths": ("opt",)}),
+    ("no absolute path below /", {}, {"host_paths": ("/",)}),
+    ("no absolute path below /", {}, {"host_paths": ("/a/../b",)}),
+    ("has one pull secret", {}, {"form": "operator", "pull_secrets": ("a", "b")}),
+]
+
+
+@pytest.mark.parametrize(("words", "changed", "set_so"), REFUSED)
+def test_what_cannot_be_made_is_refused_in_words(
+    spec: BurstSpec,
+    settings: MiniClusterSettings,
+    words: str,
+    changed: dict[str, Any],
+    set_so: dict[str, Any],
+) -> None:
+    with pytest.raises(Refused, match=words):
+        render(replace(spec, **changed), replace(settings, **set_so), TAGS, 0)
+
+
+@pytest.mark.parametrize("tags", [Tags("o" * 64, "far"), Tags("a b", "far")])
+def test_an_owner_that_is_no_label_is_refused(
+    spec: BurstSpec, settings: MiniClusterSettings, tags: Tags
+) -> None:
+    with pytest.raises(Refused, match="cannot be a label's value"):
+        render(spec, settings, tags, 0)
+
+
+def test_too_many_nodes_are_refused(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    table = OfferTable(cores=4, max_nodes=1)
+    with pytest.raises(Refused, match="it sells 1 at the most"):
+        render(spec, replace(settings, offers={"nodes": table}), TAGS, 0)
+
+
+def test_a_lead_that_cannot_be_joined_is_refused(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    nowhere = replace(spec, lead=replace(spec.lead, endpoint=""))
+    with pytest.raises(Refused, match="no follower can connect to the lead"):
+        render(nowhere, settings, TAGS, 0)
+    without = replace(spec, lead=replace(spec.lead, certificate="/no/such"))
+    with pytest.raises(Refused, match="/no/such"):
+        render(without, settings, TAGS, 0)
+
+
+def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    operator = replace(settings, form="operator")
+    embedded = replace(spec, lead=replace(spec.lead, kind="embedded"))
+    with pytest.raises(Refused, match="the lead is not Flux"):
+        render(embedded, operator, TAGS, 0)
+    bind = replace(spec.lead.bootstrap, default_bind="tcp://$HOST:1")
+    dollar = replace(spec, lead=replace(spec.lead, bootstrap=bind))
+    with pytest.raises(Refused, match="has a \\$"):
+        render(dollar, operator, TAGS, 0)
+
+
+def test_settings_come_from_a_table() -> None:
+    table = {
+        "image": "flux:0.88.0",
+        "offers": {"small": {"cores": 2, "max_nodes": 8, "join_time": "3s"}},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "schedule": "1m",
+    }
+    settings = convert(MiniClusterSettings, table, "providers.far")
+    (offer,) = offers(settings)
+    sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
+    assert offer == replace(sold, modes=("joined", "isolated"))
+    assert settings.schedule == Seconds(60)
+    for wrong in ({"image": "x"}, {**table, "offers": {"a": {"cores": 0}}}):
+        with pytest.raises(ConfigError, match=r"providers.far"):
+            convert(MiniClusterSettings, wrong, "providers.far")

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: MIT
+"""The pod that tries the way to the lead: its script, its object, its answers."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.config import Seconds
+from burst.errors import Refused, Transient
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.pods import MiniClusterSettings
+from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
+from burst.kits.pods.probe import Patience, Probe
+from burst.kits.pods.probepod import End, end_of, judge, render_probe
+from burst.model.finding import Finding, Level
+from burst.model.lead import LeadIdentity
+from burst.testing import example_lead
+from tests.kits.kubeserver import Said, api_server
+from tests.kits.pods import SETTINGS, TAGS, replace
+
+ENDPOINT = "tcp://192.0.2.7:30093"
+CORE = "/api/v1/namespaces/jobs"
+JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
+ABSENT = 404, {"kind": "Status", "details": {"name": "x", "kind": "jobs"}}
+
+
+@pytest.fixture
+def lead(tmp_path: Path) -> LeadIdentity:
+    return example_lead(tmp_path, endpoint=ENDPOINT)
+
+
+def render(lead: LeadIdentity, **changes: Any) -> Any:
+    settings: MiniClusterSettings = replace(SETTINGS, **changes)
+    return render_probe("burst-probe-1", lead, settings, TAGS)
+
+
+def pod_of(job: Any) -> Any:
+    return job["spec"]["template"]["spec"]
+
+
+def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
+    job = render(
+        lead,
+        node_selector={"pool": "x"},
+        service_account="quiet",
+        pull_secrets=("key",),
+        host_paths=("/opt/flux",),
+        environment={"A": "1"},
+    )
+    spec = job["spec"]
+    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (360, 60)
+    assert (spec["backoffLimit"], spec["completions"]) == (0, 1)
+    pod = pod_of(job)
+    assert pod["nodeSelector"] == {"pool": "x"}
+    assert pod["securityContext"]["runAsUser"] == 1000
+    assert pod["serviceAccountName"] == "quiet"
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["imagePullSecrets"] == [{"name": "key"}]
+    assert pod["volumes"] == [{"name": "host-0", "hostPath": {"path": "/opt/flux"}}]
+    (container,) = pod["containers"]
+    assert container["image"] == "flux:0.88.0"
+    assert container["env"] == [{"name": "A", "value": "1"}]
+    assert container["args"] == ["192.0.2.7", "30093", "flux", "python"]
+    assert "limits" not in container["resources"]
+
+
+def test_it_bears_our_labels_so_that_gc_finds_it(lead: LeadIdentity) -> None:
+    job = render(lead)
+    labels = {OWNER: "owner", PROVIDER: "far", ID: "burst-probe-1"}
+    for thing in (job, job["spec"]["template"]):
+        assert thing["metadata"]["labels"] == labels
+        assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
+
+
+def test_nobody_waits_for_ever(lead: LeadIdentity) -> None:
+    job = render(lead, schedule=Seconds(float("inf")))
+    assert job["spec"]["activeDeadlineSeconds"] == 660
+
+
+def test_where_a_quota_asks_for_limits_it_has_some(lead: LeadIdentity) -> None:
+    table = replace(SETTINGS.offers["nodes"], memory="4Gi")
+    container = pod_of(render(lead, offers={"nodes": table}))["containers"][0]
+    assert container["resources"]["limits"] == {"memory": "64Mi"}
+
+
+def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -> None:
+    assert "securityContext" not in pod_of(render(lead, form="operator", user=None))
+    assert "securityContext" in pod_of(render(lead, form="operator", user=7))
+
+
+def test_without_an_address_there_is_nothing_to_try(lead: LeadIdentity) -> None:
+    with pytest.raises(Refused, match="not known where followers reach the lead"):
+        render(replace(lead, endpoint=""))
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A PATH with what the script needs of any image, and no more."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "sleep").symlink_to(shutil.which("true") or "")
+    return place
+
+
+def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> End:
+    """Run the container's command with only this PATH."""
+    told = replace(lead, kind="embedded", endpoint=endpoint)
+    (container,) = pod_of(render(told, python="python"))["containers"]
+    done = subprocess.run(
+        [*container["command"], *container["args"]],
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return End(done.returncode, done.stdout)
+
+
+PROGRAMS = {"python": sys.executable, "bash": shutil.which("bash")}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_its_script_tells_apart_what_is_in_the_way(
+    program: str, lead: LeadIdentity, bare: Path
+) -> None:
+    target = PROGRAMS[program]
+    if target is None:
+        pytest.skip("want of bash")
+    (bare / program).symlink_to(target)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert judge(run_script(lead, bare, endpoint), endpoint).level is Level.OK
+    refused = judge(run_script(lead, bare, endpoint), endpoint)
+    assert refused.what.endswith(f"{endpoint}: nothing listens there")
+    nowhere = "tcp://lead.invalid:8050"
+    unresolved = judge(run_script(lead, bare, nowhere), nowhere)
+    assert "its name cannot be resolved there" in unresolved.what
+
+
+def test_an_image_with_neither_is_told_of(lead: LeadIdentity, bare: Path) -> None:
+    found = judge(run_script(lead, bare, ENDPOINT), ENDPOINT)
+    assert found.level is Level.NOTE
+    assert "neither bash nor Python" in found.what
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (End(1, "[Errno 110] Connection timed out\n"), "there is no answer"),
+        (End(1, "bash: connect: No route to host"), "no way leads there"),
+        (End(1, "[Errno 101] Network is unreachable"), "no way leads there"),
+        (End(1, "[Errno -2] Name or service not known"), "cannot be resolved"),
+        (End(137), "it ended with exit status 137"),
+        (End(1, "something\nelse"), "something else"),
+    ],
+)
+def test_what_it_says_in_words(end: End, words: str) -> None:
+    found = judge(end, ENDPOINT)
+    assert found.level is Level.WRONG
+    assert found.todo
+    assert f"does not reach {ENDPOINT}: " in found.what
+    assert words in found.what
+
+
+def test_only_an_end_is_an_end() -> None:
+    assert end_of({"status": {"phase": "Pending"}}) is None
+    assert end_of({"status": {"containerStatuses": [{"state": {}}]}}) is None
+
+
+class Time:
+    """A clock that goes on only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def patience(self) -> Patience:
+        return Patience(clock=lambda: self.now, pause=self.wait)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def server() -> Iterator[Said]:
+    with api_server() as said:
+        for kind in ("pods", "events", "configmaps", "secrets", "services"):
+            said.answer("GET", f"{CORE}/{kind}", (200, {"items": []}))
+        said.answer("GET", JOBS, (200, {"items": []}))
+        yield said
+
+
+class Trial:
+    """One probe at a server that says what a test tells it to."""
+
+    def __init__(self, server: Said, lead: LeadIdentity, **changes: Any) -> None:
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+        settings = replace(SETTINGS, **changes)
+        self.time = Time()
+        self.probe = Probe(cluster, settings, TAGS, self.time.patience())
+        self.id = self.probe.id
+        self.told: list[str] = []
+        self._server = server
+        self._lead = lead
+        server.answer("PATCH", f"{JOBS}/{self.id}", (201, {}))
+        server.answer("GET", f"{JOBS}/{self.id}", ABSENT)
+        for kind in ("configmaps", "secrets", "services"):
+            server.answer("GET", f"{CORE}/{kind}/{self.id}", ABSENT)
+        server.answer("DELETE", f"{JOBS}/{self.id}", (200, {}))
+
+    def shows(self, *looks: dict[str, Any] | None) -> None:
+        """Show the pod with one status after the other, then nothing at all."""
+        meta = self._meta()
+        jobs = [(200, {"items": [{"metadata": meta}]}) for _ in looks]
+        self._server.answer("GET", JOBS, *jobs, *jobs[:1], (200, {"items": []}))
+        pods = [(200, {"items": [] if s is None else [self._pod(s)]}) for s in looks]
+        self._server.answer("GET", f"{CORE}/pods", *pods, (200, {"items": []}))
+
+    def run(self) -> Finding:
+        return self.probe.run(self._lead, self.told.append)
+
+    def deletes(self) -> int:
+        return sum(method == "DELETE" for method, _, _ in self._server.asked)
+
+    def _meta(self) -> dict[str, Any]:
+        labels = {OWNER: "owner", PROVIDER: "far", ID: self.id}
+        meta = {"name": self.id, "namespace": "jobs", "uid": "u"}
+        return {**meta, "labels": labels, "annotations": {HOSTS: "probe"}}
+
+    def _pod(self, status: dict[str, Any]) -> dict[str, Any]:
+        meta = self._meta()
+        meta["labels"][INDEX] = "0"
+        spec = {"nodeName": "n", "containers": [{"image": "flux:0.88.0"}]}
+        return {"metadata": meta, "spec": spec, "status": status}
+
+
+def container(**state: Any) -> dict[str, Any]:
+    return {"containerStatuses": [{"state": state}]}
+
+
+RUNNING = {"phase": "Running", **container(running={})}
+
+
+def ended(status: int, message: str = "") -> dict[str, Any]:
+    return container(terminated={"exitCode": status, "message": message})
+
+
+def test_it_waits_says_for_what_and_cleans_up(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    pending = {"phase": "Pending", **container(waiting={"reason": "ContainerCreating"})}
+    trial.shows(None, pending, pending, RUNNING, ended(0))
+    assert trial.run().what == f"a pod there reaches {ENDPOINT}"
+    assert trial.told == [
+        f"{trial.id}: {words}"
+        for words in (
+            "probe has no pod yet",
+            "probe is being started",
+            "tries to reach the lead",
+            "is removed",
+        )
+    ]
+    assert trial.deletes() == 1
+
+
+def test_silence_ends_after_a_while(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    trial.shows(*[RUNNING] * 30)
+    found = trial.run()
+    assert "there is no answer within 10 s" in found.what
+    assert "firewall" in found.todo
+    assert trial.deletes()
+
+
+def test_an_image_that_cannot_be_pulled(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    trial.shows({"phase": "Pending", **container(waiting=waiting)})
+    found = trial.run()
+    assert found.level is Level.WRONG
+    assert "image flux:0.88.0 cannot be pulled: ImagePullBackOff" in found.what
+
+
+def test_a_pod_that_finds_no_node_in_time(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead, schedule=Seconds(5))
+    since = "2100-01-01T00:00:00Z"
+    why = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are fit"}
+    status = {"conditions": [{**why, "lastTransitionTime": since}]}
+    trial.shows(*[status] * 12)
+    found = trial.run()
+    assert "probe finds no node: 0/2 nodes are fit" in found.what
+    assert 5 < trial.time.now < 7
+
+
+def test_one_that_somebody_else_deletes(server: Said, lead: LeadIdentity) -> None:
+    found = Trial(server, lead).run()
+    assert "was deleted before it had an answer" in found.what
+
+
+def test_ctrl_c_removes_it_first(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    trial.shows(RUNNING, RUNNING)
+
+    def stop(line: str) -> None:
+        trial.told.append(line)
+        if "tries to reach" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trial.probe.run(lead, stop)
+    assert trial.deletes()
+    assert trial.told[-1] == f"{trial.id}: is removed"
+
+
+def test_a_right_that_lacks_is_told_and_nothing_is_to_be_removed(
+    server: Said, lead: LeadIdentity
+) -> None:
+    trial = Trial(server, lead)
+    denied = {"message": 'User "x" cannot patch resource "jobs"', "kind": "Status"}
+    server.answer("PATCH", f"{JOBS}/{trial.id}", (403, denied))
+    with pytest.raises(Refused) as caught:
+        trial.run()
+    assert f"may not patch jobs.batch {trial.id} in namespace jobs" in str(caught.value)
+    assert "verb patch on jobs" in caught.value.advice
+    assert not trial.told
+    assert not trial.deletes()
+
+
+def test_what_may_have_been_made_is_removed(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    server.answer("PATCH", f"{JOBS}/{trial.id}", (500, {}))
+    with pytest.raises(Transient):
+        trial.run()
+    assert trial.told == [f"{trial.id}: is removed"]
+
+
+def test_what_cannot_be_removed_is_told(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    trial.shows(*[ended(0)] * 2)
+    server.answer("GET", f"{CORE}/secrets", (500, {}))
+    assert trial.run().level is Level.OK
+    assert f"{trial.id}: may be left: cannot list secrets" in trial.told[-1]
+    assert "burst gc --yes" in trial.told[-1]
+    assert trial.time.now >= 20

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""What a BurstSpec becomes, in both forms."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.kits import certificate
+from burst.kits.kube.kinds import name_of
+from burst.kits.pods import MiniClusterSettings, OfferTable, Toleration
+from burst.kits.pods.names import hosts_of
+from burst.kits.pods.render import render
+from burst.model.lead import HostEntry
+from burst.provider import BurstSpec
+from tests.kits.pods import (
+    SETTINGS,
+    TAGS,
+    by_kind,
+    make_spec,
+    pod_spec,
+    replace,
+    run,
+)
+
+
+@pytest.fixture
+def settings() -> MiniClusterSettings:
+    return SETTINGS
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> BurstSpec:
+    return make_spec(tmp_path)
+
+
+def test_every_object_says_whose_it_is(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    leased = replace(spec, lease_end=1234.5)
+    objects = render(leased, settings, TAGS, 0)
+    assert [item["kind"] for item in objects] == ["ConfigMap", "Secret", "Job"]
+    for item in [*objects, objects[-1]["spec"]["template"]]:
+        prefix = "burst.flux-framework.org"
+        assert item["metadata"]["labels"] == {
+            f"{prefix}/owner": "owner",
+            f"{prefix}/provider": "far",
+            f"{prefix}/id": spec.burst_id,
+        }
+        assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
+        assert hosts_of(item) == spec.hosts
+    assert {name_of(item) for item in objects} == {spec.burst_id}
+
+
+def test_it_is_the_same_each_time(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    assert render(spec, settings, TAGS, 1) == render(spec, settings, TAGS, 2)
+
+
+def test_the_secret_is_the_leads_certificate(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    data = by_kind(spec, settings)["Secret"]["data"]["curve.cert"]
+    text = base64.b64decode(data).decode()
+    there = certificate.read(Path(spec.lead.certificate))
+    assert certificate.parse(text, "the Secret") == there
+
+
+def test_brokers_read_the_leads_hosts_and_their_own_certificate(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    data = by_kind(spec, settings)["ConfigMap"]["data"]
+    table = tomllib.loads(data["broker.toml"])["bootstrap"]
+    assert table["curve_cert"] == "/burst/run/curve.cert"
+    assert table["hosts"][0]["connect"] == spec.lead.endpoint
+    assert data["hosts"] == "burst-0-0\nburst-0-1\n"
+
+
+@pytest.mark.parametrize("kind", ["flux", "embedded"])
+def test_the_start_script_starts_the_host_of_its_index(
+    spec: BurstSpec, settings: MiniClusterSettings, tmp_path: Path, kind: Any
+) -> None:
+    """Run as it is, but for where things are mounted, with a program that shows."""
+    told = replace(spec, lead=replace(spec.lead, kind=kind), hosts=("n-07", "n-03"))
+    names = [HostEntry("lead-0"), *(HostEntry(host) for host in told.hosts)]
+    lead = replace(
+        told.lead,
+        hosts=("lead-0", *told.hosts),
+        bootstrap=replace(told.lead.bootstrap, hosts=tuple(names)),
+    )
+    told = replace(told, lead=lead, ranks=(1, 2))
+    echo = replace(settings, flux="echo", python="echo")
+    data = by_kind(told, echo)["ConfigMap"]["data"]
+    for name in ("config", "secret", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "secret/curve.cert").write_text("key")
+    (tmp_path / "secret/curve.cert").chmod(0o440)
+    (tmp_path / "run/broker").mkdir()
+    (tmp_path / "run/broker/left").touch()
+    for name, text in data.items():
+        moved = text.replace("/burst/", f"{tmp_path}/")
+        (tmp_path / "config" / name).write_text(moved)
+    environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "1"}
+    command = ["/bin/sh", str(tmp_path / "config/start")]
+    for _ in range(2):  # the kubelet starts it again in the same pod
+        told_by = run(command, environ)
+        assert "n-03" in told_by
+        assert "n-07" not in told_by
+        assert str(tmp_path / "config/broker.toml") in told_by
+    copy = tmp_path / "run/curve.cert"
+    assert (copy.read_text(), copy.stat().st_mode & 0o777) == ("key", 0o600)
+    assert list((tmp_path / "run/broker").iterdir()) == []
+
+
+def test_a_pod_is_as_safe_as_can_be(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    """What Kubernetes calls the restricted standard, and no token."""
+    pod = pod_spec(spec, settings)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"] == {
+        "runAsUser": 1000,
+        "runAsNonRoot": True,
+        "fsGroup": 1000,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert pod["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    secret = next(v["secret"] for v in pod["volumes"] if v["name"] == "secret")
+    assert secret["defaultMode"] == 0o400
+
+
+def test_a_leads_user_is_the_pods_by_default(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    context = pod_spec(spec, replace(settings, user=None))["securityContext"]
+    assert context["runAsUser"] == os.geteuid()
+    root = pod_spec(spec, replace(settings, user=0))
+    assert root["securityContext"]["runAsNonRoot"] is False
+    assert "fsGroup" not in root["securityContext"]
+    assert "capabilities" not in root["containers"][0]["securityContext"]
+
+
+def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    table = OfferTable(
+        cores=8,
+        gpus=2,
+        max_nodes=4,
+        cpu="7500m",
+        memory="28Gi",
+        node_selector={"pool": "big"},
+    )
+    chosen = replace(
+        settings,
+        offers={"nodes": table},
+        node_selector={"arch": "arm64", "pool": "any"},
+        gpu_resource="amd.com/gpu",
+        tolerations=(
+            Toleration(key="spot", operator="Exists"),
+            Toleration(key="a", value="b", effect="NoSchedule"),
+        ),
+        service_account="flux",
+        pull_secrets=("registry",),
+        host_paths=("/opt/flux",),
+        environment={"LANG": "C"},
+    )
+    pod = pod_spec(spec, chosen)
+    assert pod["nodeSelector"] == {"arch": "arm64", "pool": "big"}
+    assert pod["tolerations"] == [
+        {"key": "spot", "operator": "Exists"},
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+    ]
+    assert pod["serviceAccountName"] == "flux"
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    container = pod["containers"][0]
+    assert container["resources"] == {
+        "requests": {"cpu": "7500m", "memory": "28Gi", "amd.com/gpu": 2},
+        "limits": {"memory": "28Gi", "amd.com/gpu": 2},
+    }
+    assert container["env"] == [{"name": "LANG", "value": "C"}]
+    mount = {"name": "host-0", "mountPath": "/opt/flux", "readOnly": True}
+    assert mount in container["volumeMounts"]
+    assert {"name": "host-0", "hostPath": {"path": "/opt/flux"}} in pod["volumes"]
+
+
+def test_one_broker_a_node_or_several(
+    spec: BurstSpec, settings: MiniClusterSettings
+) -> None:
+    alone = pod_spec(spec, settings)
+    (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    shared = pod_spec(spec, replace(settings, one_per_node=False))
+    assert "affinity" not in shared
+    (constraint,) = shared["topologySpreadConstraints"]
+    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]
+
+
+@pytest.mark.parametrize(("lease_end", "seconds"), LEASES)
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_the_lease_ends_it_without_us(
+    spec: BurstSpec,
+    settings: MiniClusterSettings,
+    lease_end: float,
+    seconds: int | None,
+    form: Any,
+) -> None:
+    leased = replace(spec, lease_end=lease_end)
+    parent = render(leased, replace(settings, form=form), TAGS, 1000.0)[-1]
+    key = {"job": "activeDeadlineSeconds", "operator": "deadlineSeconds"}[form]
+    assert parent["spec"].get(key) == seconds

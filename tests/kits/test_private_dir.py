@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    default_base,
+    disk_errors,
+    is_name,
+    store,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("burst-0-3fa9c1", True),
+        ("", False),
+        (".", False),
+        ("..", False),
+        ("a/b", False),
+        ("a.b", False),
+        ("-a", False),
+        ("a\n", False),
+        ("x" * 63, True),
+        ("x" * 64, False),
+    ],
+)
+def test_only_safe_names_become_directories(text: str, safe: bool) -> None:
+    assert is_name(text) == safe
+
+
+@pytest.mark.parametrize(("owner", "name"), [("../x", "here"), ("o", "a.b"), ("", "a")])
+def test_an_owner_that_is_no_name_is_refused(owner: str, name: str) -> None:
+    with pytest.raises(Refused, match="cannot be part of a directory"):
+        PrivateDirectory(Path("/nowhere"), owner, name)
+
+
+def test_a_home_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "owner-1.here").write_text("not a directory")
+    with pytest.raises(NotADirectoryError):
+        PrivateDirectory(tmp_path / "base", "owner-1", "here").close()
+
+
+def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "base").write_text("")
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    with pytest.raises(Refused, match=r"cannot be made: .*set dir"):
+        home.open()
+    with pytest.raises(Refused, match=r"cannot be used: .*set dir"):
+        home.check()
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "wrong"),
+    [
+        (0o700, 0o700, ""),
+        (0o755, 0o700, ""),
+        (0o1777, 0o700, ""),
+        (0o777, 0o700, "base: others may write"),
+        (0o1777, 0o755, r"owner-1\.here: others may write"),
+    ],
+)
+def test_a_place_where_others_could_write_is_refused(
+    base: int, own: int, wrong: str, tmp_path: Path
+) -> None:
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    home.open()
+    home.path.chmod(own)
+    home.path.parent.chmod(base)
+    if not wrong:
+        home.open()
+        return
+    for look in (home.open, home.check):
+        with pytest.raises(Refused, match=wrong):
+            look()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+@pytest.mark.parametrize("which", ["base", "home"])
+def test_a_place_of_another_user_is_refused(which: str, tmp_path: Path) -> None:
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    home.open()
+    os.chown(home.path if which == "home" else home.path.parent, 65534, -1)
+    with pytest.raises(Refused, match="of your own"):
+        home.check()
+
+
+def test_a_symbolic_link_is_no_home(tmp_path: Path) -> None:
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    (tmp_path / "base").mkdir(0o700)
+    (tmp_path / "elsewhere").mkdir(0o700)
+    home.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refused, match="others may write"):
+        home.open()
+
+
+@pytest.mark.parametrize("leads_to", ["elsewhere", "nowhere"])
+def test_a_symbolic_link_in_place_of_the_base_is_refused(
+    leads_to: str, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir(0o700)
+    (tmp_path / "base").symlink_to(tmp_path / leads_to)
+    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    for look in (home.open, home.check):
+        with pytest.raises(Refused, match=r"cannot be made|is a symbolic link"):
+            look()
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize(
+    ("number", "writing", "kind"),
+    [
+        (errno.ENOSPC, True, InsufficientCapacity),
+        (errno.EDQUOT, True, InsufficientCapacity),
+        (errno.ENOSPC, False, Transient),
+        (errno.EIO, True, Transient),
+    ],
+)
+def test_what_a_disk_says_is_an_error_that_the_daemon_knows(
+    number: int, writing: bool, kind: type[ProviderError], tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(kind, match=os.strerror(number)),
+        disk_errors(tmp_path, writing=writing),
+    ):
+        raise OSError(number, os.strerror(number))
+
+
+def test_a_file_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+    store(tmp_path / "a", b"1")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(IsADirectoryError):
+        store(tmp_path / "b", b"2")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert (tmp_path / "a").read_bytes() == b"1"
+
+
+def test_by_default_each_user_has_one_of_his_own() -> None:
+    assert default_base() == Path(f"/tmp/burst-{os.geteuid()}")
+
+
+def test_only_names_like_ours_are_listed(tmp_path: Path) -> None:
+    home = PrivateDirectory(tmp_path, "owner-1", "here")
+    assert home.names() == []
+    home.open()
+    for name in ("b", ".b", "a", "a.toml"):
+        (home.path / name).touch()
+    assert home.names() == ["a", "b"]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""A lead's files together with settings that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.config import load
+from burst.core.placement.slots import find_slots
+from burst.errors import ConfigError
+from burst.kits import certificate
+from burst.lead_setup.init import Ready, init_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot, parse_slot
+from burst.model.shape import Shape
+from tests.builders import identity
+from tests.support.fluxlead import short_directory
+
+OWN = Shape(4, 1)
+PLAN = LeadPlan(
+    hosts="lead-[0-1]",
+    shape=OWN,
+    slots=(
+        RankSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
+        RankSlot(hosts="burst-1-[0-1]", shape=Shape(16)),
+    ),
+    address="lead-0",
+)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as path:
+        yield path / "lead"
+
+
+def init(place: Path, *slots: str, replace: bool = False) -> Ready:
+    made = tuple(parse_slot(slot, OWN) for slot in slots) or PLAN.slots
+    plan = msgspec.structs.replace(PLAN, slots=made)
+    return init_lead(place, plan, "local", replace=replace)
+
+
+def test_the_local_provider_can_fill_every_rank(place: Path) -> None:
+    provider = load(init(place).settings).providers["local"]
+    assert provider.type == "local"
+    assert provider.options == {"max_nodes": 6, "cores": 16, "gpus": 2}
+
+
+def test_without_a_provider_none_is_written(place: Path) -> None:
+    ready = init_lead(place, PLAN, "none")
+    assert load(ready.settings).providers == {}
+
+
+@pytest.mark.parametrize(
+    ("slots", "declared"),
+    [
+        (("burst-0-[0-3]", "burst-1-[0-3]"), ()),
+        (("gpu-[0-3]",), ("gpu-[0-3]",)),
+        (("burst-0-[0-3]", "x1", "x2"), ("burst-0-[0-3]", "x1", "x2")),
+        # By their names alone, they would be one slot.
+        (("burst-0-[0-1]", "burst-0-[2-3]"), ("burst-0-[0-1]", "burst-0-[2-3]")),
+    ],
+)
+def test_slots_are_declared_where_their_names_do_not_tell(
+    slots: tuple[str, ...], declared: tuple[str, ...], place: Path
+) -> None:
+    ready = init(place, *slots)
+    settings = load(ready.settings)
+    assert settings.lead.slots == declared
+    found = find_slots(identity(ready.hosts), settings.lead.slots)
+    assert len(found) == len(slots)
+    assert len({slot.name for slot in found}) == len(slots)
+
+
+def test_it_says_what_was_made(place: Path) -> None:
+    ready = init(place)
+    assert ready.kept == ()
+    assert (ready.own, ready.hosts) == (
+        "lead-[0-1]",
+        "lead-[0-1],burst-0-[0-3],burst-1-[0-1]",
+    )
+    made = certificate.read(ready.files.certificate)
+    assert ready.fingerprint == made.fingerprint
+    lead, follower = ready.stand_in
+    assert lead[:3] == ("burst", "embedded", "lead")
+    assert ready.stand_in_uri == f"embedded://{place}/run/control"
+    assert follower[2:] == (
+        *("follower", "--config", str(ready.files.config)),
+        *("--hostname", "lead-1", "--rundir", f"{place}/run/lead-1"),
+    )
+
+
+def test_what_is_there_is_not_touched(place: Path) -> None:
+    place.mkdir()
+    (place / "burst.toml").write_text("# mine\n")
+    with pytest.raises(ConfigError, match=r"burst\.toml: exists already; name another"):
+        init(place)
+    assert [path.name for path in place.iterdir()] == ["burst.toml"]
+
+
+def test_told_to_replace_it_keeps_what_others_have_or_have_edited(place: Path) -> None:
+    before = init(place)
+    before.settings.write_text("# mine\n")
+    after = init(place, "burst-0-0", replace=True)
+    assert after.fingerprint == before.fingerprint
+    assert after.settings.read_text() == "# mine\n"
+    assert after.kept == (after.files.certificate, after.settings)
+    assert after.hosts == "lead-[0-1],burst-0-0"
+
+
+def test_local_followers_cannot_be_gateways(place: Path) -> None:
+    plan = msgspec.structs.replace(PLAN, gateways=True)
+    with pytest.raises(ConfigError, match="none can be a gateway; leave --gateways"):
+        init_lead(place, plan, "local")
+    assert not place.exists()
+    assert init_lead(place, plan, "none").files.config.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "shape"),
+    [
+        ("burst-0-[0-3]", "burst-0-[0-3]", OWN),
+        ("burst-0-[0-3]:8", "burst-0-[0-3]", Shape(8)),
+        ("a,b:8:2", "a,b", Shape(8, 2)),
+        # That there is no such node, or host, is found with the whole plan.
+        ("a:0", "a", Shape(0)),
+        ("", "", OWN),
+    ],
+)
+def test_a_slot_is_written_as_hosts_and_their_shape(
+    text: str, hosts: str, shape: Shape
+) -> None:
+    slot = parse_slot(text, OWN)
+    assert (slot.hosts, slot.shape) == (hosts, shape)
+
+
+@pytest.mark.parametrize("text", ["a:", "a:x", "a:1:2:3", "a:-1", "a: 1", "a:1:"])
+def test_anything_else_is_no_slot(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"not a rank slot: .*write HOSTLIST"):
+        parse_slot(text, OWN)

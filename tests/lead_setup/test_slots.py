@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Further rank slots for a lead's files, and what a restart from them would change."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burst.core.placement.slots import find_slots
+from burst.errors import ConfigError
+from burst.lead_setup.files import write_lead
+from burst.lead_setup.plan import LeadPlan, RankSlot, parse_slot
+from burst.lead_setup.slots import Added, add_slots, compare, declared_hosts
+from burst.model.shape import Shape
+from tests.builders import identity, view
+from tests.support.fluxlead import short_directory
+
+PLAN = LeadPlan(
+    hosts="lead-[0-1]",
+    shape=Shape(2),
+    slots=(RankSlot(hosts="burst-0-[0-3]", shape=Shape(4, 1)),),
+    address="127.0.0.1",
+)
+NEW = parse_slot("burst-1-[0-1]:8:2", Shape(1))
+
+
+@pytest.fixture
+def lead() -> Iterator[Path]:
+    with short_directory() as directory:
+        write_lead(directory / "lead", PLAN)
+        yield directory / "lead"
+
+
+def hosts_of(lead: Path) -> tuple[str, ...]:
+    return declared_hosts(tomllib.loads((lead / "broker.toml").read_text()))
+
+
+def test_new_ranks_come_after_all_others(lead: Path) -> None:
+    before = hosts_of(lead)
+    added, _ = add_slots(lead, [NEW])
+    assert added == [Added("burst-1-[0-1]", "6-7", "8 cores, 2 GPUs")]
+    assert hosts_of(lead) == (*before, "burst-1-0", "burst-1-1")
+    execution = json.loads((lead / "R").read_text())["execution"]
+    assert execution["R_lite"][-1] == {
+        "rank": "6-7",
+        "children": {"core": "0-7", "gpu": "0-1"},
+    }
+    assert ",".join(execution["nodelist"]) == "lead-[0-1],burst-0-[0-3],burst-1-[0-1]"
+    assert execution["properties"] == {
+        "local": "0-1",
+        "burst": "2-7",
+        "burst-0": "2-5",
+        "burst-1": "6-7",
+    }
+    found = find_slots(identity("lead-[0-1],burst-0-[0-3],burst-1-[0-1]"))
+    assert [slot.ranks for slot in found] == [(2, 3, 4, 5), (6, 7)]
+
+
+def test_a_dry_run_writes_nothing(lead: Path) -> None:
+    before = (lead / "broker.toml").read_text(), (lead / "R").read_text()
+    added, kept = add_slots(lead, [NEW], dry_run=True)
+    assert added
+    assert kept == []
+    assert {path.name for path in lead.iterdir()} == {
+        *("R", "broker.toml", "burst.cert", "run", "state")
+    }
+    assert ((lead / "broker.toml").read_text(), (lead / "R").read_text()) == before
+
+
+@pytest.mark.parametrize("hosts", ["hosts = [", "# ours\nhosts = [ # in order\n"])
+def test_what_a_person_wrote_into_the_file_stays_and_the_old_one_is_kept(
+    lead: Path, hosts: str
+) -> None:
+    config = lead / "broker.toml"
+    written = "# by hand\n" + config.read_text().replace("hosts = [", hosts)
+    written += "\n[access]   # of guests\nallow-guest-user = true # yes\n"
+    config.write_text(written)
+    _, kept = add_slots(lead, [NEW])
+    _, again = add_slots(lead, [parse_slot("burst-2-0", Shape(1))])
+    lines = config.read_text().splitlines()
+    assert set(written.splitlines()) <= set(lines)
+    assert len(lines) == len(written.splitlines()) + 2
+    assert kept == [lead / "broker.toml.old", lead / "R.old"]
+    assert kept[0].read_text() == written
+    assert again == [lead / "broker.toml.old.2", lead / "R.old.2"]
+
+
+def test_hosts_in_tables_of_their_own_are_added_to(lead: Path) -> None:
+    (lead / "broker.toml").write_text(
+        '[[bootstrap.hosts]]\nhost = "lead-0" # first\n[tbon]\nfanout = 2\n'
+    )
+    add_slots(lead, [NEW])
+    assert hosts_of(lead) == ("lead-0", "burst-1-0", "burst-1-1")
+    text = (lead / "broker.toml").read_text()
+    assert "# first" in text
+    assert tomllib.loads(text)["tbon"] == {"fanout": 2}
+
+
+def test_nothing_is_changed_where_the_old_files_cannot_be_kept(lead: Path) -> None:
+    before = (lead / "broker.toml").read_text()
+    (lead / "broker.toml.old").symlink_to("/proc/none/x")
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        add_slots(lead, [NEW])
+    assert (lead / "broker.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("slot", "says"),
+    [
+        ("burst-0-[2-5]", "burst-0-2 is declared twice"),
+        ("lead-1", "lead-1 is declared twice"),
+        ("x y", "not a"),
+        ("more-[0-1]:0", "no node has"),
+    ],
+)
+def test_slots_that_cannot_be_are_refused(lead: Path, slot: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        add_slots(lead, [parse_slot(slot, Shape(1))])
+
+
+def test_a_directory_without_a_lead_is_told(lead: Path) -> None:
+    with pytest.raises(ConfigError, match="name the directory"):
+        add_slots(lead / "run", [NEW])
+    (lead / "broker.toml").write_text("[bootstrap]\n")
+    with pytest.raises(ConfigError, match="hosts cannot be read"):
+        add_slots(lead, [NEW])
+
+
+def test_what_a_restart_would_change_is_said(lead: Path) -> None:
+    runs = identity("lead-[0-1],burst-0-[0-3]")
+    assert compare(lead, runs, view()) == (
+        ["the lead runs with the hosts of its files; no restart is needed"],
+        True,
+    )
+    add_slots(lead, [NEW])
+    said, safe = compare(lead, runs, view())
+    assert safe
+    assert said == ["a restart adds burst-1-[0-1] as ranks 6-7; all others keep theirs"]
+    said, safe = compare(lead, runs, view(busy=(1,)))
+    assert not safe
+    assert "jobs run on ranks 1, and would end with the broker" in said[1]
+
+
+@pytest.mark.parametrize("runs", ["lead-[0-1],burst-1-[0-3]", "lead-[0-9]"])
+def test_ranks_that_would_change_are_no_safe_restart(lead: Path, runs: str) -> None:
+    said, safe = compare(lead, identity(runs), view())
+    assert not safe
+    assert "its files name other hosts for ranks that it has" in said[0]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""Settings as the messages that GKE gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_gke.names import Mark
+from burst_gke.requests import (
+    cluster_order,
+    life_of,
+    pod_settings,
+    pool_order,
+    with_lease,
+)
+from google.cloud.container_v1.types import (
+    Cluster,
+    CreateClusterRequest,
+    CreateNodePoolRequest,
+    NodePool,
+    NodeTaint,
+    WorkloadMetadataConfig,
+)
+
+from burst.provider import BurstSpec
+from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings, spec
+
+NOW = 1_800_000_000.0
+ALL = {
+    "labels": {"team": "x"},
+    "network": "net",
+    "subnetwork": "sub",
+    "tags": ["flux"],
+    "node_service_account": "nodes@some-project.iam.gserviceaccount.com",
+    "disk_gb": 50,
+    "max_run_duration": "2h",
+}
+
+
+@pytest.fixture
+def burst(tmp_path: Path) -> BurstSpec:
+    return spec(tmp_path)
+
+
+def labels_of(burst: BurstSpec) -> dict[str, str]:
+    return Mark(burst.owner, "gke").labels_of(burst, "abc123")
+
+
+def order_cluster(burst: BurstSpec, **table: Any) -> Cluster:
+    order = cluster_order(settings(**table), burst, labels_of(burst), NOW)
+    request = CreateClusterRequest(order)
+    assert (
+        request.parent
+        == f"projects/some-project/locations/{table.get('location', 'us-central1-a')}"
+    )
+    return request.cluster
+
+
+def order_pool(burst: BurstSpec, **table: Any) -> NodePool:
+    order = pool_order(settings(**POOL, **table), burst, labels_of(burst), NOW)
+    request = CreateNodePoolRequest(order)
+    assert request.parent.endswith("/clusters/shared")
+    return request.node_pool
+
+
+def test_a_cluster_has_one_pool_with_all_nodes(burst: BurstSpec) -> None:
+    cluster = order_cluster(burst)
+    (pool,) = cluster.node_pools
+    assert cluster.name == pool.name == burst.burst_id
+    assert pool.initial_node_count == 2
+    scale = pool.autoscaling
+    assert (scale.enabled, scale.total_min_node_count) == (True, 0)
+    assert scale.total_max_node_count == 2
+    assert not scale.max_node_count, "GKE takes one kind of bounds"
+    assert pool.config.machine_type == "n2-standard-8"
+    assert not pool.config.spot
+    assert not pool.config.taints
+    assert not pool.config.max_run_duration
+    assert pool.management.auto_upgrade, "or GKE refuses it in a release channel"
+
+
+def test_cluster_pool_and_vms_bear_our_labels(burst: BurstSpec) -> None:
+    ours = labels_of(burst)
+    cluster = order_cluster(burst, **ALL)
+    wanted = {**ours, "team": "x"}
+    assert dict(cluster.resource_labels) == wanted
+    assert dict(cluster.node_pools[0].config.resource_labels) == wanted
+    assert dict(cluster.node_pools[0].config.labels) == ours
+    assert dict(order_pool(burst, **ALL).config.resource_labels) == wanted
+
+
+def test_what_the_settings_say_is_in_the_order(burst: BurstSpec) -> None:
+    cluster = order_cluster(burst, **ALL)
+    config = cluster.node_pools[0].config
+    assert (cluster.network, cluster.subnetwork) == ("net", "sub")
+    assert list(config.tags) == ["flux"]
+    assert config.service_account.startswith("nodes@")
+    assert config.disk_size_gb == 50
+    assert config.max_run_duration.total_seconds() == 7200
+
+
+def test_pods_never_get_the_nodes_credentials(burst: BurstSpec) -> None:
+    cluster = order_cluster(burst)
+    config = cluster.node_pools[0].config
+    assert cluster.workload_identity_config.workload_pool == "some-project.svc.id.goog"
+    mode = WorkloadMetadataConfig.Mode.GKE_METADATA
+    assert config.workload_metadata_config.mode == mode
+    assert all("cloud-platform" not in scope for scope in config.oauth_scopes)
+
+
+def test_the_nodes_of_a_region_are_in_one_zone(burst: BurstSpec) -> None:
+    region = {"location": "us-central1", "zone": "us-central1-b"}
+    cluster = order_cluster(burst, **region)
+    assert list(cluster.locations) == ["us-central1-b"]
+    assert list(cluster.node_pools[0].locations) == ["us-central1-b"]
+    assert cluster.node_pools[0].initial_node_count == 2
+
+
+def test_a_pool_without_a_zone_begins_empty(burst: BurstSpec) -> None:
+    """Since it would get so many nodes in each zone."""
+    pool = order_pool(burst, location="us-central1")
+    assert pool.initial_node_count == 0
+    assert pool.autoscaling.total_max_node_count == 2
+    assert not pool.locations
+
+
+def test_a_pool_of_its_own_keeps_others_away(burst: BurstSpec) -> None:
+    (taint,) = order_pool(burst).config.taints
+    assert (taint.key, taint.value) == ("burst", burst.burst_id)
+    assert taint.effect == NodeTaint.Effect.NO_SCHEDULE
+    found = pod_settings(settings(**POOL), burst)
+    assert found.node_selector == {"cloud.google.com/gke-nodepool": burst.burst_id}
+    assert [t.value for t in found.tolerations] == [burst.burst_id]
+
+
+def test_pods_go_where_their_burst_is(burst: BurstSpec) -> None:
+    own = settings()
+    assert pod_settings(own, burst) is own
+    found = pod_settings(settings(**NAMED_POOL, node_selector={"a": "b"}), burst)
+    assert found.node_selector == {
+        "a": "b",
+        "cloud.google.com/gke-nodepool": "burstable",
+    }
+    assert found.tolerations == ()
+
+
+def test_spot_and_gpus(burst: BurstSpec) -> None:
+    machine = {
+        "machine_type": "g2-standard-4",
+        "max_nodes": 2,
+        "gpus": 1,
+        "accelerator": "nvidia-l4",
+        "spot": True,
+    }
+    config = order_pool(burst, offers={OFFER: machine}).config
+    (accelerator,) = config.accelerators
+    assert config.spot
+    assert accelerator.accelerator_type == "nvidia-l4"
+    assert accelerator.accelerator_count == 1
+
+
+@pytest.mark.parametrize(
+    ("lease", "limit", "seconds"),
+    [
+        (0, "inf", 0),
+        (3600, "inf", 3600),
+        (0, "2h", 7200),
+        (3600, "2h", 3600),
+        (9000, "2h", 7200),
+        (-5, "inf", 30),  # it was over before it began
+        (200 * 86400, "inf", 120 * 86400),
+    ],
+)
+def test_google_ends_what_nobody_ends(
+    burst: BurstSpec, lease: float, limit: str, seconds: int
+) -> None:
+    lent = msgspec.structs.replace(burst, lease_end=NOW + lease if lease else 0.0)
+    found = settings(max_run_duration=limit)
+    assert life_of(found, lent, NOW) == seconds
+    # The pods end with their nodes, or new nodes would be made for them.
+    ends = with_lease(found, lent, NOW).lease_end
+    assert ends == (NOW + seconds if seconds else 0.0)
+
+
+def test_by_its_name_a_cluster_of_its_own_is_reached_from_anywhere(
+    burst: BurstSpec,
+) -> None:
+    def dns(**table: Any) -> Any:
+        plane = order_cluster(burst, **table).control_plane_endpoints_config
+        return plane.dns_endpoint_config
+
+    assert dns(endpoint="dns").allow_external_traffic
+    assert not dns(endpoint="private").allow_external_traffic

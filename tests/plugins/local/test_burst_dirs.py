@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from burst_local.burst_dirs import Home
+from burst_local.processes import Birth
+
+from burst.provider import BurstSpec
+from burst.testing import example_lead, example_spec
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> BurstSpec:
+    return example_spec(example_lead(tmp_path), 0, "local")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "base", "owner-1", "here")
+    home.open()
+    return home
+
+
+def test_all_directories_and_files_are_private(home: Home, spec: BurstSpec) -> None:
+    before = os.umask(0)
+    try:
+        place = home.burst(spec.burst_id)
+        place.make(spec, "[bootstrap]\n")
+        place.note_ending(1.0)
+        next(place.followers()).record(Birth(1, 2, "b"))
+    finally:
+        os.umask(before)
+    for path in [home.path, *home.path.rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_what_is_made_is_found(home: Home, spec: BurstSpec) -> None:
+    place = home.burst(spec.burst_id)
+    assert not place.exists()
+    assert list(place.followers()) == []
+    place.make(spec, "[bootstrap]\n")
+    (found,) = Home(home.path.parent, "owner-1", "here").bursts()
+    assert (found.id, found.spec()) == (spec.burst_id, spec)
+    assert found.config.read_text() == "[bootstrap]\n"
+    assert [follower.host for follower in found.followers()] == list(spec.hosts)
+    assert found.ending_since() is None
+    found.note_ending(12.5)
+    assert found.ending_since() == 12.5
+
+
+def test_a_birth_is_remembered_until_it_is_forgotten(
+    home: Home, spec: BurstSpec
+) -> None:
+    home.burst(spec.burst_id).make(spec, "")
+    follower = home.burst(spec.burst_id).follower(spec.hosts[0])
+    assert follower.birth() is None
+    follower.record(Birth(7, 8, "boot"))
+    assert follower.birth() == Birth(7, 8, "boot")
+    follower.unrecord()
+    follower.unrecord()
+    assert follower.birth() is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"burst_id": 1}'])
+def test_a_damaged_record_is_no_record(
+    damage: str, home: Home, spec: BurstSpec
+) -> None:
+    place = home.burst(spec.burst_id)
+    place.make(spec, "")
+    (place.path / "spec.json").write_text(damage)
+    assert place.spec() is None
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"", ""),
+        (b"one\n", "one"),
+        (b"".join(b"%d \n" % n for n in range(10)), "2 / 3 / 4 / 5 / 6 / 7 / 8 / 9"),
+        (b"<3>overlay.err[4]: no <3>\n", "overlay.err[4]: no <3>"),
+        (b"\xff\x1b[31mred\n", "\ufffd [31mred"),
+        (b"x" * 5000, "x" * 2048),
+    ],
+)
+def test_the_end_of_a_log_is_one_line(
+    said: bytes, told: str, home: Home, spec: BurstSpec
+) -> None:
+    home.burst(spec.burst_id).make(spec, "")
+    follower = home.burst(spec.burst_id).follower(spec.hosts[0])
+    assert follower.last_words() == ""
+    follower.log.write_bytes(said)
+    assert follower.last_words() == told
+
+
+def test_the_home_goes_with_its_last_burst(home: Home, spec: BurstSpec) -> None:
+    home.burst(spec.burst_id).make(spec, "")
+    home.close()
+    assert home.path.exists()
+    home.burst(spec.burst_id).remove()
+    home.close()
+    home.close()
+    assert not home.path.exists()
+    assert home.bursts() == []
+    home.check()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""A daemon that starts with another `[intake] attribute` than the one before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.core.commands import held_jobs
+from burst.model.burst import State
+from burst.model.hold import HoldState
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from tests.builders import whole
+from tests.sim import Sim
+
+
+def restart_with_another(sim: Sim) -> None:
+    """Have all jobs lack the attribute that a new daemon goes by."""
+    sim.lead.unmarked = set(sim.lead.jobs)
+    sim.boot()
+
+
+def test_a_held_job_is_released_before_it_is_forgotten() -> None:
+    sim = Sim(limits={"max_nodes": 1})
+    sim.tick(2)
+    job = sim.lead.submit(whole(4), urgency=20)
+    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.tick(2)
+    assert sim.lead.jobs[job].urgency == 0
+
+    restart_with_another(sim)
+    sim.tick(3)
+
+    assert sim.lead.jobs[job].urgency == 20
+    assert sim.engine.snapshot.verdicts[job].reason is Reason.NOT_BURSTABLE
+    assert not held_jobs(sim.engine.snapshot.books)
+    assert sim.lead.memos[job]["state"] == "left-alone"
+    sim.lead.finish(job)
+    sim.tick(2)
+    assert not sim.engine.snapshot.books.holds
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_it_is_released_again_if_the_first_time_had_no_effect(deaf: bool) -> None:
+    sim = Sim(limits={"max_nodes": 1})
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.tick(2)
+
+    restart_with_another(sim)
+    sim.lead.deaf = deaf
+    sim.tick(3)
+    assert (sim.lead.jobs[job].urgency == 0) is deaf
+    sim.lead.deaf = False
+    sim.boot()
+    sim.tick(5)
+
+    assert sim.lead.jobs[job].urgency == 16
+    assert sim.engine.snapshot.books.holds[job].state is HoldState.RELEASED
+
+
+def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
+    sim = Sim(deadlines={"idle": "5s"})
+    sim.joins = False
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(sim.in_state(State.JOIN))
+
+    restart_with_another(sim)
+    sim.tick(3)
+    assert sim.lead.jobs[job].urgency == 0
+    sim.joins = True
+
+    sim.until(lambda: sim.lead.running() == [job])
+    assert len(sim.bursts) == 1
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE))
+    assert not sim.engine.snapshot.books.holds
+
+
+def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
+    sim = Sim(modes=("isolated",))
+    sim.provider.runs_for = 1000
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(sim.in_state(State.ONLINE))
+
+    restart_with_another(sim)
+    sim.provider.runs_for = 1000
+    sim.tick(20)
+
+    assert sim.lead.jobs[job].urgency == 0
+    assert sim.burst.state is State.ONLINE
+    sim.provider.runs_for = 1
+    sim.until(sim.in_state(State.INACTIVE))
+    assert sim.lead.jobs[job].state is JobState.INACTIVE
+    assert sim.cloud.begun == [sim.burst.id]
+
+
+def test_a_job_that_is_gone_meanwhile_is_forgotten() -> None:
+    sim = Sim(limits={"max_nodes": 1})
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+
+    del sim.lead.jobs[job]
+    sim.boot()
+    sim.tick(2)
+
+    assert not sim.engine.snapshot.books.holds

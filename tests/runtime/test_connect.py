@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Where the lead is looked for, and where followers are told to find it."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any, cast
+
+import pytest
+
+from burst.config import LeadSettings
+from burst.errors import ConfigError, LeadError
+from burst.runtime.connect import GROUP, as_followers_see_it, connect, is_flux
+from tests.builders import identity
+
+
+@pytest.mark.parametrize(
+    ("known", "address", "port", "endpoint"),
+    [
+        ("tcp://lead-0:8050", "", 0, "tcp://lead-0:8050"),
+        ("tcp://lead-0:8050", "10.0.0.7", 0, "tcp://10.0.0.7:8050"),
+        ("tcp://lead-0:8050", "", 30050, "tcp://lead-0:30050"),
+        ("tcp://lead-0:8050", "10.0.0.7", 30050, "tcp://10.0.0.7:30050"),
+        ("", "10.0.0.7", 30050, "tcp://10.0.0.7:30050"),
+        ("", "fd00::7", 30050, "tcp://[fd00::7]:30050"),
+        ("tcp://lead-0:8050", "[fd00::7]", 0, "tcp://[fd00::7]:8050"),
+        ("", "", 0, ""),
+    ],
+)
+def test_followers_are_told_what_the_settings_say_and_else_what_the_lead_says(
+    known: str, address: str, port: int, endpoint: str
+) -> None:
+    settings = LeadSettings(address=address, port=port)
+    found = as_followers_see_it(identity(endpoint=known), settings)
+    assert found.endpoint == endpoint
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        (LeadSettings(address="10.0.0.7"), r"lead\.port: not known from"),
+        (LeadSettings(port=30050), r"lead\.address: not known from"),
+    ],
+)
+def test_half_an_endpoint_is_refused(settings: LeadSettings, key: str) -> None:
+    with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
+        as_followers_see_it(identity(endpoint=""), settings)
+
+
+def test_the_environment_names_the_lead_where_nothing_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FLUX_URI", "embedded:///none/of/these")
+    with pytest.raises(LeadError, match="/none/of/these"):
+        connect("", "burstable")
+    with pytest.raises(LeadError, match="/but/this"):
+        connect("embedded:///but/this", "burstable")
+
+
+def made_of(uri: str, *, attribute: str) -> tuple[str, str]:
+    return uri, attribute
+
+
+def test_the_scheme_of_the_uri_chooses_the_lead() -> None:
+    mine = EntryPoint("mine", f"{__name__}:made_of", GROUP)
+    flux = EntryPoint("flux", "nothing.of.that:name", GROUP)
+    found = cast("Any", connect("mine:///a", "burstable", [flux, mine]))
+    assert found == ("mine:///a", "burstable")
+    with pytest.raises(ModuleNotFoundError):
+        connect("ssh://host/run/flux", "burstable", [flux, mine])
+    with pytest.raises(LeadError, match="no lead for ssh://host is installed"):
+        connect("ssh://host", "burstable", [mine])
+
+
+@pytest.mark.parametrize(
+    ("uri", "so"),
+    [("local:///run/flux", True), ("ssh://a/b", True), ("embedded:///tmp", False)],
+)
+def test_what_is_no_stand_in_is_flux(uri: str, so: bool) -> None:
+    assert is_flux(uri) is so

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""How a daemon begins, begins again, reloads and stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst import log
+from burst.config import LeadSettings, Seconds, Settings, parse
+from burst.daemon import Daemon
+from burst.errors import (
+    ConfigError,
+    LeadError,
+    LeadGone,
+    ServiceTaken,
+    Unreadable,
+)
+from burst.model.record import encode_record
+from tests.builders import whole
+from tests.core.test_lifecycle import WHOLE_WAY, run
+from tests.fakes import FakeLead
+
+
+class LeadAtListen(FakeLead):
+    """Calls `at_listen` when a daemon has begun."""
+
+    at_listen: Callable[[], None]
+
+    def listen(self, wake):
+        self.at_listen()
+
+
+class StartingLead(FakeLead):
+    """Its broker takes connections, and has no resources yet."""
+
+    def identity(self):
+        raise Unreadable("resource.status: nobody serves it")
+
+
+class AbsentLead(FakeLead):
+    """There is no broker."""
+
+    def identity(self):
+        raise LeadGone("cannot connect")
+
+
+class TakenLead(FakeLead):
+    """Another daemon serves it."""
+
+    def serve(self, handler, holder):
+        raise ServiceTaken("another daemon serves this lead")
+
+
+class GoingLead(FakeLead):
+    """It is gone as soon as it is looked at."""
+
+    def observe(self):
+        raise LeadGone("the connection is lost")
+
+
+class TurnedLead(FakeLead):
+    """Calls `at_turn` each time a daemon looks at it."""
+
+    at_turn: Callable[[], None]
+
+    def observe(self):
+        self.at_turn()
+        return super().observe()
+
+
+def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
+    """Return a daemon that finds one lead after the other, and the last for ever."""
+    left = iter(leads)
+
+    def connector(_: str, __: str) -> FakeLead:
+        return next(left, leads[-1])
+
+    lead = LeadSettings(reconnect=Seconds(reconnect))
+    settings = msgspec.structs.replace(Settings(), lead=lead)
+    return Daemon(lambda: settings, None, connector)
+
+
+@pytest.mark.parametrize("before", [[], [GoingLead()]], ids=["at first", "once gone"])
+def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
+    starting, up = StartingLead(), LeadAtListen()
+    daemon = daemon_of([*before, starting, up])
+    up.at_listen = daemon.stop
+    daemon.run()
+    assert starting.closed
+    assert up.closed
+
+
+def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> None:
+    daemon = daemon_of([StartingLead()], reconnect=0.0)
+    with pytest.raises(LeadError, match=r"did not come back within 0s: resource\.st"):
+        daemon.run()
+
+
+def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
+    lead = AbsentLead()
+    with pytest.raises(LeadGone):
+        daemon_of([lead]).run()
+    assert lead.closed
+
+
+def test_a_lead_that_another_daemon_has_is_left_to_it() -> None:
+    taken = TakenLead()
+    with pytest.raises(ServiceTaken):
+        daemon_of([GoingLead(), taken]).run()
+    assert taken.closed
+
+
+def test_a_daemon_that_is_told_to_stop_looks_no_longer() -> None:
+    # Of what it would have to wait for nothing is even looked at.
+    lead = LeadAtListen()
+    lead.at_listen = lambda: pytest.fail("it began")
+    daemon = daemon_of([lead])
+    daemon.stop()
+    daemon.run()
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """What the daemon has logged since `on` made it."""
+    return lambda: capsys.readouterr().err
+
+
+def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
+    log.start("text")
+    settings = parse(tables, "x.toml")
+    return Daemon(
+        lambda: settings, Path(path) if path else None, lambda _, __: its_lead
+    )
+
+
+def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
+    lead = TurnedLead()
+    daemon = on(lead)
+    job = lead.submit(whole(9))
+
+    def fill_up() -> None:
+        lead.disk.full = True
+        daemon.stop()
+
+    lead.at_turn = fill_up
+    daemon.run()
+    assert "nothing is done: no space left; make room" in said()
+    assert lead.jobs[job].urgency == 16
+
+
+def test_without_a_file_there_is_nothing_to_reload(said: Callable[[], str]) -> None:
+    lead = TurnedLead()
+    daemon = on(lead)
+    lead.at_turn = daemon.stop
+    daemon.reload()
+    daemon.run()
+    assert "no file was given that could be reloaded" in said()
+
+
+def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -> None:
+    lead = TurnedLead()
+    daemon = on(lead, "site.toml")
+
+    def stop_after_it() -> None:
+        if daemon._reloads.left() is None:
+            daemon.stop()
+
+    lead.at_turn = stop_after_it
+    daemon.reload()
+    daemon.run()
+    assert "reloaded site.toml; changed: nothing" in said()
+
+
+def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
+    said: Callable[[], str],
+) -> None:
+    daemon = on(FakeLead(), "site.toml", lead={"slots": ["x-[0-1]"]})
+    told = r"site\.toml: lead\.slots: x-\[0-1\] is not in the lead's hosts; ranks are"
+    with pytest.raises(ConfigError, match=told):
+        daemon.run()
+
+
+def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) -> None:
+    lead = TurnedLead()
+    burst = run(*WHOLE_WAY[:4])
+    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "0s"})
+
+    def stop_once() -> None:
+        lead.at_turn = daemon._bell.ring
+        daemon.stop()
+
+    lead.at_turn = stop_once
+    daemon.run()
+    told = said()
+    assert "provider local has live bursts but is not enabled" in told
+    assert "taking all bursts down, for at most 0s" in told
+    assert f"{burst.id} of provider local is not down: it is in state drain" in told
+    assert "run-burst --down --provider local --name burst-0" in told
+    assert "stopped; live bursts: 1, held jobs: 0" in told
+
+
+def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
+    said: Callable[[], str],
+) -> None:
+    lead = TurnedLead()
+    burst = run(*WHOLE_WAY[:4])
+    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "1h"})
+    looks = 0
+
+    def stop_while_it_refuses() -> None:
+        nonlocal looks
+        looks += 1
+        daemon._bell.ring()
+        lead.disk.full = looks < 3
+        if looks in (1, 6):
+            daemon.stop()
+
+    lead.disk.full = False
+    lead.at_turn = stop_while_it_refuses
+    daemon.run()
+    assert f"{burst.id} of provider local is not down: it is in state reap" in said()
+
+
+def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(
+    said: Callable[[], str],
+) -> None:
+    lead = TurnedLead()
+    burst = run(*WHOLE_WAY[:4])
+    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    daemon = on(lead, daemon={"on_stop": "reap"})
+
+    def stop_together() -> None:
+        def be_gone() -> None:
+            raise LeadGone("connection lost")
+
+        lead.at_turn = be_gone
+        daemon.stop()
+
+    lead.at_turn = stop_together
+    daemon.run()
+    assert f"{burst.id} of provider local is not down: it is in state online" in said()

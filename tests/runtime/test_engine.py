@@ -1,0 +1,832 @@
+# SPDX-License-Identifier: MIT
+import msgspec
+import pytest
+
+from burst.core.commands import bring_down, burst_ahead, request_nodes
+from burst.core.report import burst_row, status
+from burst.errors import (
+    ConfigError,
+    LeadGone,
+    Refused,
+    SpecRefused,
+    StoreError,
+    Transient,
+)
+from burst.model.burst import Result, State
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.shape import Shape
+from burst.provider import Failure
+from tests.builders import T0, identity, whole
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+QUICK = {"idle": "5s", "join": "30s", "provision": "60s", "rejoin": "10s"}
+
+
+def sim(**tables):
+    """A lead at rest, whose provider has told its offers."""
+    deadlines = {**QUICK, **tables.pop("deadlines", {})}
+    made = Sim(deadlines=deadlines, **tables)
+    made.tick(2)
+    return made
+
+
+def test_a_job_goes_the_whole_way():
+    s = sim()
+    own = s.lead.submit(whole(2))
+    job = s.lead.submit(whole(4))
+
+    s.tick()
+    assert s.lead.jobs[job].urgency == 0
+    assert s.state() is State.PROVISION
+    s.until(lambda: s.lead.running() == [own, job])
+    assert s.lead.jobs[job].ranks == {2, 3, 4, 5}
+    assert s.lead.memos[job]["state"] == "released"
+    s.tick(20)
+    assert s.state() is State.ONLINE
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(3)
+
+    assert s.burst.result is Result.COMPLETED
+    assert s.names() == [
+        "submit",
+        "provision-start",
+        "job-hold",
+        "joined",
+        "provision-finish",
+        "online",
+        "job-release",
+        "job-start",
+        "job-finish",
+        "idle",
+        "drain",
+        "drained",
+        "reaped",
+        "undrain",
+    ]
+    assert s.cloud.bursts == {}
+    assert s.lead.drained == {}
+    assert s.lead.disk.records.keys() == {"meta/schema", f"burst/{s.burst.id}"}
+
+
+def test_a_job_that_fits_what_is_up_is_left_to_flux():
+    s = sim()
+    job = s.lead.submit(whole(2))
+
+    s.tick(3)
+
+    assert s.lead.jobs[job].state is JobState.RUN
+    assert s.bursts == []
+    assert s.lead.memos == {}
+
+
+def test_a_job_that_waits_too_long_for_nodes_that_are_up_bursts():
+    s = sim(intake={"patience": "10s"})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(2))
+
+    s.tick(9)
+    assert s.bursts == []
+    s.tick(3)
+
+    assert s.burst.jobs == {job}
+
+
+def test_a_job_that_nothing_can_help_is_held_and_told():
+    s = sim()
+    job = s.lead.submit(whole(9))
+    s.tick(2)
+
+    assert s.lead.jobs[job].urgency == 0
+    assert s.lead.memos[job] == {
+        "state": "impossible",
+        "why": "it needs 9 nodes; the most that any offer has is 8",
+    }
+    assert s.bursts == []
+
+
+def test_a_job_that_nothing_can_help_is_failed_where_the_site_wants_that():
+    s = sim(intake={"impossible": "fail"})
+    job = s.lead.submit(whole(9))
+    s.tick(2)
+
+    assert s.lead.log == [
+        ("fail", job, "it needs 9 nodes; the most that any offer has is 8")
+    ]
+
+
+def test_a_job_that_waits_for_a_refused_burst_but_could_run_here_is_not_held():
+    s = sim(limits={"max_nodes": 1})
+    first = s.lead.submit(whole(2))
+    second = s.lead.submit(whole(2))
+
+    s.tick(3)
+
+    assert s.lead.running() == [first]
+    assert s.lead.jobs[second].urgency == 16
+    assert s.lead.memos[second]["state"] == "waiting"
+    assert "limit of 1 nodes in all" in s.lead.memos[second]["why"]
+    s.lead.finish(first)
+    s.tick(2)
+    assert s.lead.running() == [second]
+    assert s.lead.memos[second] == {
+        "state": "waiting",
+        "why": s.lead.memos[second]["why"],
+    }
+
+
+def test_a_memo_that_the_lead_dropped_is_sent_again():
+    s = sim()
+    job = s.lead.submit(whole(9))
+    s.tick(3)
+    told = s.lead.memos.pop(job)
+    s.tick(3)
+    assert s.lead.memos == {}, "nothing has changed"
+
+    s.lead.change(job, memos_dropped=1)
+    s.tick()
+
+    assert s.lead.memos == {job: told}
+
+
+def test_a_user_who_changes_the_urgency_is_obeyed():
+    s = sim()
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(2)
+    assert s.lead.jobs[job].urgency == 0
+
+    s.lead.change(job, urgency=20)
+    s.tick(3)
+    assert s.lead.jobs[job].urgency == 20
+    s.joins = True
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_a_user_who_holds_his_job_gets_no_burst():
+    s = sim()
+    job = s.lead.submit(whole(4), urgency=0)
+    s.tick(3)
+    assert s.bursts == []
+
+    s.lead.change(job, urgency=16)
+    s.tick()
+    assert s.burst.jobs == {job}
+
+
+def test_a_job_that_is_canceled_before_its_burst_is_up_ends_the_burst():
+    s = sim()
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(3)
+    s.lead.finish(job, "canceled")
+    s.until(s.in_state(State.INACTIVE))
+
+    assert s.burst.result is Result.CANCELED
+    assert s.cloud.bursts == {}
+
+
+def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
+    s = sim(capacity=2, plan={"spread": False})
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(2)
+
+    assert s.burst.result is Result.FAILED
+    assert s.lead.jobs[job].urgency == 0
+    why = s.lead.memos[job]["why"]
+    assert "had no capacity for 4 nodes; set aside until" in why
+    s.fake_settings = s.fake_settings.__class__(
+        max_nodes=8, shape=s.fake_settings.shape
+    )
+    s.provider.settings = s.fake_settings
+    s.until(lambda: s.lead.running() == [job], turns=200, seconds=10)
+    assert len(s.bursts) == 2
+
+
+def test_a_refusal_disables_the_provider_until_it_is_enabled():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = Refused("no quota", "ask for more")
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(20, seconds=60)
+
+    assert len(s.bursts) == 1
+    assert (
+        "provider local is disabled: no quota; ask for more"
+        in (s.lead.memos[job]["why"])
+    )
+    s.boot()
+    s.tick(5)
+    assert len(s.bursts) == 1
+
+
+def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
+    hosts = ",".join(f"burst-{slot}-[0-3]" for slot in range(3))
+    lead = FakeLead(known=identity(f"lead-[0-1],{hosts}"))
+    s = sim(lead=lead, limits={"refused_retry": "30m"})
+    s.tick(2)
+    s.provider.every_provision_error = Refused("no quota", "ask for more")
+    for _ in range(3):
+        s.lead.submit(whole(4))
+    s.until(lambda: bool(s.bursts))
+    first = len(s.bursts)
+    s.tick(28, seconds=60)
+    assert len(s.bursts) == first
+
+    for more in (1, 2):
+        s.tick(31, seconds=60)
+        assert len(s.bursts) == first + more
+
+    s.provider.every_provision_error = None
+    s.until(lambda: len(s.lead.running()) == 3, turns=200, seconds=10)
+    assert not s.engine.snapshot.books.health
+
+
+def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = SpecRefused("the name is too long", "shorten it")
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+
+    health = s.engine.snapshot.books.health["local"]
+    assert not health.disabled
+    assert not health.offers
+    refused, other = s.bursts
+    assert (refused.result, refused.exception) == (Result.FAILED, "spec")
+    (why,) = [e.context["note"] for e in refused.events if e.name == "exception"]
+    assert why == "the name is too long; shorten it"
+    assert (refused.lease.slot, other.lease.slot) == ("burst-0", "burst-1")
+
+
+def test_a_spec_that_is_refused_wherever_it_is_is_not_asked_for_again_and_again():
+    s = sim(limits={"refused_retry": "30m"})
+    s.tick(2)
+    s.provider.every_provision_error = SpecRefused("too many pods", "ask for fewer")
+    job = s.lead.submit(whole(4))
+    s.tick(25, seconds=60)
+
+    assert len(s.bursts) == 2
+    assert len({burst.lease.slot for burst in s.bursts}) == 2
+    assert "refused such a burst: too many pods" in s.lead.memos[job]["why"]
+    s.lead.finish(job, "canceled")
+    s.provider.every_provision_error = None
+    other = s.lead.submit(whole(3))
+    s.until(lambda: s.lead.running() == [other])
+
+
+def test_a_passing_fault_is_tried_again():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = Transient("busy", retry_after=5)
+    job = s.lead.submit(whole(4))
+    s.tick(4)
+    assert s.names() == ["submit", "provision-start", "job-hold", "retry"]
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_bugs_of_a_provider_open_the_breaker():
+    s = sim(limits={"breaker": 1, "breaker_pause": "10m"})
+    s.tick(2)
+    s.provider.next_provision_error = ZeroDivisionError("oops")
+    s.lead.submit(whole(4))
+    s.tick(2)
+    job = s.lead.submit(whole(3))
+    s.tick()
+
+    assert "provider local failed 1 times; next try at" in s.lead.memos[job]["why"]
+
+
+def test_followers_that_never_join_end_by_the_join_deadline():
+    s = sim()
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.INACTIVE), turns=100)
+
+    assert s.burst.result is Result.TIMEOUT
+    (note,) = [e.context["note"] for e in s.burst.events if e.name == "exception"]
+    assert note.startswith(
+        "0 of 4 nodes joined within 30s; missing burst-0-0, burst-0-1"
+    )
+    s.tick(2)
+    assert "set aside" in s.lead.memos[job]["why"]
+    assert s.lead.drained == {}
+
+
+def test_followers_that_never_start_end_by_the_provision_deadline():
+    s = sim()
+    s.provider.starts_only = 0
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.INACTIVE), turns=100)
+
+    assert s.burst.result is Result.TIMEOUT
+    (note,) = [e.context["note"] for e in s.burst.events if e.name == "exception"]
+    assert note == "not all followers were started within 1m: not up yet"
+
+
+@pytest.mark.parametrize("partial", ["fail", "keep"])
+def test_what_joins_in_part(partial):
+    s = sim(plan={"partial": partial})
+    s.provider.starts_only = 3
+    job = s.lead.submit(whole(4))
+    s.tick()
+    s.until(lambda: s.burst.state in {State.ONLINE, State.INACTIVE}, turns=100)
+    if partial == "fail":
+        assert s.burst.result is Result.TIMEOUT
+        return
+    assert s.burst.expected == {2, 3, 4}
+    s.until(lambda: s.lead.running() == [job])
+    assert len(s.bursts) == 2
+    assert s.bursts[1].lease.ranks == (6,)
+
+
+def test_what_joins_late_goes_online_late():
+    s = sim()
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(20)
+    assert s.state() is State.JOIN
+    s.joins = True
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_what_joins_after_the_deadline_gets_no_job():
+    s = sim()
+    s.joins = False
+    s.provider.ends_after = 20
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.REAP), turns=60)
+    s.joins = True
+    s.lead.change(job, urgency=16)
+    s.tick(10)
+
+    assert {2, 3, 4, 5} <= s.lead.online
+    assert s.lead.running() == []
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_a_follower_that_dies_idle_and_comes_back_changes_nothing():
+    s = sim(deadlines={"idle": "1h"})
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    s.lead.finish(job)
+    s.tick()
+    s.joins = False
+    s.lead.lose(3)
+    s.tick(3)
+    assert s.burst.lost_since
+    s.joins = True
+    s.tick(3)
+
+    assert s.burst.lost_since is None
+    assert s.state() is State.ONLINE
+
+
+def test_a_follower_that_dies_for_good_ends_the_burst_but_not_its_other_jobs():
+    s = sim()
+    one = s.lead.submit(whole(2))
+    other = s.lead.submit(whole(2))
+    third = s.lead.submit(whole(2))
+    s.until(lambda: s.lead.running() == [one, other, third])
+    assert s.burst.lease.ranks == (2, 3, 4, 5)
+    lost = min(s.lead.jobs[other].ranks)
+    s.provider.lose(s.burst.id, [s.lead.known.hosts[lost]])
+    s.until(s.in_state(State.REAP))
+    s.tick(30)
+
+    assert s.lead.jobs[other].result == "failed"
+    assert third in s.lead.running()
+    assert s.state() is State.REAP
+    s.lead.finish(third)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.FAILED
+
+
+def test_a_burst_that_vanishes_is_given_up():
+    s = sim()
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.provider.lose(s.burst.id)
+    s.until(s.in_state(State.INACTIVE))
+
+    assert s.burst.result is Result.FAILED
+
+
+def test_a_burst_that_the_provider_calls_failed_is_given_up_with_its_words():
+    s = sim()
+    s.joins = False
+    s.lead.submit(whole(4))
+    s.tick(3)
+    s.provider.fail(s.burst.id, "no such image", Failure.CAPACITY)
+    s.until(s.in_state(State.INACTIVE))
+
+    (context,) = [e.context for e in s.burst.events if e.name == "exception"]
+    assert context["type"] == "capacity"
+    assert context["note"] == "no such image"
+
+
+def test_a_burst_that_somebody_deletes_is_given_up():
+    s = sim()
+    s.joins = False
+    s.provider.ends_after = 5
+    s.lead.submit(whole(4))
+    s.tick(3)
+    s.provider.reap(s.burst.id)
+    s.until(s.in_state(State.INACTIVE))
+
+    assert s.burst.result is Result.FAILED
+
+
+def test_nothing_is_reaped_under_a_job():
+    s = sim(deadlines={"drain": "20s"})
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    s.engine.post(down(s.burst.id))
+    s.tick(60)
+
+    assert s.lead.running() == [job]
+    assert s.state() is State.DRAIN
+    assert "overdue" in s.names()
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.CANCELED
+
+
+def down(burst):
+    return lambda books, world, settings, now: (
+        bring_down(books, burst, "a person said so", now),
+        None,
+    )
+
+
+def test_a_lead_that_cannot_be_read_is_not_acted_on():
+    s = sim()
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.lead.unreadable = True
+    calls = len(s.lead.log)
+    s.tick(100)
+
+    assert s.state() is State.ONLINE
+    assert len(s.lead.log) == calls
+    assert s.engine.snapshot.world.trouble == "job manager is reloading"
+    s.lead.gone = True
+    with pytest.raises(LeadGone):
+        s.tick()
+
+
+def test_what_cannot_be_stored_is_not_done():
+    s = sim()
+    s.tick(2)
+    s.lead.disk.full = True
+    job = s.lead.submit(whole(4))
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            s.tick()
+
+    assert s.cloud.bursts == {}
+    assert s.lead.jobs[job].urgency == 16
+    s.lead.disk.full = False
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_an_answer_is_concluded_once_though_the_store_was_full():
+    s = sim(capacity=2)
+    s.tick(2)
+    s.lead.submit(whole(4))
+    s.tick()
+    s.lead.disk.full = True
+    with pytest.raises(StoreError):
+        s.tick()
+    s.lead.disk.full = False
+    s.until(s.in_state(State.INACTIVE))
+
+    health = s.engine.snapshot.books.health["local"]
+    assert health.offers["nodes"].failures == 1
+
+
+def test_a_lie_about_deletion_is_seen():
+    s = sim(daemon={"orphans": "reap"})
+    s.provider.listed_still = 9
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(10)
+    assert [o.burst for o in s.engine.snapshot.orphans] == [s.burst.id]
+    s.tick(120)
+
+    assert s.engine.snapshot.orphans == ()
+    assert s.state() is State.INACTIVE
+
+
+def test_a_provider_that_says_gone_while_a_follower_is_online_is_not_believed():
+    s = sim(deadlines={"reap": "10s"})
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    s.lead.finish(job)
+    s.until(s.in_state(State.REAP))
+    s.meet = lambda: None
+    s.tick(30)
+    assert s.state() is State.REAP
+    assert "ranks 2-5 are online" in s.burst.events[-1].context["note"]
+    del s.meet
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_a_second_job_finds_the_burst_that_is_up():
+    s = sim(deadlines={"idle": "1h"})
+    first = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [first])
+    s.lead.finish(first)
+    s.tick()
+    second = s.lead.submit(whole(4))
+    s.tick(3)
+
+    assert s.lead.running() == [second]
+    assert len(s.bursts) == 1
+    assert s.burst.idle_since is None
+
+
+def test_time_is_counted_from_now_when_the_clock_was_set_back():
+    s = sim()
+    s.joins = False
+    s.lead.submit(whole(4))
+    s.tick(3)
+    s.now = T0 - 1e6
+    s.boot()
+    s.until(s.in_state(State.INACTIVE), turns=100)
+
+    assert s.burst.result is Result.TIMEOUT
+
+
+def test_hold_that_had_no_effect_is_asked_for_again():
+    s = sim()
+    s.lead.deaf = True
+    job = s.lead.submit(whole(4))
+    s.joins = False
+    s.tick(2)
+    assert s.lead.jobs[job].urgency == 16
+    s.lead.deaf = False
+    s.tick(4)
+    assert s.lead.jobs[job].urgency == 0
+    s.joins = True
+    s.lead.deaf = True
+    s.until(s.in_state(State.ONLINE))
+    s.tick(2)
+    assert s.lead.jobs[job].urgency == 0
+    s.lead.deaf = False
+    s.until(lambda: s.lead.running() == [job])
+
+
+def test_a_released_job_that_does_not_start_is_told_so():
+    s = sim(deadlines={"release": "30s"})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.tick(60)
+
+    assert "Flux did not start it within 30s" in s.lead.memos[job]["why"]
+
+
+def test_a_lead_without_an_address_cannot_burst():
+    s = Sim(lead=FakeLead(known=msgspec.structs.replace(identity(), endpoint="")))
+    job = s.lead.submit(whole(4))
+    s.tick(2)
+
+    assert "its address is not known" in str(s.lead.memos[job]["why"])
+
+
+def test_a_burst_is_drained_before_its_lease_ends_and_its_job_ends_in_peace():
+    s = sim(deadlines={"lease": "100s", "drain": "20s", "idle": "1h"})
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    burst = s.burst
+    assert burst.lease.end == burst.lease.created + 100
+    [made] = s.cloud.bursts.values()
+    assert made.spec.lease_end == burst.lease.end
+
+    s.tick(78 - round(s.now - burst.lease.created))
+    assert s.in_state(State.ONLINE)()
+    s.tick(4)
+    assert s.in_state(State.DRAIN)()
+    assert s.burst.events[-1].context["note"] == (
+        "its lease ends; it is drained 20s before"
+    )
+    assert s.lead.jobs[job].state is JobState.RUN
+
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.COMPLETED
+
+
+def test_who_is_answered_sees_at_once_what_was_done():
+    """`burst request` looks at its burst as soon as it knows its name."""
+    s = sim()
+    demand = request_nodes(2)
+    asked = s.engine.post(
+        lambda books, world, settings, now: burst_ahead(
+            books, world, settings, demand, now
+        )
+    )
+    seen = []
+    asked.add_done_callback(lambda _: seen.extend(s.bursts))
+    s.tick()
+    assert [burst.id for burst in seen] == [s.burst.id]
+
+
+def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
+    """Its user gave it its urgency back while the burst was on the way."""
+    s = sim(deadlines={"idle": "1h"}, intake={"patience": "5s"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    s.joins = False
+    job = s.lead.submit(whole(2))
+    s.until(s.in_state(State.JOIN))
+    s.lead.finish(own)
+    s.lead.change(job, urgency=16)
+    s.tick(2)
+
+    assert s.lead.jobs[job].ranks == {0, 1}
+    assert (s.burst.jobs, s.burst.served) == (set(), False)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.CANCELED
+    assert s.lead.jobs[job].state is JobState.RUN
+
+
+def test_a_job_that_starts_before_its_hold_takes_leaves_its_burst():
+    s = sim(deadlines={"idle": "1h"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    job = s.lead.submit(whole(2))
+    held = s.lead.hold
+
+    def late(jobs):
+        s.lead.finish(own)
+        s.lead.schedule()
+        return held(jobs)
+
+    s.lead.hold = late
+    s.tick()
+
+    assert s.lead.jobs[job].ranks == {0, 1}
+    s.until(s.in_state(State.INACTIVE), turns=5)
+
+
+@pytest.mark.parametrize("leave", ["cancel", "elsewhere"])
+def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave):
+    s = sim(deadlines={"idle": "1h"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    s.lead.schedule, schedule = lambda: None, s.lead.schedule
+    job = s.lead.submit(whole(2))
+    s.until(s.in_state(State.ONLINE))
+    if leave == "cancel":
+        s.lead.finish(job, "canceled")
+    else:
+        s.lead.finish(own)
+        s.lead.change(job, state=JobState.RUN, ranks=frozenset({0, 1}), t_start=s.now)
+    s.lead.schedule = schedule
+    s.tick()
+
+    assert s.state() is State.DRAIN
+    assert s.burst.result is Result.CANCELED
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_a_burst_that_has_served_stays_until_idle():
+    s = sim(deadlines={"idle": "1m"})
+    s.lead.submit(whole(2))
+    s.tick()
+    job = s.lead.submit(whole(4))
+    s.until(lambda: job in s.lead.running())
+    s.lead.finish(job)
+    s.tick(30)
+    assert s.state() is State.ONLINE
+    s.until(s.in_state(State.INACTIVE))
+
+
+def test_the_lead_is_read_again_at_once_where_a_job_may_be_starting():
+    s = sim()
+    s.lead.submit(whole(2))
+    s.tick()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(1))
+    s.lead.granting = {0: Shape(2)}
+
+    due = s.engine.tick(s.now)
+
+    assert due - s.now < 0.02
+    assert s.bursts == []
+    s.lead.granting = {}
+    s.engine.tick(s.now)
+    assert s.burst.jobs == {job}
+
+
+def test_whatever_a_command_raises_is_its_callers_answer():
+    s = sim()
+
+    def boom(*_):
+        raise RecursionError("too deep")
+
+    failed = s.engine.post(boom)
+    asked = s.engine.post(
+        lambda books, world, settings, now: burst_ahead(
+            books, world, settings, request_nodes(2), now
+        )
+    )
+    s.tick()
+
+    assert isinstance(failed.exception(0), RecursionError)
+    assert asked.result(0).reason is Reason.PROPOSED
+    assert s.state() is State.PROVISION
+
+
+def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
+    s = sim()
+    s.tick(2)
+    s.provider.next_provision_error = Transient("the cloud is down for a moment")
+    s.provider.starts_after = 20
+    job = s.lead.submit(whole(4))
+    s.tick(3)
+    words = "the cloud is down for a moment"
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == words
+    assert s.lead.memos[job]["why"].endswith(f"0 of 4 nodes online: {words}")
+
+    s.tick(12)
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == "not up yet"
+    assert s.lead.memos[job]["why"].endswith("0 of 4 nodes online: not up yet")
+
+    s.until(lambda: s.lead.running() == [job])
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert row["note"] == ""
+    (provider,) = status(s.engine.snapshot.books, s.engine.snapshot.world, (), s.now)[
+        "providers"
+    ]
+    assert provider["trouble"] == ""
+
+
+def test_a_wrong_setting_is_told_without_a_traceback(caplog):
+    s = sim()
+    s.tick(2)
+    s.provider.every_provision_error = ConfigError("there is no port", "set one")
+    job = s.lead.submit(whole(4))
+    s.tick(20, seconds=60)
+
+    assert len(s.bursts) == 1
+    assert "disabled: there is no port; set one" in s.lead.memos[job]["why"]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_thousands_of_jobs_are_failed_a_portion_a_tick():
+    s = sim(intake={"impossible": "fail"})
+    jobs = [s.lead.submit(whole(9)) for _ in range(250)]
+    other = s.lead.submit(whole(4))
+
+    s.tick()
+    assert len(s.lead.log) == 100
+    assert s.state() is State.PROVISION, "others are not kept waiting"
+    s.tick(2)
+    assert {job for _, job, _ in s.lead.log} == set(jobs)
+    s.until(lambda: s.lead.jobs[other].state is JobState.RUN)
+
+
+def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
+    s = sim(limits={"max_nodes": 5}, deadlines={"idle": "1s"})
+    told = []
+    tell = s.lead.tell
+
+    def listen(memos):
+        told.append(memos)
+        return tell(memos)
+
+    s.lead.tell = listen
+    waits = s.lead.submit(whole(8), urgency=1)
+    for _ in range(40):
+        job = s.lead.submit(whole(4))
+        s.until(lambda job=job: s.lead.jobs[job].state is JobState.RUN)
+        s.lead.finish(job)
+        s.until(lambda: all(not burst.live for burst in s.bursts))
+
+    of_one = [memos[waits] for memos in told if waits in memos]
+    assert len(of_one) <= 8
+    assert s.lead.memos[waits]["state"] in {"waiting", "impossible"}
+
+
+@pytest.mark.parametrize("raised", [Transient, Refused, SpecRefused])
+def test_an_error_that_is_no_text_of_unicode_ends_no_daemon(raised):
+    s = sim()
+    s.lead.submit(whole(4))
+    s.provider.next_provision_error = raised("cannot read /data/\udc80")
+    s.tick(3)
+
+    s.boot()
+    s.tick(3)
+
+    assert s.engine.snapshot.books.unreadable == {}
+    assert "/data/?" in s.story()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""An engine whose records are to stay small, and of which one may be spoilt."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from burst.core.lifecycle import apply, begin
+from burst.core.provider_health import Health, RefusedCall
+from burst.core.tick import Decisions
+from burst.core.transaction import Drain, Provision
+from burst.model.burst import Burst, BurstId, State
+from burst.model.event import LONGEST_NOTE, Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.request import Wish
+from tests.builders import T0, whole
+from tests.core.test_bounded_records import MeasuredStore
+from tests.core.test_lifecycle import LEASE
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+HUGE = "x" * 2_000_000
+
+
+def huge(name: str) -> Burst:
+    """A burst whose lease alone is more than a store takes."""
+    lease = msgspec.structs.replace(LEASE, id=BurstId(name), provider=HUGE)
+    return begin(lease, {JobId(7): T0}, T0)
+
+
+def decided(books, *bursts: Burst, actions=()) -> Decisions:
+    """Decisions that put these bursts on the books."""
+    after = {**books.bursts, **{burst.id: burst for burst in bursts}}
+    return Decisions(
+        books=msgspec.structs.replace(books, bursts=after),
+        events=tuple((burst.id, Event(T0, "submit")) for burst in bursts),
+        actions=actions,
+        verdicts={},
+    )
+
+
+def test_a_long_text_of_a_provider_is_cut_and_stops_nothing() -> None:
+    store = MeasuredStore()
+    sim = Sim(FakeLead(disk=store))
+    sim.joins = False
+    sim.tick(2)
+    sim.lead.submit(whole(4))
+    sim.tick(3)
+    sim.provider.fail(sim.burst.id, HUGE)
+    sim.joins = True
+    sim.tick(5)
+    failed = sim.bursts[0]
+    (note,) = [e.context["note"] for e in failed.events if e.name == "exception"]
+    assert len(note) == LONGEST_NOTE
+    assert store.largest < 8192
+    sim.until(lambda: bool(sim.lead.running()), turns=600)
+
+
+def test_what_a_tick_writes_does_not_grow_with_the_jobs_that_a_burst_had() -> None:
+    store = MeasuredStore()
+    sim = Sim(FakeLead(disk=store), deadlines={"idle": "1h"})
+    sim.tick(2)
+    written: list[int] = []
+    for _ in range(200):
+        # Held, so that it counts on the burst before Flux can start it.
+        wish = Wish(urgency=16)
+        job = sim.lead.submit(whole(4), urgency=0, held_at_submit=True, wish=wish)
+        sim.until(lambda job=job: sim.lead.running() == [job])
+        sim.lead.finish(job)
+        sim.tick()
+        written.append(store.last)
+    assert len(sim.bursts) == 1
+    assert sim.burst.sums.results == {"completed": 200}
+    # Ids of jobs and times have a few more digits.
+    assert max(written[-20:]) <= max(written[40:60]) + 64
+    assert store.largest < 8192
+
+
+def test_a_new_burst_whose_record_is_too_large_is_not_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sim = Sim()
+    sim.tick(2)
+    new = huge("burst-0-ffffff")
+
+    def command(books, _, __, ___):
+        drain = Drain(frozenset({2}), "x")
+        return decided(books, new, actions=(Provision(new.id), drain)), "done"
+
+    with caplog.at_level(logging.INFO):
+        answer = sim.engine.post(command)
+        sim.tick()
+    assert answer.result() == "done"
+    assert new.id not in sim.engine.snapshot.books.bursts
+    assert not [call for call in sim.provider.calls if call.method == "provision"]
+    assert "records larger than 1048576 bytes: burst/burst-0-ffffff" in caplog.text
+    assert sim.lead.drained == {2: "x"}
+    # Others go on.
+    job = sim.lead.submit(whole(4))
+    sim.until(lambda: sim.lead.running() == [job])
+
+
+def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
+    sim = Sim()
+    sim.tick(2)
+    first = sim.lead.submit(whole(4))
+    sim.until(lambda: sim.lead.running() == [first])
+    known = sim.burst
+
+    def command(books, _, __, ___):
+        event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
+        spoilt = apply(books.bursts[known.id], event)
+        health = {"local": Health(refused={"reap": RefusedCall(HUGE)})}
+        made = decided(books, spoilt)
+        after = msgspec.structs.replace(
+            made.books, health=health, outputs={known.id: HUGE}
+        )
+        return msgspec.structs.replace(made, books=after), None
+
+    sim.engine.post(command)
+    sim.tick()
+    books = sim.engine.snapshot.books
+    assert books.bursts[known.id].quarantined.startswith("its record would be too")
+    assert not books.health
+    assert not books.outputs
+    second = sim.lead.submit(whole(4))
+    sim.until(lambda: second in sim.lead.running())
+    assert sim.lead.jobs[first].state is JobState.RUN
+    # A daemon that starts again has the record as it was.
+    sim.boot()
+    assert sim.engine.snapshot.books.bursts[known.id].state is State.ONLINE
+
+
+def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> None:
+    sim = Sim()
+    sim.tick(2)
+    jobs = [sim.lead.submit(whole(4)) for _ in range(2)]
+    sim.until(lambda: sim.lead.running() == jobs)
+    spoilt, other = sim.bursts
+    (job,) = spoilt.jobs
+    key = f"job/{spoilt.id}/{job}"
+    sim.lead.disk.records[key] = "{"
+    sim.lead.disk.records["job/burst-9-aaaaaa/7"] = '{"submitted":1.0}'
+    sim.boot()
+    books = sim.engine.snapshot.books
+    assert books.bursts[spoilt.id].quarantined.startswith(f"record {key}: not a")
+    assert not books.bursts[other.id].quarantined
+    assert books.unreadable["job/burst-9-aaaaaa/7"] == "there is no record of its burst"
+
+
+def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
+    sim = Sim(limits={"refused_retry": "10m"})
+    ahead = sim.now + 10 * 365 * 86400.0
+    call = RefusedCall("no quota", ahead + 600.0)
+    text = msgspec.json.encode(Health(refused={"provision": call})).decode()
+    sim.lead.disk.records["provider/local"] = text
+    sim.boot()
+    sim.tick(2)
+    job = sim.lead.submit(whole(4))
+    sim.tick(3)
+    assert sim.bursts == []
+    assert (
+        "is disabled: no quota" in sim.engine.snapshot.verdicts[job].refusals[0].text()
+    )
+
+    sim.until(lambda: sim.lead.running() == [job], turns=20, seconds=60.0)
+    assert "provider/local" not in sim.lead.disk.records

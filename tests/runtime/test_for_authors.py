@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""What a provider tells and is told beyond its four methods, by an engine's ticks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.placement.offers import lease_end
+from burst.model.burst import Result, State
+from tests.builders import T0, offer, whole
+from tests.sim import Sim
+
+
+def sim(lifetime: float = 0.0, **tables: Any) -> Sim:
+    made = Sim(**tables)
+    made.fake_settings = msgspec.structs.replace(made.fake_settings, lifetime=lifetime)
+    made.boot()
+    made.tick(2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "longest", "end"),
+    [
+        (0.0, math.inf, 0.0),
+        (3600.0, math.inf, T0 + 3600),
+        (0.0, 7200.0, T0 + 7200),
+        (3600.0, 7200.0, T0 + 3600),
+        (7200.0, 3600.0, T0 + 3600),
+        (1e300, math.inf, 0.0),
+    ],
+)
+def test_a_lease_ends_by_the_least_of_offer_and_settings(
+    lifetime: float, longest: float, end: float
+) -> None:
+    assert lease_end(offer(lifetime=lifetime), longest, T0) == end
+
+
+def test_a_burst_is_drained_before_its_offers_lifetime_ends() -> None:
+    s = sim(600.0, deadlines={"lease": "1h", "drain": "50s", "idle": "1h"})
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    lease = s.burst.lease
+    [made] = s.cloud.bursts.values()
+    assert made.spec.lease_end == lease.end == lease.created + 600
+
+    s.tick(548 - round(s.now - lease.created))
+    assert s.in_state(State.ONLINE)()
+    s.tick(4)
+    assert s.in_state(State.DRAIN)()
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.COMPLETED
+
+
+def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life() -> (
+    None
+):
+    s = sim(100.0, deadlines={"drain": "30m", "idle": "1h"})
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    created = s.burst.lease.created
+    s.tick(48 - round(s.now - created))
+    assert s.in_state(State.ONLINE)()
+    s.tick(4)
+    assert s.in_state(State.DRAIN)()
+    note = s.burst.events[-1].context["note"]
+    assert note == "its lease ends; it is drained 50s before"
+
+
+def test_a_burst_without_any_limit_has_no_end() -> None:
+    s = sim(deadlines={"idle": "1h"})
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    assert s.burst.lease.end == 0
+    assert next(iter(s.cloud.bursts.values())).spec.lease_end == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "within"), [({}, "2m"), ({"provision": "20s"}, "20s")]
+)
+def test_a_provider_may_have_a_provision_deadline_of_its_own(
+    table: dict[str, str], within: str
+) -> None:
+    providers = {"local": {"type": "fake", **table}}
+    s = sim(providers=providers, deadlines={"provision": "2m"})
+    s.provider.starts_only = 0
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.INACTIVE), turns=200)
+    assert s.burst.result is Result.TIMEOUT
+    [note] = [e.context["note"] for e in s.burst.events if e.name == "exception"]
+    assert note == f"not all followers were started within {within}: not up yet"
+
+
+def test_a_provider_is_told_for_whose_jobs_a_burst_is() -> None:
+    s = sim()
+    s.lead.submit(whole(4), userid=4711)
+    s.until(s.in_state(State.ONLINE))
+    [made] = s.cloud.bursts.values()
+    assert made.spec.userids == (4711,)
+
+
+def test_an_offer_whose_bursts_come_up_too_late_for_any_job_is_set_aside() -> None:
+    s = sim(20.0)
+    s.provider.starts_after = 15
+    s.lead.submit(whole(4))
+
+    s.tick(500)
+
+    assert len(s.bursts) == 1
+    assert s.state() is State.INACTIVE
+    assert s.engine.snapshot.books.health["local"].offers["nodes"].failures == 1

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What the service says of isolated bursts, and is asked for."""
+
+import pytest
+
+from burst.errors import BurstError, SpecRefused
+from burst.model.burst import State
+from burst.model.jobid import format_f58
+from burst.model.request import Wish
+from tests.builders import whole
+from tests.runtime.test_service_api import GUEST, Asking
+
+BOTH = ("joined", "isolated")
+
+
+def isolated_job(asking):
+    """Have a job run in an isolated burst to its end; return its id."""
+    wish = Wish(mode="isolated", wait=0)
+    job = asking.sim.lead.submit(whole(3), wish=wish, userid=GUEST)
+    sim = asking.sim
+    sim.until(lambda: bool(sim.bursts) and sim.bursts[-1].state is State.INACTIVE)
+    return format_f58(job)
+
+
+def test_the_output_of_an_isolated_burst_is_its_users_too():
+    asking = Asking(modes=BOTH)
+    job = isolated_job(asking)
+    name = asking.sim.burst.id
+    expected = {"burst": name, "exit_status": 0, "text": "done\n"}
+    assert asking.ask("output", id=job) == expected
+    assert asking.ask("output", guest=True, id=name) == expected
+
+
+def test_the_output_of_another_is_not_told():
+    asking = Asking(modes=BOTH)
+    wanted = {"kind": "command", "command": ["true"]}
+    (name,) = asking.ask("request", nodes=2, isolated=wanted)["bursts"]
+    with pytest.raises(BurstError, match="left no output"):
+        asking.ask("output", id=name)
+    with pytest.raises(BurstError, match="no isolated burst of that id"):
+        asking.ask("output", guest=True, id=name)
+    with pytest.raises(BurstError, match="no isolated burst of that id"):
+        asking.ask("output", id="burst-0-abcdef")
+
+
+def test_what_an_isolated_burst_is_for_has_to_be_known():
+    asking = Asking(modes=BOTH)
+    with pytest.raises(BurstError, match=r"at `\$.isolated.kind`"):
+        asking.ask("request", nodes=2, isolated={"kind": "party"})
+
+
+def test_each_kind_of_program_is_asked_for():
+    asking = Asking(modes=BOTH)
+    asking.sim.provider.ends_with = None
+    for kind in ("interactive", "service", "command"):
+        wanted = {"kind": kind, "command": ["hostname"] * (kind == "command")}
+        asking.ask("request", nodes=1, isolated=wanted)
+    asking.sim.tick(2)
+    made = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
+    programs = [program for program in made if program]
+    assert [program.kind for program in programs] == ["interactive", "service", "job"]
+    assert "hostname" in programs[2].jobspec
+
+
+def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():
+    asking = Asking(modes=BOTH)
+    sim = asking.sim
+    sim.provider.next_provision_error = SpecRefused("the jobspec is 2 MB", "shorten it")
+    wish = Wish(mode="isolated", wait=0)
+    job = sim.lead.submit(whole(3), wish=wish, userid=GUEST)
+    sim.until(lambda: bool(sim.lead.log))
+
+    ((verb, failed, reason),) = sim.lead.log
+    assert (verb, failed) == ("fail", job)
+    assert reason.endswith("refuses to make it: spec: the jobspec is 2 MB; shorten it")
+    assert not sim.engine.snapshot.books.health
+    other = sim.lead.submit(whole(3))
+    sim.until(lambda: sim.lead.running() == [other])
+    assert sim.cloud.begun == []

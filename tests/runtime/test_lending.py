@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""What an engine does for a scheduler that starts jobs by itself, and for queues."""
+
+import pytest
+
+from burst.model.lead import Leases
+from tests.builders import identity, whole
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+
+def sim(mode, **tables):
+    return Sim(intake={"mode": mode}, **tables)
+
+
+def test_the_scheduler_is_told_whose_the_leased_ranks_are_when_that_changes():
+    s = sim("scheduler")
+    s.tick()
+    assert s.lead.lent == [Leases()]
+    job = s.lead.submit(whole(4))
+    s.joins = False
+    s.tick(3)
+    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
+    s.joins = True
+    s.tick(3)
+    ranks = frozenset({2, 3, 4, 5})
+    assert Leases({job: ranks}, ranks) in s.lead.lent
+    assert s.lead.lent[-1] == Leases({}, ranks)
+    assert s.lead.jobs[job].urgency == 16
+
+
+def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
+    s = sim("scheduler")
+    s.tick()
+    s.tick(2, seconds=10.0)
+    assert s.lead.lent == [Leases()] * 3
+
+
+def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
+    s = sim("scheduler")
+    s.lead.scheduler = "sched-simple"
+    job = s.lead.submit(whole(4))
+    s.tick(2)
+    assert "sched-burst is not loaded any more" in caplog.text
+    assert s.lead.memos[job]["state"] == "requested"
+
+
+def test_a_scheduler_that_is_back_is_told_at_the_next_turn(caplog):
+    s = sim("scheduler")
+    s.tick()
+    s.lead.scheduler = "sched-simple"
+    s.joins = False
+    job = s.lead.submit(whole(4))
+    s.tick(4)
+    assert caplog.text.count("sched-burst is not loaded any more") == 1
+    assert s.lead.lent == [Leases()]
+    s.lead.scheduler = "sched-burst"
+    s.tick()
+    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
+
+
+def test_other_schedulers_are_not_told():
+    s = sim("hold")
+    s.tick()
+    assert s.lead.lent == []
+
+
+def test_a_job_of_the_queue_is_moved_when_its_nodes_are_online():
+    s = sim("queue")
+    job = s.lead.submit(whole(4), queue="burst")
+    s.joins = False
+    s.tick(5)
+    assert s.lead.jobs[job].queue == "burst"
+    s.joins = True
+    s.tick(2)
+    assert s.lead.jobs[job].queue == "burst-ready"
+    assert s.lead.jobs[job].urgency == 16
+
+
+@pytest.mark.parametrize(("mode", "times"), [("queue", 2), ("scheduler", 0)])
+def test_queues_are_seen_to_now_and_then(mode, times):
+    s = sim(mode)
+    s.tick(4)
+    assert s.lead.prepared == []
+    s.tick(4, seconds=5.0)
+    assert s.lead.prepared == [s.settings.intake] * times
+
+
+def test_queues_that_are_gone_are_said_and_the_tick_goes_on(caplog):
+    s = sim("queue")
+    s.lead.scheduler = "sched-simple"
+    s.tick(1, seconds=10.0)
+    assert "there is no such queue" in caplog.text
+
+
+def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
+    lead = FakeLead(known=identity("lead-[0-7],burst-0-[0-99]"))
+    lead.online = set(range(8))
+    s = Sim(lead, nodes=100, intake={"mode": "scheduler"})
+    lent = '{"properties":["burst"]}'
+    job = lead.submit(whole(100, constraint=lent))
+    s.until(lambda: job in lead.running())
+    assert lead.jobs[job].ranks == frozenset(range(8, 108))
+
+
+def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():
+    """The rule of docs/intake.md: it starves nobody, and nobody starves it."""
+    s = sim("hold")
+    busy = s.lead.submit(whole(2))
+    s.tick(2)
+    ahead = s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
+    burst = s.lead.submit(whole(4))
+    behind = s.lead.submit(whole(1, constraint='{"properties":["local"]}'))
+    s.until(lambda: s.lead.jobs[burst].urgency == 16 and len(s.lead.online) == 6)
+    s.tick(3)
+    assert s.lead.running() == [busy], "each waits for the one ahead"
+    s.lead.finish(busy)
+    s.tick(2)
+    assert s.lead.running() == [ahead, burst]
+    s.lead.finish(ahead)
+    s.tick(2)
+    assert s.lead.running() == [burst, behind]
+
+
+def test_a_site_may_put_released_jobs_ahead():
+    s = Sim(intake={"release_urgency": 20})
+    s.lead.submit(whole(2))
+    s.tick(2)
+    s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
+    burst = s.lead.submit(whole(4))
+    s.until(lambda: burst in s.lead.running())

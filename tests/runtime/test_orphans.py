@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Orphans take the same way as bursts: deleted until nothing of them is left."""
+
+import msgspec
+import pytest
+
+from burst.core.orphans import Orphan, find_orphans
+from burst.core.provider_health import Outcome
+from burst.core.world import Books
+from burst.errors import Refused, Transient
+from burst.model.burst import BurstId, State
+from burst.provider import BurstSpec
+from burst.runtime.offline import reap_orphans
+from burst.testing import FakeProvider
+from tests.builders import NODE, whole
+from tests.sim import Sim
+
+ORPHAN = BurstId("burst-1-0rphan")
+
+
+def leave(s):
+    """Have something exist that bears our tag and has no record."""
+    known = s.lead.known
+    hosts = ("burst-1-0", "burst-1-1")
+    ranks = tuple(known.hosts.index(host) for host in hosts)
+    s.provider.provision(
+        BurstSpec(
+            burst_id=ORPHAN,
+            owner=known.owner,
+            offer="nodes",
+            hosts=hosts,
+            ranks=ranks,
+            shape=NODE,
+            lead=known,
+        )
+    )
+
+
+def reaps(s):
+    return sum(call.method == "reap" for call in s.provider.calls)
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
+    caplog.set_level("INFO")
+    s = Sim(daemon={"orphans": "report" if by_hand else "reap"})
+    s.joins = False
+    s.tick(2)
+    leave(s)
+    s.until(lambda: bool(s.engine.snapshot.orphans))
+    s.provider.ends_after = 3
+    s.provider.next_reap_error = Transient("busy")
+    if by_hand:
+        assert not reaps(s)
+        s.engine.reap_orphans(s.engine.snapshot.orphans)
+    else:
+        s.tick(61)
+    s.tick(30)
+
+    assert s.cloud.bursts == {}
+    assert s.engine.snapshot.orphans == ()
+    said = [r.getMessage() for r in caplog.records if "orphan of" in r.getMessage()]
+    about = f"{ORPHAN}: orphan of provider local"
+    assert [text for text in said if "burst gc" not in text] == [
+        f"{about} cannot be deleted: busy",
+        f"{about}: it is being deleted",
+        f"{about}: nothing of it is left",
+    ]
+    # The first failed, the last hears that it is gone.
+    assert 3 <= reaps(s) <= 6
+
+
+def test_what_came_of_it_is_known():
+    s = Sim()
+    s.joins = False
+    s.tick(2)
+    leave(s)
+    s.provider.listed_still = 30
+    s.until(lambda: bool(s.engine.snapshot.orphans))
+    s.engine.reap_orphans(s.engine.snapshot.orphans)
+    s.tick(5)
+
+    (call,) = s.engine.snapshot.reaps.values()
+    assert call.outcome is Outcome.NOT_FOUND
+    # It is listed for a while yet, and is not asked for all the time.
+    before = reaps(s)
+    s.tick(10)
+    assert reaps(s) == before
+
+
+def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
+    s = Sim()
+    s.joins = False
+    s.tick(2)
+    leave(s)
+    s.until(lambda: bool(s.engine.snapshot.orphans))
+    s.engine.reap_orphans(s.engine.snapshot.orphans)
+    for _ in range(600):
+        s.provider.next_reap_error = Refused("no right to delete")
+        s.tick()
+
+    assert reaps(s) == 15
+    health = s.engine.snapshot.books.health["local"]
+    assert health.disabled == "no right to delete"
+
+
+def test_what_has_a_live_record_is_nobodys_orphan():
+    s = Sim()
+    s.tick(2)
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    world = s.engine.snapshot.world
+    other = {**world.providers, "second": world.providers["local"]}
+    seen = msgspec.structs.replace(world, providers=other)
+    books = s.engine.snapshot.books
+
+    assert find_orphans(books, seen) == ()
+    found = find_orphans(Books(), seen)
+    assert {orphan.provider for orphan in found} == {"local", "second"}
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE), turns=400)
+    assert find_orphans(s.engine.snapshot.books, seen)
+
+
+def test_without_a_daemon_a_passing_fault_is_not_the_end():
+    s = Sim()
+    leave(s)
+    s.provider.next_reap_error = Transient("busy", retry_after=0.01)
+    told: list[str] = []
+
+    orphan = Orphan("local", ORPHAN, "no record", ())
+    assert reap_orphans([orphan], {"local": s.provider}, told.append, 20.0) == {}
+    assert s.cloud.bursts == {}
+    assert told[0].endswith("busy")
+    assert told[-1].endswith("nothing of it is left")
+
+
+def test_without_a_daemon_what_is_left_is_told():
+    class Stubborn(FakeProvider):
+        def reap(self, burst_id):
+            raise KeyError(burst_id)
+
+    orphan = Orphan("local", ORPHAN, "no record", ())
+    left = reap_orphans([orphan], {"local": Stubborn()}, lambda _: None, 0.5)
+    assert left == {ORPHAN: f"KeyError: '{ORPHAN}'"}

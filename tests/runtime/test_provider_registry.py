@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from burst.config import Settings, parse
+from burst.errors import ConfigError
+from burst.runtime.provider_registry import GROUP, load
+from burst.testing import FakeProvider
+
+
+def point(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, GROUP)
+
+
+FAKE = point("fake", "burst.testing:FakeProvider")
+
+
+def settings(text: str) -> Settings:
+    return parse(tomllib.loads(text), "burst.toml")
+
+
+def test_each_enabled_table_becomes_a_provider_in_their_order() -> None:
+    found = load(
+        settings(
+            '[providers.second]\ntype = "fake"\nmax_nodes = 7\n'
+            '[providers.first]\ntype = "fake"\n'
+        ),
+        "owner-1",
+        [FAKE],
+    )
+    assert list(found) == ["second", "first"]
+    second = found["second"]
+    assert isinstance(second, FakeProvider)
+    assert (second.name, second.owner) == ("second", "owner-1")
+    assert second.settings.max_nodes == 7
+
+
+def test_what_is_disabled_is_not_imported() -> None:
+    table = '[providers.x]\ntype = "gone"\nenabled = false\n'
+    assert load(settings(table), "o", [point("gone", "no_such_module:X")]) == {}
+
+
+def test_the_local_provider_is_installed() -> None:
+    assert load(settings('[providers.here]\ntype = "local"\n'), "owner-1")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("max_nodes = 0", r"providers\.here: max_nodes: .*>= 1"),
+        ("grace = 5", r"providers\.here: grace: expected a duration such as"),
+        ('direction = "/x"', "direction: no such key"),
+    ],
+)
+def test_the_local_providers_settings_are_checked(line: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(settings(f'[providers.here]\ntype = "local"\n{line}\n'), "owner-1")
+
+
+def test_an_unknown_type_names_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"x\.type: no provider 'gek'.*are fake, gke"):
+        load(
+            settings('[providers.x]\ntype = "gek"\n'),
+            "o",
+            [point("gke", "g:G"), FAKE],
+        )
+    with pytest.raises(ConfigError, match="installed are none"):
+        load(settings('[providers.x]\ntype = "gke"\n'), "o", [])
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        ("no_such_module:X", "pip install no_such_module, or set enabled = false"),
+        ("no_such_module.a:X [gke]", r"pip install 'no_such_module\[gke\]'"),
+    ],
+)
+def test_a_provider_that_lacks_something_says_what_to_install(
+    value: str, advice: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"No module named.*{advice}"):
+        load(settings('[providers.x]\ntype = "p"\n'), "o", [point("p", value)])
+
+
+def test_an_installed_package_is_named_as_pip_knows_it(
+    tmp_path: Path, plugins: Path
+) -> None:
+    info = plugins / "my_burst-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: my-burst\nVersion: 1\n"
+    )
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\nmine = my_burst:Mine [cloud]\n")
+    (plugins / "my_burst.py").write_text("import no_such_cloud\n")
+    with pytest.raises(ConfigError, match=r"no_such_cloud.*pip install 'my-burst\[cl"):
+        load(settings('[providers.x]\ntype = "mine"\n'), "o")
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a directory from which modules are imported during the test."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("", "provider p is not at wrong:P.*another version"),
+        ("class P: Settings = 1", "has no method offers, provision, observe, reap"),
+        (
+            "class P:\n    def offers(self): ...\n    def observe(self): ...\n"
+            "    def provision(self, spec): ...\n    reap = None\n",
+            "wrong:P has no method reap; a provider has offers, prov",
+        ),
+        (
+            "class P:\n    offers = observe = provision = reap = lambda self: None\n",
+            "has no Settings; .*msgspec.Struct",
+        ),
+        (
+            "class P:\n    offers = observe = provision = reap = lambda self: None\n"
+            "    Settings = dict\n",
+            "has no Settings",
+        ),
+    ],
+)
+def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -> None:
+    (plugins / "wrong.py").write_text(source)
+    with pytest.raises(ConfigError, match=what):
+        load(settings('[providers.x]\ntype = "p"\n'), "o", [point("p", "wrong:P")])
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("max_node = 3", "providers.x: max_node: no such key; did you mean max_nodes"),
+        ('max_nodes = "3"', "providers.x: max_nodes: .*whole number"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_table(line: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(settings(f'[providers.x]\ntype = "fake"\n{line}\n'), "o", [FAKE])

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+import pytest
+
+from burst.core.provider_health import Health, Outcome, RefusedCall, Verb
+from burst.core.world import Books
+from burst.errors import ConfigError, Refused, Transient
+from burst.runtime.provider_tracker import Watch
+from burst.testing.fake import FakeProvider
+from tests.builders import T0, settings
+from tests.core.test_lifecycle import run
+from tests.core.test_tick import on_books
+from tests.fakes import HandExecutor
+
+
+class Bench:
+    def __init__(self, kind=FakeProvider, **daemon):
+        self.now = T0
+        self.provider = kind("local")
+        self.executor = HandExecutor(lambda: self.now)
+        self.watch = Watch(
+            {"local": self.provider}, self.executor, settings(daemon=daemon).daemon
+        )
+
+    def ask(self, books=None):
+        return self.watch.ask(books or Books(), self.now) - self.now
+
+    def answer(self, books=None):
+        self.executor.pump()
+        self.watch.absorb(books or Books(), self.now)
+        return self.watch.views["local"]
+
+    def asked(self):
+        return [task.verb.value for task in self.executor.tasks]
+
+
+PROVISION = on_books(run("provision-start"))
+ONLINE = on_books(run("provision-start", "provision-finish", "online"))
+
+
+def test_an_idle_provider_is_asked_at_the_cadence():
+    bench = Bench(cadence="10s", observe="2s")
+
+    assert bench.ask() == 10
+    assert bench.asked() == ["offers", "observe"]
+    bench.answer()
+    bench.now += 9
+    assert bench.ask() == 1
+    assert bench.asked() == []
+    bench.now += 1
+    assert bench.ask() == 10
+    assert bench.asked() == ["observe"]
+
+
+def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
+    bench = Bench(cadence="10s", observe="2s")
+    bench.ask(ONLINE)
+    bench.answer()
+    bench.now += 2
+    bench.ask(ONLINE)
+
+    assert bench.asked() == ["observe"]
+
+
+def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
+    bench = Bench(cadence="10s", observe="2s")
+    (burst,) = PROVISION.bursts.values()
+    bench.ask(PROVISION)
+    bench.answer(PROVISION)
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
+    pauses = []
+    for _ in range(7):
+        pauses.append(round(bench.ask(PROVISION), 3))
+        bench.answer(PROVISION)
+        bench.now += pauses[-1]
+
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
+
+
+def test_nothing_is_asked_twice_at_a_time():
+    bench = Bench()
+    bench.ask()
+    bench.now += 100
+    assert bench.ask() > 0
+    assert bench.asked() == ["offers", "observe"]
+
+
+def test_a_provider_that_is_silent_is_in_trouble():
+    bench = Bench()
+    bench.ask()
+    bench.now += 121
+    bench.watch.absorb(Books(), bench.now)
+
+    assert bench.watch.views["local"].trouble == "no answer for more than 2m"
+
+
+def test_what_could_not_be_read_is_trouble_and_asked_again_soon():
+    bench = Bench()
+    bench.provider.next_offers_error = Transient("busy")
+    bench.provider.next_observe_error = Transient("busy")
+    bench.ask()
+    view = bench.answer()
+    assert view.trouble == "observe: busy"
+    assert view.no_offers == "offers: busy"
+    assert view.offers is None
+
+    assert bench.ask() == 1
+    assert bench.asked() == []
+    bench.now += 1
+    bench.ask()
+    assert bench.asked() == ["offers", "observe"]
+    view = bench.answer()
+    assert (view.trouble, view.no_offers) == ("", "")
+    assert bench.watch.views["local"].offers
+
+
+def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
+    bench = Bench()
+    (burst,) = PROVISION.bursts.values()
+    bench.ask(PROVISION)
+    assert bench.answer(PROVISION).absent == {}
+
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
+    bench.ask(PROVISION)
+    assert bench.answer(PROVISION).absent == {burst.id: 1}
+    bench.now += 10
+    bench.ask(ONLINE)
+    assert bench.answer(ONLINE).absent == {burst.id: 2}
+
+
+def failing(_):
+    raise Transient("busy")
+
+
+def test_attempts_are_counted_and_paused_longer_each_time():
+    bench = Bench()
+    (burst,) = PROVISION.bursts.values()
+    pauses = []
+    for _ in range(3):
+        bench.watch.call(burst, Verb.PROVISION, failing)
+        bench.answer(PROVISION)
+        pauses.append(bench.watch.calls[burst.id].retry_at - bench.now)
+    assert pauses == [1, 2, 4]
+
+    bench.watch.call(burst, Verb.REAP, lambda _: None)
+    bench.answer(PROVISION)
+    call = bench.watch.calls[burst.id]
+    assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
+    answered = bench.watch.answered
+    assert [said.burst for said in answered] == [burst.id] * 4
+    bench.watch.conclude(answered, PROVISION)
+    assert not bench.watch.answered
+    assert burst.id in bench.watch.calls
+    bench.watch.conclude((), Books())
+    assert not bench.watch.calls
+
+
+def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
+    bench = Bench()
+    (burst,) = PROVISION.bursts.values()
+    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
+    bench.watch.conclude((), Books())
+    bench.answer()
+
+    assert not bench.watch.answered
+
+
+@pytest.mark.parametrize(
+    "error", [Transient("busy"), Refused("no"), KeyError("x"), ConfigError("port")]
+)
+def test_questions_that_fail_are_asked_again_ever_later(error, caplog):
+    """An answer wakes the engine at once, so nothing else would pace them."""
+    bench = Bench()
+    asked = []
+    for _ in range(12_000):
+        bench.provider.next_offers_error = error
+        bench.provider.next_observe_error = error
+        due = bench.ask(ONLINE)
+        asked += bench.asked()
+        bench.answer(ONLINE)
+        assert due > 0
+        bench.now += 0.05
+
+    assert asked.count("offers") == asked.count("observe") == 15
+    told = [r for r in caplog.records if "offers" in r.getMessage()]
+    assert len(told) == 1
+
+
+def test_a_failure_is_logged_anew_when_its_text_changes_and_when_it_is_over(caplog):
+    caplog.set_level("INFO")
+    bench = Bench()
+    for error in (KeyError("x"), KeyError("x"), Transient("busy"), None):
+        bench.provider.next_observe_error = error
+        bench.ask(ONLINE)
+        bench.answer(ONLINE)
+        bench.now += 100
+
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "provider local: observe: KeyError: 'x'",
+        "provider local: observe: busy",
+        "provider local: observe works again",
+    ]
+    assert caplog.records[0].exc_info
+    assert not caplog.records[1].exc_info
+
+
+def test_every_answer_of_every_method_is_heard():
+    bench = Bench()
+    (burst,) = PROVISION.bursts.values()
+    bench.provider.next_observe_error = Refused("no rights")
+    bench.ask()
+    bench.watch.call(burst, Verb.PROVISION, failing)
+    bench.answer(PROVISION)
+
+    assert [(s.verb, s.outcome, s.burst) for s in bench.watch.answered] == [
+        (Verb.OFFERS, Outcome.OK, None),
+        (Verb.OBSERVE, Outcome.REFUSED, None),
+        (Verb.PROVISION, Outcome.TRANSIENT, burst.id),
+    ]
+
+
+def test_a_provider_that_a_person_enabled_is_asked_at_once():
+    bench = Bench()
+    bench.provider.next_observe_error = Refused("no rights")
+    bench.ask()
+    bench.answer()
+    refused = Books(health={"local": Health(refused={"observe": RefusedCall("no")})})
+    bench.now += 0.1
+    bench.ask(refused)
+    assert bench.asked() == []
+
+    bench.ask(Books())
+    assert bench.asked() == ["observe"]
+
+
+class Garbled(FakeProvider):
+    def offers(self):
+        return ["small"]
+
+
+def test_what_is_no_answer_is_a_failure_of_the_provider():
+    bench = Bench(kind=Garbled)
+    bench.ask()
+    view = bench.answer()
+
+    assert view.no_offers == "offers: BadAnswer: it returned 'small', not Offer"
+    assert bench.watch.answered[0].outcome is Outcome.UNEXPECTED

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+import pytest
+
+from burst.core.provider_health import Health, OfferHealth
+from burst.core.world import Books
+from burst.errors import StoreError
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId
+from burst.runtime.record_store import Ledger
+from tests.builders import T0
+from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+from tests.core.test_tick import hold
+from tests.fakes import MemoryStore
+
+BOOKS = Books(
+    bursts={LEASE.id: run(*WHOLE_WAY[:5])},
+    holds={JobId(7): hold(HoldState.HELD)},
+    health={"local": Health(offers={"small": OfferHealth(2, T0)})},
+)
+
+
+def test_what_was_written_is_read_again():
+    store = MemoryStore()
+
+    assert Ledger(store).write(Books(), BOOKS) == 4
+
+    assert Ledger(store).load(T0 + 100) == BOOKS
+    assert set(store.records) == {
+        "meta/schema",
+        "burst/burst-0-aaaaaa",
+        "job/burst-0-aaaaaa/1",
+        "hold/7",
+        "provider/local",
+    }
+
+
+def test_only_what_changed_is_written():
+    store = MemoryStore()
+    ledger = Ledger(store)
+    ledger.write(Books(), BOOKS)
+    after = Books(bursts=BOOKS.bursts, holds={}, health=dict(BOOKS.health))
+
+    assert ledger.write(BOOKS, BOOKS) == 0
+    assert ledger.write(BOOKS, after) == 1
+
+    assert store.writes == 2
+    assert "hold/7" not in store.records
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "why"),
+    [
+        ("burst/burst-0-bad", "{", "not a burst record"),
+        ("burst/burst-0-bad", '{"version":9}', "not a burst record"),
+        ("burst/burst-0-other", None, "its key is burst-0-other"),
+        ("hold/7", "[]", "not a hold record"),
+        ("hold/x", '{"urgency":1,"state":"held","since":0}', "invalid literal"),
+        ("provider/p", '{"failed":"many"}', "Expected `object`"),
+        ("novel/x", "{}", "not a kind of record"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
+    store = MemoryStore()
+    Ledger(store).write(Books(), BOOKS)
+    store.records[key] = text or store.records["burst/burst-0-aaaaaa"]
+    before = dict(store.records)
+
+    books = Ledger(store).load(T0 + 100)
+
+    assert why in books.unreadable[key]
+    assert LEASE.id in books.bursts
+    assert store.records == {**before, "meta/schema": "1"}
+
+
+def test_a_record_of_another_version_is_not_guessed_at():
+    store = MemoryStore()
+    Ledger(store).write(Books(), BOOKS)
+    key = "burst/burst-0-aaaaaa"
+    store.records[key] = store.records[key].replace('"version":2', '"version":3')
+
+    books = Ledger(store).load(T0)
+
+    assert "record of version 3, this program knows 2" in books.unreadable[key]
+    assert books.unread_leases == [key]
+
+
+@pytest.mark.parametrize("schema", ["2", "x"])
+def test_a_store_from_a_newer_version_is_not_touched(schema):
+    store = MemoryStore({"meta/schema": schema})
+
+    with pytest.raises(StoreError, match="run the version of burst that wrote it"):
+        Ledger(store).load(T0)
+
+
+def test_records_from_the_future_count_from_now():
+    store = MemoryStore()
+    names = (*WHOLE_WAY[:4], "job-finish", "idle", "lost")
+    Ledger(store).write(Books(), Books(bursts={LEASE.id: run(*names)}))
+
+    burst = Ledger(store).load(T0 - 500).bursts[LEASE.id]
+
+    assert burst.since == burst.idle_since == burst.lost_since == T0 - 500

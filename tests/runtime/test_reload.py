@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""A reload happens wholly or not at all, and whoever asked is told what came of it."""
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.config import Settings, parse
+from burst.core.commands import bring_down
+from burst.errors import BurstError, ConfigError
+from burst.model.burst import State
+from burst.provider import Provider
+from burst.runtime.reload import Reloads
+from burst.runtime.session import Runtime, in_time
+from burst.testing import FakeCloud, FakeProvider, FakeSettings
+from burst.wakeup import Bell
+from tests.builders import NODE, whole
+from tests.fakes import FakeLead
+
+QUICK = {"cadence": "0.2s", "observe": "0.05s"}
+
+
+class Fakes(Runtime):
+    """Its providers are those that the bench makes."""
+
+    def __init__(self, bench: "Bench", *parts: Any) -> None:
+        self.load = bench.load  # type: ignore[method-assign]
+        super().__init__(*parts)
+
+
+class Bench:
+    """A runtime whose providers are fakes, and the file of its settings."""
+
+    def __init__(self, *names: str, **tables: object) -> None:
+        self.tables = {"daemon": QUICK, **tables}
+        self.site = {name: {"type": "fake"} for name in names or ("local",)}
+        self.cloud = FakeCloud()
+        self.made: list[str] = []
+        self.failing: dict[str, BaseException] = {}
+        self.stuck: dict[str, threading.Event] = {}
+        self.lead = FakeLead()
+        self.bell = Bell()
+        self.reloads = Reloads(self.read, Path("site.toml"), self.bell)
+        self.runtime = Fakes(self, self.lead, self.read(), self.bell, self.reloads.ask)
+        self.runtime.begin()
+
+    def read(self) -> Settings:
+        return parse({**self.tables, "providers": self.site}, "site.toml")
+
+    def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
+        made = {}
+        for name, table in settings.providers.items():
+            if table.enabled:
+                self.made.append(name)
+                if name in self.stuck:
+                    self.stuck[name].wait(30)
+                if name in self.failing:
+                    raise self.failing[name]
+                known = FakeSettings(max_nodes=8, shape=NODE)
+                made[name] = FakeProvider(name, known, owner, self.cloud)
+        return made
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.reloads.turn(self.runtime)
+            self.meet()
+            self.runtime.turn(0.02)
+            self.lead.schedule()
+
+    def meet(self) -> None:
+        hosts = {host: rank for rank, host in enumerate(self.lead.known.hosts)}
+        self.lead.online |= {hosts[h] for h in self.cloud.followers() if h in hosts}
+
+    def until(self, reached, limit: float = 20.0) -> None:
+        ends = time.monotonic() + limit
+        while not reached():
+            assert time.monotonic() < ends
+            self.turn()
+
+    def reload(self):
+        future = self.reloads.ask()
+        self.until(future.done)
+        return future.result(0)
+
+    def provider(self, name: str = "local") -> FakeProvider:
+        found = self.runtime._made.providers[name]
+        assert isinstance(found, FakeProvider)
+        return found
+
+    @property
+    def bursts(self):
+        return list(self.runtime.engine.snapshot.books.bursts.values())
+
+
+@pytest.fixture
+def bench():
+    made: list[Bench] = []
+
+    def make(*names, **tables):
+        made.append(Bench(*names, **tables))
+        return made[-1]
+
+    yield make
+    for one in made:
+        for event in one.stuck.values():
+            event.set()
+        one.runtime.close()
+
+
+def test_the_answer_is_what_changed(bench):
+    one = bench()
+    assert one.reload() == {"changed": [], "late": []}
+    one.tables["limits"] = {"max_nodes": 3}
+    one.site["other"] = {"type": "fake"}
+
+    changed = ["limits.max_nodes", "providers.other"]
+    assert one.reload() == {"changed": changed, "late": []}
+    assert one.runtime.settings.limits.max_nodes == 3
+    assert one.made == ["local", "other"]
+
+
+def test_the_answer_to_a_bad_file_is_what_is_wrong_and_nothing_changes(bench):
+    one = bench()
+    before = one.runtime.settings
+    one.tables["limits"] = {"max_node": 3}
+    with pytest.raises(ConfigError, match="max_node"):
+        one.reload()
+    one.tables["limits"] = {"max_nodes": 3}
+    one.tables["lead"] = {"slots": ["x-[0-1]"]}
+    with pytest.raises(ConfigError, match=r"site\.toml: lead\.slots"):
+        one.reload()
+    one.tables["lead"] = {"uri": "local:///elsewhere"}
+    with pytest.raises(ConfigError, match="by a restart"):
+        one.reload()
+
+    assert one.runtime.settings is before
+    one.lead.submit(whole(4))
+    one.until(lambda: bool(one.lead.running()))
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), SystemExit(2)])
+def test_whatever_a_constructor_raises_spoils_the_reload_only(bench, error):
+    one = bench()
+    before = one.provider()
+    one.site["bad"] = {"type": "fake"}
+    one.failing["bad"] = error
+    with pytest.raises(ConfigError, match=type(error).__name__):
+        one.reload()
+
+    assert one.provider() is before
+    one.lead.submit(whole(4))
+    one.until(lambda: bool(one.lead.running()))
+
+
+def test_a_constructor_that_hangs_holds_up_nobody(bench):
+    one = bench(deadlines={"reload": "0.5s"})
+    one.site["slow"] = {"type": "fake"}
+    one.stuck["slow"] = threading.Event()
+    future = one.reloads.ask()
+    one.lead.submit(whole(4))
+    one.until(lambda: bool(one.lead.running()), limit=5)
+    one.until(future.done)
+
+    with pytest.raises(ConfigError, match="were not made of the new settings"):
+        future.result(0)
+
+
+def test_a_provider_that_hangs_keeps_no_other_from_new_settings(bench):
+    one = bench("good", "bad")
+    one.turn(5)
+    hung = one.provider("bad")
+    hung.hang = one.stuck["hang"] = threading.Event()
+    one.until(lambda: one.runtime._workers.busy("bad"))
+    good = one.provider("good")
+    one.tables["limits"] = {"max_nodes": 7}
+    assert one.reload() == {"changed": ["limits.max_nodes"], "late": []}
+    one.site["bad"] = {"type": "fake", "speed": 2}
+
+    assert one.reload() == {"changed": ["providers.bad"], "late": ["bad"]}
+    assert one.provider("good") is good
+    new = one.provider("bad")
+    assert new is not hung
+    one.turn(20)
+    # Two objects of one provider never work at the same time.
+    assert new.calls == []
+    calls = len(good.calls)
+    hung.hang.set()
+    one.until(lambda: bool(new.calls))
+    assert len(good.calls) >= calls
+
+
+def test_commands_on_their_way_and_what_is_known_go_over(bench):
+    one = bench()
+    job = one.lead.submit(whole(4))
+    one.until(lambda: one.lead.running() == [job])
+    views = one.runtime.engine.snapshot.world.providers["local"].offers
+    (burst,) = one.bursts
+    asked = one.runtime.engine.post(
+        lambda books, _, __, now: (bring_down(books, burst.id, "enough", now), "done")
+    )
+    one.tables["deadlines"] = {"idle": "1h"}
+    making = one.reloads.ask()
+    one.until(making.done)
+    one.turn()
+
+    assert asked.result(0) == "done"
+    assert one.runtime.engine.snapshot.world.providers["local"].offers is views
+    assert one.bursts[0].state is State.DRAIN
+
+
+def test_a_provider_with_live_bursts_cannot_be_left_out(bench):
+    one = bench()
+    one.lead.submit(whole(4))
+    one.until(lambda: bool(one.lead.running()))
+    one.site.clear()
+    with pytest.raises(ConfigError, match="provider local has live bursts"):
+        one.reload()
+
+
+def test_who_waits_for_a_reload_is_told_when_the_daemon_stops(bench):
+    one = bench()
+    one.site["slow"] = {"type": "fake"}
+    one.stuck["slow"] = threading.Event()
+    first = one.reloads.ask()
+    one.turn()
+    second = one.reloads.ask()
+    one.reloads.drop()
+
+    for future in (first, second):
+        with pytest.raises(BurstError, match="the daemon is stopping"):
+            future.result(0)
+    assert one.reloads.left() is None
+
+
+def test_a_place_cannot_change_under_live_bursts(bench):
+    one = bench()
+    job = one.lead.submit(whole(4))
+    one.until(lambda: one.lead.running() == [job])
+    (burst,) = one.bursts
+    assert burst.lease.place == "fake cloud"
+    one.cloud, before = FakeCloud(name="elsewhere"), one.cloud
+    one.site["local"] = {"type": "fake", "zone": "b"}
+    with pytest.raises(ConfigError, match=f"{burst.id}: it was made in another place"):
+        one.reload()
+    one.site["local"] = {"type": "other"}
+    one.cloud = before
+    with pytest.raises(ConfigError, match="in fake cloud, and provider local is now"):
+        one.reload()
+
+    assert one.provider().cloud is before
+    one.turn(20)
+    assert one.bursts[0].state is State.ONLINE
+    one.site["local"] = {"type": "fake", "zone": "a"}
+    assert one.reload()["changed"] == ["providers.local"]
+
+
+def test_a_provider_that_hangs_while_it_is_made_does_not_hang_the_daemons_start():
+    stuck = threading.Event()
+
+    def hang():
+        stuck.wait(60)
+        raise ConfigError("too late")
+
+    try:
+        with pytest.raises(ConfigError, match="were not made within 100ms"):
+            in_time(hang, 0.1)
+    finally:
+        stuck.set()
+
+
+def test_what_making_providers_raises_at_the_start_is_raised():
+    def fail():
+        raise ConfigError("no such cluster")
+
+    with pytest.raises(ConfigError, match="no such cluster"):
+        in_time(fail, 60.0)

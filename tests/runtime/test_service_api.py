@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""What the service answers, to the owner and to a guest."""
+
+import json
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from burst.core import timeline
+from burst.errors import BurstError, Denied, LeadError, NotFound
+from burst.lead import ServiceRequest
+from burst.model.burst import State
+from burst.model.jobid import format_f58
+from burst.runtime.service_api import Api, holder
+from tests.builders import whole
+from tests.sim import Sim
+
+GUEST = 1234
+
+
+class Asking:
+    """A simulated daemon that turns as soon as it is woken."""
+
+    def __init__(self, **tables):
+        self.sim = Sim(**tables)
+        self.sim.tick(2)
+        self.reloads = 0
+        served_by = holder(self.sim.now, "/site/burst.toml")
+        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, served_by)
+
+    def turn(self):
+        self.sim.tick()
+
+    def reload(self):
+        self.reloads += 1
+        future: Future[dict[str, Any]] = Future()
+        future.set_result({"changed": [], "late": []})
+        return future
+
+    def ask(self, method, guest=False, **payload):
+        request = ServiceRequest(method, payload, GUEST if guest else 0, not guest)
+        answer = self.api.answer(request)
+        assert json.loads(json.dumps(answer)) == answer
+        return answer
+
+
+def test_a_status_shows_everything_at_a_glance():
+    asking = Asking()
+    job = asking.sim.lead.submit(whole(4))
+    asking.turn()
+    found = asking.ask("status")
+
+    (burst,) = found["bursts"]
+    assert burst["state"] == "provision"
+    assert burst["nodes"] == 4
+    assert burst["ranks"] == "2-5"
+    assert burst["hosts"] == "burst-0-[0-3]"
+    assert burst["jobs"] == [format_f58(job)]
+    assert [s["state"] for s in found["slots"]] == ["leased", "free"]
+    assert found["providers"][0]["offers"][0]["name"] == "nodes"
+    assert found["held"] == [format_f58(job)]
+    assert found["pending"] == 1
+    assert found["daemon"]["pid"]
+    assert asking.ask("ping") == found["daemon"]
+
+
+def test_a_status_names_what_keeps_a_slot():
+    asking = Asking()
+    asking.sim.lead.drained[3] = "bad memory"
+    asking.sim.meet = lambda: None  # type: ignore[method-assign]
+    asking.sim.lead.online.add(7)
+    asking.sim.lead.disk.records["burst/burst-0-torn"] = "{"
+    asking.sim.tick()
+    slots = asking.ask("status")["slots"]
+    assert [slot["state"] for slot in slots] == ["drained", "occupied"]
+    asking.sim.boot()
+    asking.sim.lead.unreadable = True
+    asking.turn()
+    found = asking.ask("status")
+    assert [s["state"] for s in found["slots"]] == ["quarantined", "unknown"]
+    assert found["lead"]["trouble"] == "job manager is reloading"
+    assert "burst/burst-0-torn" in found["unreadable"]
+
+
+def test_a_status_shows_the_last_word_on_a_burst():
+    asking = Asking(deadlines={"join": "5s"})
+    asking.sim.joins = False
+    asking.sim.provider.starts_after = 3
+    asking.sim.lead.submit(whole(4))
+    asking.sim.tick(2)
+    (burst,) = asking.ask("status")["bursts"]
+    assert burst["note"] == "not up yet"
+    asking.sim.until(asking.sim.in_state(State.INACTIVE))
+    (burst,) = asking.ask("status")["bursts"]
+    assert burst["result"] == "timeout"
+    assert burst["note"].startswith("burst: ") or "nodes joined" in burst["note"]
+
+
+def test_a_quarantined_burst_shows_why():
+    asking = Asking()
+    asking.sim.lead.submit(whole(4))
+    asking.turn()
+    draft_state = asking.sim.burst
+    record = asking.sim.lead.disk.records[f"burst/{draft_state.id}"]
+    event = ',{"timestamp":1.0,"name":"reaped","context":{}}],"sums"'
+    spoilt = record.replace('],"sums"', event)
+    asking.sim.lead.disk.records[f"burst/{draft_state.id}"] = spoilt
+    asking.sim.boot()
+    asking.turn()
+
+    (burst,) = asking.ask("status")["bursts"]
+    assert burst["state"] == "quarantined"
+    assert burst["note"] == "event reaped in state provision"
+
+
+def test_a_guest_sees_and_releases_his_own_only():
+    asking = Asking()
+    asking.sim.joins = False
+    his = asking.sim.lead.submit(whole(4), userid=GUEST)
+    other = asking.sim.lead.submit(whole(3), userid=7)
+    asking.sim.tick(3)
+
+    found = asking.ask("status", guest=True)
+    assert [b["jobs"] for b in found["bursts"]] == [[format_f58(his)]]
+    assert found["held"] == [format_f58(his)]
+    assert asking.ask("explain", guest=True, id=format_f58(his))["userid"] == GUEST
+    with pytest.raises(BurstError, match="no burstable job that burst knows"):
+        asking.ask("explain", guest=True, id=format_f58(other))
+    with pytest.raises(Denied, match="none of these jobs is yours"):
+        asking.ask("release", guest=True, ids=[format_f58(other)])
+    assert asking.ask("release", guest=True, all=True) == {
+        "released": [format_f58(his)]
+    }
+    assert asking.sim.lead.jobs[his].urgency == 16
+    assert asking.sim.lead.jobs[other].urgency == 0
+
+
+@pytest.mark.parametrize(
+    "method", ["plan", "request", "down", "gc", "enable", "reload"]
+)
+def test_a_guest_may_change_nothing(method):
+    with pytest.raises(Denied, match="only the instance owner"):
+        Asking().ask(method, guest=True)
+
+
+def test_the_story_of_a_job():
+    asking = Asking(deadlines={"idle": "1h"})
+    job = asking.sim.lead.submit(whole(4))
+    held = asking.sim.lead.submit(whole(9))
+    asking.sim.joins = False
+    asking.sim.tick(3)
+    story = asking.ask("explain", id=format_f58(job))
+    assert story["verdict"] == "coming"
+    assert story["held"] == "held"
+    assert story["urgency_before"] == 16
+    names = [e["name"] for e in story["bursts"][0]["events"]]
+    assert names == ["provision-start", "job-hold", "provision-finish"]
+    story = asking.ask("explain", id=format_f58(held))
+    assert story["verdict"] == "too-large"
+    assert story["refusals"][0]["offer"] == "local/nodes"
+    asking.sim.joins = True
+    asking.sim.until(lambda: asking.sim.lead.running() == [job])
+    asking.turn()
+    assert asking.ask("explain", id=format_f58(job))["why"].startswith("it runs on ")
+    asking.sim.lead.finish(job)
+    asking.turn()
+    assert asking.ask("explain", id=format_f58(job))["why"] == "it ended: completed"
+    del asking.sim.lead.jobs[job]
+    asking.turn()
+    gone = asking.ask("explain", id=format_f58(job))
+    assert (gone["state"], gone["why"]) == ("gone", "")
+    assert len(gone["bursts"]) == 1
+
+
+@pytest.mark.parametrize("text", ["nonsense!", None, "7"])
+def test_a_job_that_is_none_has_no_story(text):
+    with pytest.raises(BurstError):
+        Asking().ask("explain", id=text)
+
+
+def test_a_plan_is_what_the_next_tick_would_do():
+    asking = Asking()
+    job = asking.sim.lead.submit(whole(4))
+    asking.sim.engine.tick(asking.sim.now)
+    assert asking.ask("plan")["bursts"] == []
+    snapshot = asking.sim.engine.snapshot
+    assert [row["id"] for row in asking.ask("plan")["jobs"]] == [format_f58(job)]
+    assert snapshot.books.bursts
+
+
+def test_nodes_are_had_on_request_and_taken_down():
+    asking = Asking()
+    made = asking.ask("request", nodes=3)
+    (burst,) = made["bursts"]
+    assert made["text"] == f"3 nodes of local/nodes as {burst}"
+    with pytest.raises(LeadError, match="the most that any offer has is 8"):
+        asking.ask("request", nodes=9)
+    with pytest.raises(BurstError, match="no provider gke; the settings have local"):
+        asking.ask("request", nodes=2, provider="gke")
+
+    assert asking.ask("down", burst=burst, note="enough") == {"burst": burst}
+
+    assert asking.sim.burst.state is State.DRAIN
+    with pytest.raises(BurstError, match="there is no burst x"):
+        asking.ask("down", burst="x")
+
+
+def test_all_that_is_held_is_released_at_once():
+    asking = Asking()
+    asking.sim.joins = False
+    jobs = [asking.sim.lead.submit(whole(4)) for _ in range(2)]
+    asking.sim.tick(3)
+
+    found = asking.ask("release", all=True)
+
+    assert found == {"released": [format_f58(job) for job in jobs]}
+    asking.sim.tick(3)
+    assert [asking.sim.lead.jobs[job].urgency for job in jobs] == [16, 16]
+
+
+def test_orphans_are_listed_and_deleted_only_on_yes():
+    asking = Asking()
+    asking.sim.lead.submit(whole(4))
+    asking.sim.until(asking.sim.in_state(State.ONLINE))
+    burst = asking.sim.burst.id
+    del asking.sim.lead.disk.records[f"burst/{burst}"]
+    asking.sim.boot()
+    asking.sim.tick(2)
+
+    listed = asking.ask("gc")
+    assert [row["id"] for row in listed["orphans"]] == [burst]
+    assert listed["deleting"] is False
+    assert asking.ask("gc", yes=True)["deleting"] is True
+    asking.sim.tick(3)
+    with pytest.raises(NotFound):
+        asking.sim.provider.reap(burst)
+
+
+def test_a_provider_is_enabled_and_settings_are_reloaded():
+    asking = Asking(limits={"breaker": 1})
+    with pytest.raises(BurstError, match="nothing is held against"):
+        asking.ask("enable", provider="local")
+    asking.sim.provider.next_provision_error = OSError("bug")
+    asking.sim.lead.submit(whole(4))
+    asking.sim.tick(2)
+    assert asking.ask("enable", provider="local") == {"enabled": "local"}
+    assert asking.ask("reload") == {"changed": [], "late": []}
+    assert asking.reloads == 1
+
+
+def test_an_unknown_method_is_refused_with_the_version():
+    with pytest.raises(BurstError, match=r"knows no method nosuch; it is version"):
+        Asking().ask("nosuch")
+
+
+def test_a_daemon_that_stops_answers_what_was_asked_of_it():
+    asking = Asking()
+    asking.api = Api(
+        lambda: asking.sim.engine, asking.sim.engine.close, asking.reload, holder(0.0)
+    )
+
+    with pytest.raises(BurstError, match="the daemon is stopping"):
+        asking.ask("request", nodes=1)
+
+
+def test_a_daemon_that_does_not_turn_is_said_to_be_stuck():
+    asking = Asking()
+    api = Api(
+        lambda: asking.sim.engine,
+        lambda: None,
+        asking.reload,
+        holder(0.0),
+        deadline=0.01,
+    )
+    with pytest.raises(LeadError, match="has not turned"):
+        api.answer(ServiceRequest("request", {"nodes": 1}, 0, True))
+
+
+def test_a_timeline_counts_from_the_first_submission():
+    asking = Asking(deadlines={"idle": "3s"})
+    job = asking.sim.lead.submit(whole(4))
+    asking.sim.tick(3)
+    asking.sim.until(lambda: asking.sim.lead.running() == [job])
+    asking.sim.lead.finish(job)
+    asking.sim.until(asking.sim.in_state(State.INACTIVE))
+
+    stages = timeline.timeline(asking.sim.burst)
+
+    assert list(stages) == list(timeline.STAGES)
+    assert stages["submit"] == 0
+    assert list(stages.values()) == sorted(stages.values())
+
+
+def test_anybody_may_ask_how_jobs_come_in():
+    asking = Asking(intake={"mode": "queue", "queue": "lent", "attribute": "cloud"})
+
+    assert asking.ask("intake", guest=True) == {
+        "mode": "queue",
+        "attribute": "cloud",
+        "property": "burst",
+        "queue": "lent",
+        "providers": ["local"],
+    }
+
+
+def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
+    asking = Asking()
+    asking.sim.tick(2)
+    asking.sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
+    asking.sim.boot()
+    asking.turn()
+
+    (listed,) = asking.ask("gc")["orphans"]
+    assert (listed["id"], listed["why"]) == (
+        "burst-0-ffffff",
+        "its record cannot be read",
+    )
+    assert not asking.sim.bursts
+    asking.ask("gc", yes=True)
+
+    assert asking.sim.burst.id == "burst-0-ffffff"
+    asking.sim.until(asking.sim.in_state(State.INACTIVE))
+    assert asking.ask("gc")["orphans"] == []

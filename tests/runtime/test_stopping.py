@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
+
+from burst.core.commands import burst_ahead, describe, request_nodes
+from burst.daemon import take_all_down
+from burst.model.burst import State
+from burst.model.reason import Reason
+from tests.builders import whole
+from tests.sim import Sim
+
+
+def test_nothing_new_is_made_and_jobs_are_told():
+    s = Sim()
+    s.tick(2)
+    refused = s.lead.submit(whole(9))
+    first = s.lead.submit(whole(4))
+    s.until(lambda: first in s.lead.running())
+    # Its verdict stands from before.
+    assert refused in s.engine.snapshot.verdicts
+    s.engine.stop_planning()
+    s.engine.post(take_all_down)
+    s.tick()
+    waiting = s.lead.submit(whole(4))
+    s.tick()
+    s.lead.finish(first)
+    s.tick(20)
+
+    assert [burst.state for burst in s.bursts] == [State.INACTIVE]
+    for job in (refused, waiting):
+        assert s.engine.snapshot.verdicts[job].reason is Reason.CLOSING
+    assert "the daemon is stopping" in str(s.lead.memos[waiting]["why"])
+    # Ranks that we drained for it may be used by the next daemon.
+    assert not s.lead.drained
+    assert not s.burst.drained
+
+
+def test_a_request_is_refused_with_the_reason():
+    s = Sim()
+    s.tick(2)
+    s.engine.stop_planning()
+    demand = request_nodes(2)
+    asked = s.engine.post(
+        lambda books, world, settings, now: burst_ahead(
+            books, world, settings, demand, now
+        )
+    )
+    s.tick()
+
+    assert "the daemon is stopping" in describe(asked.result(0), demand)
+    assert s.bursts == []

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Nobody who asks keeps others from an answer, nor the daemon from stopping."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from burst.errors import BurstError
+from burst.request_threads import (
+    LONGEST,
+    MOST_OF_A_GUEST,
+    MOST_OF_THE_OWNER,
+    Answerers,
+    read_payload,
+)
+
+DEADLINE_S = 10.0
+OWNER, GUEST, OTHER = 0, 100, 101
+
+
+class Asked:
+    """Requests that are answered when the test says so."""
+
+    def __init__(self) -> None:
+        self.answerers = Answerers("test", each=2)
+        self.go_on = threading.Event()
+        self.begun = threading.Semaphore(0)
+
+    def slow(self, userid: int) -> None:
+        def work() -> None:
+            self.begun.release()
+            assert self.go_on.wait(DEADLINE_S)
+
+        self.answerers.submit("status", userid, userid == OWNER, work)
+
+    def answered(self, method: str, userid: int) -> bool:
+        """Whether a request is answered while others are not."""
+        done = threading.Event()
+        self.answerers.submit(method, userid, userid == OWNER, done.set)
+        return done.wait(2.0)
+
+
+@pytest.fixture
+def asked() -> Iterator[Asked]:
+    asked = Asked()
+    yield asked
+    asked.go_on.set()
+    asked.answerers.close()
+
+
+def test_how_jobs_come_in_is_answered_whoever_asks_what_else(asked: Asked) -> None:
+    for userid in (OWNER, GUEST, OTHER):
+        for _ in range(MOST_OF_A_GUEST):
+            asked.slow(userid)
+    assert asked.answered("intake", OTHER + 1)
+    assert asked.answered("ping", OWNER)
+
+
+def test_guests_leave_the_owner_his_threads(asked: Asked) -> None:
+    for userid in range(GUEST, GUEST + 20):
+        asked.slow(userid)
+    assert asked.answered("status", OWNER)
+    assert not asked.answered("status", OTHER + 20)
+
+
+@pytest.mark.parametrize(
+    ("userid", "most"), [(GUEST, MOST_OF_A_GUEST), (OWNER, MOST_OF_THE_OWNER)]
+)
+def test_a_caller_has_so_many_requests_at_a_time(
+    asked: Asked, userid: int, most: int
+) -> None:
+    for _ in range(most):
+        asked.slow(userid)
+    with pytest.raises(BurstError, match=f"you have {most} requests that wait"):
+        asked.slow(userid)
+    asked.slow(OTHER)
+    asked.go_on.set()
+    ends = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            return asked.slow(userid)
+        except BurstError:
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+
+
+def test_after_the_close_nothing_is_begun(asked: Asked) -> None:
+    for _ in range(5):
+        asked.slow(OWNER)
+    assert asked.begun.acquire(timeout=DEADLINE_S)
+    assert asked.begun.acquire(timeout=DEADLINE_S)
+    asked.answerers.close()
+    asked.answerers.submit("status", GUEST, False, asked.begun.release)
+    asked.go_on.set()
+    assert not asked.begun.acquire(timeout=0.2)
+
+
+_STOPS = """
+import threading
+from burst.request_threads import Answerers
+answerers, begun = Answerers("test"), threading.Event()
+answerers.submit("status", 0, True, lambda: (begun.set(), threading.Event().wait()))
+begun.wait()
+answerers.close()
+"""
+
+
+def test_a_process_ends_whatever_is_being_answered() -> None:
+    subprocess.run([sys.executable, "-c", _STOPS], check=True, timeout=60)
+
+
+def test_a_payload_is_an_object_of_a_bounded_length() -> None:
+    assert read_payload(b"") == {}
+    assert read_payload(b'{"id":"f1"}') == {"id": "f1"}
+    for bad in (b"[]", b"{", b"[" * 5000):
+        with pytest.raises(BurstError, match="not an object"):
+            read_payload(bad)
+    longest = b'{"x":"' + b"y" * (LONGEST - 8) + b'"}'
+    assert len(read_payload(longest)["x"]) == LONGEST - 8
+    with pytest.raises(BurstError, match=f"the daemon reads {LONGEST}"):
+        read_payload(longest + b" ")
