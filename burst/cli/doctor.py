@@ -53,7 +53,7 @@ def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
             "level": finding.level.value,
             "about": finding.about,
             "what": finding.what,
-            "todo": finding.todo,
+            "advice": finding.advice,
         }
         for finding in found
     ]
@@ -97,7 +97,7 @@ def _print(rows: Sequence[Row]) -> None:
     wide = max(len(row["about"]) for row in rows)
     for row in rows:
         click.echo(f"{row['level']:5}  {row['about']:{wide}}  {row['what']}")
-        if row["todo"]:
-            click.echo(f"{'':5}  {'':{wide}}  -> {row['todo']}")
+        if row["advice"]:
+            click.echo(f"{'':5}  {'':{wide}}  -> {row['advice']}")
     counts = Counter(row["level"] for row in rows)
     click.echo(f"\n{counts['wrong']} wrong, {counts['note']} to note")

@@ -112,8 +112,8 @@ def _without_lead(question: Question) -> Iterator[Finding]:
     providers = collect.ask_providers(settings, None, question.provider)
     yield from _supply(providers, (), Books())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
-    todo = "mend the lead first, then ask again"
-    yield from _about("lead", [note(f"not looked at without it: {rest}", todo)])
+    advice = "mend the lead first, then ask again"
+    yield from _about("lead", [note(f"not looked at without it: {rest}", advice)])
 
 
 def _beside(

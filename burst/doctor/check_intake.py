@@ -22,7 +22,7 @@ def judge_intake(
 ) -> list[Finding]:
     """Judge scheduler and queues by the mode, then what makes each mode pleasant."""
     if isinstance(instance, Trouble):
-        return [wrong(instance.what, instance.todo or "see what is said of the lead")]
+        return [wrong(instance.what, instance.advice or "see what is said of the lead")]
     return [
         *_judge_scheduler(instance, intake),
         *_judge_queues(instance, intake),

@@ -23,7 +23,7 @@ _OPEN = (
 def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
     """Judge whether there are ranks to lend."""
     if isinstance(slots, Trouble):
-        return [wrong(slots.what, slots.todo)]
+        return [wrong(slots.what, slots.advice)]
     if not slots:
         return [
             wrong(
@@ -40,8 +40,8 @@ def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
             f" {format_hostlist(slot.hosts)}, each {slot.shape}"
         )
         if 0 in slot.ranks:
-            todo = "leave the lead's own hosts out of [lead] slots"
-            found.append(wrong(f"{text}; rank 0 is the lead itself", todo))
+            advice = "leave the lead's own hosts out of [lead] slots"
+            found.append(wrong(f"{text}; rank 0 is the lead itself", advice))
         else:
             found.append(ok(text))
     return found
@@ -58,7 +58,7 @@ def judge_certificate(facts: EndpointFacts) -> list[Finding]:
             )
         ]
     if isinstance(facts.keys, Trouble):
-        return [wrong(facts.keys.what, facts.keys.todo)]
+        return [wrong(facts.keys.what, facts.keys.advice)]
     text = f"{facts.certificate}: certificate of {facts.keys}, readable by us only"
     if facts.reach is Reach.LEAD:
         return [ok(f"{text}; the lead uses it")]
@@ -68,7 +68,7 @@ def judge_certificate(facts: EndpointFacts) -> list[Finding]:
 def judge_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
     """Judge whether followers find the lead where they are told to look."""
     if isinstance(facts.endpoint, Trouble):
-        return [wrong(facts.endpoint.what, facts.endpoint.todo)]
+        return [wrong(facts.endpoint.what, facts.endpoint.advice)]
     if not facts.endpoint:
         return [wrong("the lead does not say where followers can reach it", _WHERE)]
     found = [_reached(facts, settings.lead)]
@@ -100,16 +100,16 @@ def judge_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
 def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
     where, reached = facts.endpoint, facts.reach
     if isinstance(reached, Trouble):
-        return wrong(f"{where}: {reached.what}", reached.todo or _WHERE)
+        return wrong(f"{where}: {reached.what}", reached.advice or _WHERE)
     if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER, Reach.SILENT}:
         return _answered(facts)
-    todo = _OPEN if lead.is_learnt else _WHERE
+    advice = _OPEN if lead.is_learnt else _WHERE
     if reached is Reach.REFUSED:
-        return wrong(f"{where}: nothing listens there ({facts.detail})", todo)
+        return wrong(f"{where}: nothing listens there ({facts.detail})", advice)
     text = f"{where}: cannot be reached from here ({facts.detail})"
     if lead.address and not lead.is_learnt:
         return note(text, "that is fine if followers can, from where they are")
-    return wrong(text, todo)
+    return wrong(text, advice)
 
 
 def _answered(facts: EndpointFacts) -> Finding:

@@ -19,7 +19,7 @@ def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if not facts.enabled:
         return [note("is switched off", "set enabled = true to use it")]
     if facts.trouble:
-        return [wrong(facts.trouble.what, facts.trouble.todo or "see its settings")]
+        return [wrong(facts.trouble.what, facts.trouble.advice or "see its settings")]
     found = []
     if health.disabled:
         found.append(
@@ -30,17 +30,17 @@ def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
         )
     if isinstance(facts.offers, Trouble):
         text = f"its offers cannot be read: {facts.offers.what}"
-        found.append(wrong(text, facts.offers.todo or "see its settings"))
+        found.append(wrong(text, facts.offers.advice or "see its settings"))
     elif not facts.offers:
         found.append(wrong("it offers nothing", "see its settings"))
     else:
         found += [ok(_describe(offer)) for offer in facts.offers]
     if isinstance(facts.statuses, Trouble):
         text = f"it cannot say which bursts there are: {facts.statuses.what}"
-        found.append(wrong(text, facts.statuses.todo or "see its settings"))
+        found.append(wrong(text, facts.statuses.advice or "see its settings"))
     if isinstance(facts.findings, Trouble):
         text = f"its own examination failed: {facts.findings.what}"
-        found.append(wrong(text, facts.findings.todo or "see its settings"))
+        found.append(wrong(text, facts.findings.advice or "see its settings"))
     else:
         found += facts.findings
     return found
@@ -52,7 +52,7 @@ def judge_probe(
     """Judge what came of trying the way to the lead from over there."""
     if isinstance(found, Trouble):
         text = f"the way to the lead could not be tried from there: {found.what}"
-        return [wrong(text, found.todo or "try again")]
+        return [wrong(text, found.advice or "try again")]
     return found
 
 

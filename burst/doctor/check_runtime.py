@@ -26,7 +26,7 @@ def judge_daemon(facts: StateFacts, path: str) -> list[Finding]:
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, Trouble):
         text = f"the daemon does not answer: {facts.daemon.what}"
-        return [wrong(text, facts.daemon.todo or "its log says what it waits for")]
+        return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
         return [_serving(facts.daemon)]
     found = [note("no daemon serves this lead", f"start one: {start}")]
@@ -60,7 +60,7 @@ def _serving(holder: dict[str, object]) -> Finding:
 def judge_records(books: Books | Trouble) -> list[Finding]:
     """Judge the store, and the records that a person has to look at."""
     if isinstance(books, Trouble):
-        return [wrong(books.what, books.todo or "mend the store")]
+        return [wrong(books.what, books.advice or "mend the store")]
     unreadable = [
         wrong(
             f"record {key} cannot be read: {why}",
@@ -86,7 +86,7 @@ def judge_ranks(facts: StateFacts) -> list[Finding]:
     """Judge whether the rank slots that no burst has can be leased."""
     view, books = facts.view, facts.books
     if isinstance(view, Trouble):
-        return [wrong(f"ranks cannot be read: {view.what}", view.todo or "try again")]
+        return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
     leased: Container[str] = ()
     if not isinstance(books, Trouble):
         leased = leased_slots(facts.slots, books.live, books.unread_leases)
@@ -110,8 +110,8 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
         theirs = [rank for rank, reason in drained.items() if reason == why]
         who = "by burst" if why.startswith(DRAIN_TAG) else "by hand"
         text = f"{blocked} {_ranks(theirs)} drained {who}: {why or 'no reason given'}"
-        todo = f"if that is over: flux resource undrain {format_idset(theirs)}"
-        found.append(note(text, todo))
+        advice = f"if that is over: flux resource undrain {format_idset(theirs)}"
+        found.append(note(text, advice))
     excluded = view.excluded & ranks
     if excluded:
         text = f"{blocked} {_ranks(excluded)} excluded"

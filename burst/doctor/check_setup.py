@@ -22,7 +22,7 @@ _UPDATE = f"install flux-core {OLDEST[0]}.{OLDEST[1]} or later"
 def judge_settings(facts: SettingsFacts) -> list[Finding]:
     """Judge the settings file."""
     if facts.trouble:
-        return [wrong(facts.trouble.what, facts.trouble.todo or "correct that key")]
+        return [wrong(facts.trouble.what, facts.trouble.advice or "correct that key")]
     if not facts.path:
         return [
             note(
@@ -40,7 +40,7 @@ def judge_flux(facts: FluxFacts, needed: bool) -> list[Finding]:
         return [ok(f"{facts.program or 'none on PATH'}; an embedded lead needs none")]
     found = [_program(facts)]
     if isinstance(facts.bindings, Trouble):
-        found.append(wrong(facts.bindings.what, facts.bindings.todo))
+        found.append(wrong(facts.bindings.what, facts.bindings.advice))
         return found
     found.append(ok(f"Python bindings {facts.library} from {facts.bindings}"))
     if isinstance(facts.version, str) and _differ(facts.version, facts.library):
@@ -96,8 +96,8 @@ def judge_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
             text = f"{where}{source} answers, but not to this user: {lead.what}"
         else:
             text = f"{lead.what}{source}"
-        todo = "run this on the lead, as the owner of the instance"
-        return [wrong(text, lead.todo or todo)]
+        advice = "run this on the lead, as the owner of the instance"
+        return [wrong(text, lead.advice or advice)]
     found = [
         ok(f"{lead.kind} {lead.version} at {lead.uri}{source}, owner tag {lead.owner}")
     ]
@@ -115,7 +115,7 @@ def judge_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
 def judge_boot(lead: LeadIdentity, boot: Boot | Trouble | None) -> list[Finding]:
     """Judge whether anything can join, and whether all count ranks alike."""
     if isinstance(boot, Trouble):
-        return [wrong(boot.what, boot.todo)]
+        return [wrong(boot.what, boot.advice)]
     if boot and boot.method != "config":
         return [
             wrong(

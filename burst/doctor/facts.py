@@ -23,7 +23,7 @@ class Trouble(msgspec.Struct, frozen=True):
     """Why something could not be read, and what to do about that."""
 
     what: str
-    todo: str = ""
+    advice: str = ""
 
 
 class SettingsFacts(msgspec.Struct, frozen=True, kw_only=True):

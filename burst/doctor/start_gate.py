@@ -24,7 +24,7 @@ def check_address(identity: LeadIdentity, settings: Settings) -> bool:
     """
     for finding in judge_endpoint(read_endpoint(identity, settings), settings):
         if finding.level is Level.WRONG:
-            raise LeadError(finding.what, finding.todo)
+            raise LeadError(finding.what, finding.advice)
         if finding.level is Level.NOTE:
-            log.say("%s: %s", finding.what, finding.todo, level=logging.WARNING)
+            log.say("%s: %s", finding.what, finding.advice, level=logging.WARNING)
     return True

@@ -67,17 +67,17 @@ def _check_scheduler(client: Client) -> None:
 
 
 def _check_queue(tables: Mapping[str, Any], name: str) -> None:
-    todo = f"burst setup writes [queues.{name}] for the lead's configuration"
+    advice = f"burst setup writes [queues.{name}] for the lead's configuration"
     if name not in tables:
         raise ConfigError(
             f"[intake] mode is queue, but the instance has no queue {name}",
-            f"{todo}, {_HOLD}",
+            f"{advice}, {_HOLD}",
         )
     if not tables[name].get("requires"):
         raise ConfigError(
             f"queue {name} is there already and requires nothing, so it may be for"
             " other jobs than burst jobs",
-            f'give it requires = ["burst"], or name another by [intake]; {todo}',
+            f'give it requires = ["burst"], or name another by [intake]; {advice}',
         )
 
 

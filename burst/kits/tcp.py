@@ -50,8 +50,8 @@ exit 1
 """For `sh -c SCRIPT sh HOST PORT PYTHON...`. Standard output says why it failed."""
 # What bash and Python say of it, by the C library's texts; then ours, and what to do.
 _SAYINGS = tuple(
-    (re.compile(pattern, re.IGNORECASE), words, todo)
-    for pattern, words, todo in (
+    (re.compile(pattern, re.IGNORECASE), words, advice)
+    for pattern, words, advice in (
         (
             r"refused",
             "nothing listens there",
@@ -113,10 +113,10 @@ def judge(
             " nor Python",
             "the first burst will tell",
         )
-    for pattern, words, todo in _SAYINGS:
+    for pattern, words, advice in _SAYINGS:
         if pattern.search(said):
             what = f"{who} does not reach {endpoint}: {words}"
-            return wrong(what, todo.format(them=them))
+            return wrong(what, advice.format(them=them))
     why = " ".join(said.split())[:_LONGEST_WORDS]
     why = why or f"it ended with exit status {status}"
     return wrong(f"{who} does not reach {endpoint}: {why}", UNKNOWN)
@@ -126,6 +126,6 @@ def judge_silence(
     seconds: float, endpoint: str, who: str, them: str = "hosts"
 ) -> Finding:
     """Say that the command has run for so long without an answer."""
-    _, words, todo = next(s for s in _SAYINGS if s[0].search("timed out"))
+    _, words, advice = next(s for s in _SAYINGS if s[0].search("timed out"))
     what = f"{who} does not reach {endpoint}: {words} within {seconds:g} s"
-    return wrong(what, todo.format(them=them))
+    return wrong(what, advice.format(them=them))

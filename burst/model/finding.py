@@ -22,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True):
     level: Level
     what: str
     """What was found, with the names and numbers that tell it from others."""
-    todo: str = ""
+    advice: str = ""
     """What the reader can do; empty only where nothing is to be done."""
     about: str = ""
     """Which part it is about. Filled in by who asked for the examination."""
@@ -33,11 +33,11 @@ def ok(what: str) -> Finding:
     return Finding(Level.OK, what)
 
 
-def note(what: str, todo: str = "") -> Finding:
+def note(what: str, advice: str = "") -> Finding:
     """Return something to know, which does not keep bursts from working."""
-    return Finding(Level.NOTE, what, todo)
+    return Finding(Level.NOTE, what, advice)
 
 
-def wrong(what: str, todo: str) -> Finding:
+def wrong(what: str, advice: str) -> Finding:
     """Return something that keeps bursts from working."""
-    return Finding(Level.WRONG, what, todo)
+    return Finding(Level.WRONG, what, advice)

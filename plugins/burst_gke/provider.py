@@ -163,8 +163,8 @@ class GkeProvider:
         """Have a pod try whether it reaches the lead, where a cluster is named."""
         _, cluster = examine_cloud(self._cloud, self._settings, self._mark)
         if cluster is None:
-            todo = "with cluster = NAME, that of a cluster that runs, a pod can"
-            return [note("there is no cluster in which a pod could try it", todo)]
+            advice = "with cluster = NAME, that of a cluster that runs, a pod can"
+            return [note("there is no cluster in which a pod could try it", advice)]
         settings = self._settings
         if settings.pool:
             settings = on_pool(settings, settings.pool)

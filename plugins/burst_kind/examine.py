@@ -27,10 +27,10 @@ def examine_cluster(cluster: KindCluster, sight: Sight) -> Iterator[Finding]:
             f"`kind create cluster --name {cluster.name}` makes one, or create = true",
         )
     elif sight.stage in (Stage.FAILED, Stage.BROKEN):
-        todo = "its bursts are ended, and then it is deleted"
+        advice = "its bursts are ended, and then it is deleted"
         yield wrong(
             f"{name}: {sight.stage.value}{why}",
-            todo if cluster.ours else "`docker start` its nodes, or make it anew",
+            advice if cluster.ours else "`docker start` its nodes, or make it anew",
         )
     elif sight.stage is Stage.READY:
         yield ok(f"{name} runs with {len(sight.nodes)} nodes")

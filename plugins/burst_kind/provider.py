@@ -175,8 +175,8 @@ class KindProvider:
         sight = self._cluster.look()
         if sight.stage is not Stage.READY:
             name = f"the kind cluster {self._cluster.name}"
-            todo = "try it while a burst is there, or make the cluster by hand"
-            return [note(f"no pod can try it: {name}: {sight.stage.value}", todo)]
+            advice = "try it while a burst is there, or make the cluster by hand"
+            return [note(f"no pod can try it: {name}: {sight.stage.value}", advice)]
         return self._bursts(sight).probe(self._locate(lead), tell)
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:

@@ -46,7 +46,7 @@ def test_for_programs_it_is_one_object(shared: Shared) -> None:
         "level": "ok",
         "about": "settings",
         "what": f"{desk.config} is read; providers: local",
-        "todo": "",
+        "advice": "",
     }
 
 

@@ -18,5 +18,5 @@ def levels(findings: Sequence[Finding]) -> list[Level]:
 def said(findings: Sequence[Finding]) -> str:
     """Return all that is not as it should be as one text, advice included."""
     bad = [finding for finding in findings if finding.level is not OK]
-    assert all(finding.todo for finding in bad), "each has advice"
-    return " | ".join(f"{finding.what} -> {finding.todo}" for finding in bad)
+    assert all(finding.advice for finding in bad), "each has advice"
+    return " | ".join(f"{finding.what} -> {finding.advice}" for finding in bad)

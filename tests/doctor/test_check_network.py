@@ -102,7 +102,7 @@ def test_the_endpoint(
     (found,) = judge_endpoint(way(detail="why", **changes), settings(lead=lead))
     assert found.level is level
     assert text in found.what
-    assert level is OK or found.todo
+    assert level is OK or found.advice
 
 
 def test_a_port_that_only_a_forwarder_makes_right_is_noted() -> None:

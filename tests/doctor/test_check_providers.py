@@ -33,7 +33,7 @@ def provider(**changes: Any) -> ProviderFacts:
 
 def test_a_try_of_the_way_that_failed_is_wrong() -> None:
     (found,) = judge_probe(Trouble("no rights", "get some"))
-    assert (found.level, found.todo) == (WRONG, "get some")
+    assert (found.level, found.advice) == (WRONG, "get some")
     assert "could not be tried from there: no rights" in found.what
     assert judge_probe([note("x")]) == [note("x")]
 

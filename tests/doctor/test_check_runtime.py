@@ -119,7 +119,7 @@ def test_records(books: Books | Trouble, level: Level, text: str) -> None:
     (found,) = judge_records(books)
     assert found.level is level
     assert text in found.what
-    assert level is OK or found.todo
+    assert level is OK or found.advice
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_why_a_slot_is_not_leased(
     assert text in said(found)
 
 
-@pytest.mark.parametrize("todo", ["run it on the lead", ""])
-def test_ranks_that_cannot_be_read_are_wrong(todo: str) -> None:
-    found = judge_ranks(state(view=Trouble("this is rank 3", todo)))
+@pytest.mark.parametrize("advice", ["run it on the lead", ""])
+def test_ranks_that_cannot_be_read_are_wrong(advice: str) -> None:
+    found = judge_ranks(state(view=Trouble("this is rank 3", advice)))
     assert levels(found) == [WRONG]
     assert "ranks cannot be read: this is rank 3" in said(found)
 

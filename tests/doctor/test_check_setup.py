@@ -47,9 +47,9 @@ def test_no_settings_file_is_worth_a_note() -> None:
     assert levels(judge_settings(facts)) == [NOTE]
 
 
-@pytest.mark.parametrize("todo", ["did you mean x?", ""])
-def test_a_settings_file_that_cannot_be_used_is_wrong(todo: str) -> None:
-    trouble = Trouble("/x.toml: lead.y: no such key", todo)
+@pytest.mark.parametrize("advice", ["did you mean x?", ""])
+def test_a_settings_file_that_cannot_be_used_is_wrong(advice: str) -> None:
+    trouble = Trouble("/x.toml: lead.y: no such key", advice)
     facts = SettingsFacts(path="/x.toml", settings=Settings(), trouble=trouble)
     found = judge_settings(facts)
     assert levels(found) == [WRONG]

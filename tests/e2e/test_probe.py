@@ -92,7 +92,7 @@ def test_it_tells_silence(
 ) -> None:
     found = probe(settings, lead, f"{OUTSIDE_IP}:{deaf}")
     assert "there is no answer within 10 s" in found.what
-    assert "NetworkPolicy" in found.todo
+    assert "NetworkPolicy" in found.advice
 
 
 def test_it_tells_an_image_that_cannot_be_had(

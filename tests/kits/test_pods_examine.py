@@ -46,7 +46,7 @@ def examine(
     bursts = MiniClusters(cluster, replace(SETTINGS, **changes), TAGS)
     for finding in bursts.examine(lead):
         assert isinstance(finding, Finding)
-        found[finding.level].append(f"{finding.what}; {finding.todo}")
+        found[finding.level].append(f"{finding.what}; {finding.advice}")
     return found
 
 

@@ -166,7 +166,7 @@ def test_an_image_with_neither_is_told_of(lead: LeadIdentity, bare: Path) -> Non
 def test_what_it_says_in_words(end: End, words: str) -> None:
     found = judge(end, ENDPOINT)
     assert found.level is Level.WRONG
-    assert found.todo
+    assert found.advice
     assert f"does not reach {ENDPOINT}: " in found.what
     assert words in found.what
 
@@ -275,7 +275,7 @@ def test_silence_ends_after_a_while(server: Said, lead: LeadIdentity) -> None:
     trial.shows(*[RUNNING] * 30)
     found = trial.run()
     assert "there is no answer within 10 s" in found.what
-    assert "firewall" in found.todo
+    assert "firewall" in found.advice
     assert trial.deletes()
 
 

@@ -46,8 +46,8 @@ def test_why_it_is_not_reached_is_said_with_what_to_do(
 ) -> None:
     found = tcp.judge(status, said, "tcp://h:1", "n1")
     assert found.level is level
-    assert words in f"{found.what}; {found.todo}"
-    assert found.todo
+    assert words in f"{found.what}; {found.advice}"
+    assert found.advice
 
 
 def test_silence_is_told_with_its_length() -> None:

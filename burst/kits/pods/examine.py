@@ -146,10 +146,10 @@ def _judge_image(settings: MiniClusterSettings, lead: LeadIdentity) -> Finding:
 
 def _judge_endpoint(lead: LeadIdentity) -> Finding:
     """Look at the lead's address as far as that can be done outside of the cluster."""
-    todo = "set address and port under [lead] to where pods reach it"
+    advice = "set address and port under [lead] to where pods reach it"
     host = urlsplit(lead.endpoint).hostname
     if not host:
-        return wrong("it is not known where pods reach the lead", todo)
+        return wrong("it is not known where pods reach the lead", advice)
     try:
         found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
     except OSError as error:
@@ -159,5 +159,5 @@ def _judge_endpoint(lead: LeadIdentity) -> Finding:
         )
     addresses = {str(entry[4][0]) for entry in found}
     if all(ipaddress.ip_address(a.partition("%")[0]).is_loopback for a in addresses):
-        return wrong(f"{lead.endpoint} leads each pod to itself", todo)
+        return wrong(f"{lead.endpoint} leads each pod to itself", advice)
     return ok(f"pods are told to find the lead at {lead.endpoint}")

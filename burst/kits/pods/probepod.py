@@ -116,7 +116,7 @@ def judge(end: End, endpoint: str) -> Finding:
             "the first burst will tell",
         )
     found = tcp.judge(end.status, end.said, endpoint, "a pod there", "pods")
-    if found.todo == tcp.UNKNOWN:
+    if found.advice == tcp.UNKNOWN:
         return wrong(found.what, "see that the image runs on those nodes")
     return found
 

@@ -25,7 +25,7 @@ def examine(world: World, **table: Any) -> list[Finding]:
 
 
 def words(found: list[Finding], level: Level) -> list[str]:
-    return [f"{each.what}; {each.todo}" for each in found if each.level is level]
+    return [f"{each.what}; {each.advice}" for each in found if each.level is level]
 
 
 def test_all_well_it_says_what_it_saw(world: World) -> None:

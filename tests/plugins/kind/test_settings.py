@@ -117,7 +117,7 @@ def test_the_address_that_followers_get_is_told(desk: Desk) -> None:
     assert (
         desk.provider()
         .examine(lead(desk, "tcp://localhost:1"))[-1]
-        .todo.startswith('set lead = "host"')
+        .advice.startswith('set lead = "host"')
     )
     assert texts(desk.provider().examine(lead(desk, "tcp://name:1")), Level.WRONG) == []
 
@@ -155,7 +155,7 @@ def test_a_cluster_that_does_not_run_is_wrong(desk: Desk) -> None:
     dev = desk.provider(create=False, cluster="dev")
     (desk.containers()["dev-control-plane"] / "state").write_text("exited")
     finding = _examined(desk, dev)
-    assert (finding.level, finding.todo) == (
+    assert (finding.level, finding.advice) == (
         Level.WRONG,
         "`docker start` its nodes, or make it anew",
     )

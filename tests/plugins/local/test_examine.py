@@ -44,7 +44,7 @@ def only(findings: list[Finding], level: Level) -> str:
     """Return the one finding that is not as it should be."""
     (bad,) = (finding for finding in findings if finding.level is not Level.OK)
     assert bad.level is level
-    assert bad.todo
+    assert bad.advice
     return bad.what
 
 
