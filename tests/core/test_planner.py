@@ -37,7 +37,8 @@ def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw
     market = open_market(offers, health, T0)
     free = [slot for slot in found if slot.name not in taken]
     usage = Usage(settings(limits=limits or {}).limits, [])
-    for share in (share for slot in kw.pop("in_use", ()) for share in slot.shares):
+    in_use = kw.pop("in_use", ())
+    for share in (share for slot in in_use for share in slot.shares.values()):
         usage.add(share.nodes, share.bursts, share.userids)
     planner = Planner(
         Ground(found, free, Constraints(lead), market.providers),

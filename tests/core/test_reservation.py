@@ -3,10 +3,12 @@
 
 import pytest
 
+from burst.core.placement.slots import find_slots
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
+from burst.runtime.engine import Parts
 from tests.builders import whole
 from tests.sim import Sim
 
@@ -56,6 +58,36 @@ def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
     # Those that came later are served once it is done.
     s.lead.finish(big)
     s.until(lambda: len(s.lead.running()) >= 4)
+
+
+def declare(s, *slots):
+    """Reload with other rank slots."""
+    known = s.lead.identity()
+    parts = Parts(
+        lead=s.lead,
+        identity=known,
+        slots=find_slots(known, slots),
+        providers={"local": s.provider},
+        executor=s.executor,
+        settings=s.settings,
+    )
+    s.engine.change(parts)
+
+
+def test_slots_are_kept_that_a_burst_has_under_names_of_before():
+    """Ranks decide: a burst in the way is one whatever its slot was called."""
+    s = sim(deadlines={"reservation": "1d"})
+    running(s, 4)
+    declare(s, "burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
+    big = lent(s, 8)
+    since: dict[JobId, int] = {}
+    for minute in range(30):
+        lent(s, 1)
+        s.tick(seconds=60)
+        for job in s.lead.running():
+            if minute - since.setdefault(job, minute) >= 3 and job != big:
+                s.lead.finish(job)
+    assert big in s.lead.running()
 
 
 def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():

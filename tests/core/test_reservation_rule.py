@@ -43,7 +43,13 @@ def demand(number, nodes, duration=0.0, constraint="", user=1, **wish):
 def there(until=math.inf, nodes=1, jobs=(), user=1):
     share = Share(nodes=nodes, bursts=1, userids=frozenset({user}))
     jobs = frozenset(map(JobId, jobs))
-    return Taken(until=until, jobs=jobs, shares=(share,))
+    return Taken(until=until, jobs=jobs, shares={BurstId("any"): share})
+
+
+def on(slot, taken):
+    """What is known of a slot that a burst has, as that of one with the slot's name."""
+    shares = {BurstId(f"{slot}-aaaaaa"): share for share in taken.shares.values()}
+    return msgspec.structs.replace(taken, shares=shares)
 
 
 def room(slot, free=1, nodes=2, user=1, idle=False):
@@ -55,7 +61,6 @@ def room(slot, free=1, nodes=2, user=1, idle=False):
         userids=frozenset({user} if user else ()),
         provider="local",
         nodes=nodes,
-        slot=slot,
         idle=idle,
         pool=pool,
     )
@@ -63,6 +68,7 @@ def room(slot, free=1, nodes=2, user=1, idle=False):
 
 def planned(*demands, lead=LEAD, busy=None, **kw):
     busy = {name.replace("_", "-"): what for name, what in (busy or {}).items()}
+    busy = {name: on(name, what) for name, what in busy.items()}
     return plan(*demands, lead=lead, taken=tuple(busy), busy=busy, **kw)
 
 

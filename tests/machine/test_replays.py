@@ -158,3 +158,24 @@ def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -
             ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
         ],
     )
+
+
+def test_slots_are_kept_as_soon_as_another_job_joins_a_burst_on_them() -> None:
+    """Its user bears that burst from then on, and no more once it is gone."""
+    submit = {"nodes": 1, "user": 2, "wish": 4, "constraint": 2, "duration": 30.0}
+    replay(
+        {
+            "limits": {"max_nodes_per_user": 4},
+            "plan": {"share": False, "share_users": True},
+            "providers": {"a": {"max_nodes": 4, "price": 2.0}, "b": {"max_nodes": 4}},
+            "serve": True,
+            "standing": True,
+        },
+        [
+            ("submit", {**submit, "constraint": 1, "held": True}),
+            ("submit_plain", {"nodes": 1}),
+            ("submit", {"nodes": 2, "user": 3, "wish": 4}),
+            ("submit", {**submit, "held": True}),
+            ("submit", {"nodes": 4, "user": 2, "wish": 5, "duration": 30.0}),
+        ],
+    )

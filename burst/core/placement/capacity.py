@@ -76,7 +76,6 @@ def find_room(
                 provider=burst.lease.provider,
                 price=burst.lease.price,
                 nodes=burst.lease.nodes,
-                slot=burst.lease.slot,
                 idle=burst.idle_since is not None,
                 lasts=left(burst.lease, settings.deadlines, now),
                 pool=pool,

@@ -12,7 +12,7 @@ from burst.core.placement.limits import Share, share_of
 from burst.core.placement.plan import Room
 from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
 from burst.core.world import Books
-from burst.model.burst import Burst
+from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
@@ -24,8 +24,9 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """When the jobs on it have ended, by their time limits; seconds since the epoch,
     math.inf where one has none. 0 where none runs."""
     jobs: frozenset[JobId] = frozenset()
-    shares: tuple[Share, ...] = ()
-    """What limits count that are in use until its bursts are gone."""
+    shares: Mapping[BurstId, Share] = {}
+    """The bursts that have ranks of it, and what limits count of each until it is gone.
+    A burst may have ranks of several slots, as slots may be declared anew."""
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ def _taken(slot: RankSlot, bursts: Iterable[Burst], lead: LeadView) -> Taken:
     until = max((_end(lead, job) for job in jobs), default=0.0)
     if not jobs and not lead.allocated.isdisjoint(slot.ranks):
         until = math.inf  # Flux started a job there that no burst was made for
-    shares = tuple(share_of(burst, lead.jobs) for burst in bursts)
+    shares = {burst.id: share_of(burst, lead.jobs) for burst in bursts}
     return Taken(until=until, jobs=jobs, shares=shares)
 
 

@@ -49,8 +49,6 @@ class Room(msgspec.Struct, kw_only=True):
     """Whether nothing runs on it and no job counts on it."""
     lasts: float = math.inf
     """For how many seconds jobs can run on it, from now on."""
-    slot: str = ""
-    """The name of its rank slot."""
     pool: Pool
 
 

@@ -133,6 +133,7 @@ class Planner:
                 self._make_way(demand, room)
             elif room.pool.take(demand.request, self._admitted(demand)):
                 self._count(demand.userid, room)
+                self._kept.join(demand, room)
                 assert demand.job is not None
                 self._assignments[demand.job] = room.burst
                 verdict = Verdict(Reason.ASSIGNED, {"burst": room.burst})

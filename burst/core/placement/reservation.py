@@ -22,6 +22,7 @@ from burst.core.placement.preferences import unwished
 from burst.core.placement.run_time import Terms
 from burst.core.placement.slot_index import Ground, Kind
 from burst.core.placement.slots import RankSlot
+from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason, Refusal, Verdict
 
@@ -48,8 +49,8 @@ class Reservations:
         self._market = market
         self._terms = terms
         self._usage = usage
-        self._live = live
-        self._taken: Mapping[str, Taken] = live.slots
+        self._now = live.now
+        self._taken = dict(live.slots)
         self._names = ground.free_names() | live.slots.keys()
         self._able: dict[tuple[str, Kind, str], _Able] = {}
         self._kept: list[tuple[Kind, RankSlot]] = []
@@ -66,7 +67,7 @@ class Reservations:
         """Tell whether a new burst could serve a job before they could be used."""
         if self.made is None or not demand.duration:
             return False
-        ends = self._live.now + self._join + demand.duration
+        ends = self._now + self._join + demand.duration
         return ends <= self.made.start < math.inf
 
     def may_use(self, demand: Demand, room: Room) -> bool:
@@ -75,11 +76,12 @@ class Reservations:
         It ends before all of the slots could be used, or, if it is not known when that
         is, before those do that the burst has.
         """
-        if self.made is None or room.slot not in self.made.slots:
+        on = self._kept_under(room)
+        if self.made is None or not on:
             return True
         start = self.made.start
-        latest = self._taken[room.slot].until if math.isinf(start) else start
-        brief = demand.duration and self._live.now + demand.duration <= latest
+        latest = min(map(self._until, on)) if math.isinf(start) else start
+        brief = demand.duration and self._now + demand.duration <= latest
         return bool(brief) and not math.isinf(latest)
 
     def must_go(self, room: Room) -> bool:
@@ -89,10 +91,38 @@ class Reservations:
         brief jobs, for which it would have to be made again. One that was requested
         ahead of jobs ends by its own deadline.
         """
-        if self.made is None or room.slot not in self.made.slots:
+        if self.made is None or not self._kept_under(room):
             return False
-        due = math.isinf(self.made.start) or self.made.start <= self._live.now
+        due = math.isinf(self.made.start) or self.made.start <= self._now
         return due and room.idle and bool(room.userids)
+
+    def _kept_under(self, room: Room) -> list[str]:
+        """Return the slots that are kept and of which a live burst has ranks."""
+        return [
+            name
+            for name in self.slots
+            if name in self._taken and room.burst in self._taken[name].shares
+        ]
+
+    def join(self, demand: Demand, room: Room) -> None:
+        """Note that a live burst gets a job, as the next tick will see it.
+
+        It is not known when that ends, and its user bears the burst, too.
+        """
+        assert demand.job is not None  # only jobs are given what is there
+        replace = msgspec.structs.replace
+        for name, taken in self._taken.items():
+            share = taken.shares.get(room.burst)
+            if share is None:
+                continue
+            if share.userids and demand.userid is not None:
+                share = replace(share, userids=share.userids | {demand.userid})
+            self._taken[name] = replace(
+                taken,
+                until=math.inf,
+                jobs=taken.jobs | {demand.job},
+                shares={**taken.shares, room.burst: share},
+            )
 
     def lend(self) -> None:
         """Make those that are free so for a job that is brief, until `keep`."""
@@ -147,8 +177,7 @@ class Reservations:
             if need > (together if spread else largest) or self._tries >= _TRIES:
                 continue
             self._tries += 1
-            new = {one.slot.name: _taken_by(one) for one in opened}
-            self._taken = {**self._live.slots, **new}
+            self._taken |= {one.slot.name: _taken_by(one) for one in opened}
             found = self._choose(priced, demand, able, need, spread)
             if found:
                 return found
@@ -230,7 +259,8 @@ class Reservations:
 
     def _shares(self, names: Sequence[str]) -> list[Share]:
         there = (self._taken[name] for name in names if name in self._taken)
-        return [share for taken in there for share in taken.shares]
+        shares = {burst: share for it in there for burst, share in it.shares.items()}
+        return list(shares.values())
 
     def _by_time(
         self, slots: list[tuple[RankSlot, int]], sign: int
@@ -303,4 +333,6 @@ def _first(slots: list[tuple[RankSlot, int]], need: int) -> list[str] | None:
 
 def _taken_by(opened: Opened) -> Taken:
     share = Share(nodes=opened.nodes, bursts=1, userids=frozenset(opened.userids))
-    return Taken(until=math.inf, jobs=frozenset(opened.jobs), shares=(share,))
+    # It has no id yet, and its slot is in no other.
+    shares = {BurstId(opened.slot.name): share}
+    return Taken(until=math.inf, jobs=frozenset(opened.jobs), shares=shares)
