@@ -39,7 +39,7 @@ from burst.config import convert
 from burst.errors import NotFound
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.lead import Lead
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.testing import example_spec
 from tests.e2e.programs import host_paths
@@ -57,7 +57,7 @@ def measure(rounds: int) -> Sequence[Measure]:
     """Take turns; both are timed from the first call that creates anything."""
     if "KUBELAB" not in os.environ:
         raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
-    slot = RankSlot(hosts=f"burst-0-[0-{NODES - 1}]", shape=Shape(1))
+    slot = PlannedSlot(hosts=f"burst-0-[0-{NODES - 1}]", shape=Shape(1))
     given = GivenCluster(Path(os.environ["KUBECONFIG"]))
     with (
         given,

@@ -15,7 +15,7 @@ from burst.core.commands import bring_down, held_jobs
 from burst.core.report import burst_row
 from burst.core.tick import Decisions
 from burst.core.world import Books, World
-from burst.doctor.start_gate import check_address
+from burst.doctor.start_gate import require_reachable_address
 from burst.errors import (
     BurstError,
     ConfigError,
@@ -263,7 +263,9 @@ class Daemon:
         settings = self._settings
         try:
             return bool(
-                self._patience.until(limit, lambda: check_address(identity, settings))
+                self._patience.until(
+                    limit, lambda: require_reachable_address(identity, settings)
+                )
             )
         except BurstError as error:
             raise ConfigError(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from burst.batch.flux import ask_flux
-from burst.batch.place import BatchPlace, Job
-from burst.batch.plan import Wish
+from burst.batch.batch_plan import LeadRequest
+from burst.batch.flux_command import run_flux
+from burst.batch.lead_directory import BatchJob, LeadDirectory
 from burst.errors import ConfigError, LeadError
 from burst.flux.bindings import find_program
 
@@ -25,7 +25,7 @@ _PATH = "FLUX_CLI_PLUGINPATH"
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be submitted."""
 
-    wish: Wish
+    request: LeadRequest
     settings: bytes
     """The file, as it is."""
     nodes: int | None
@@ -34,7 +34,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """For flux batch: further options, the script, its arguments."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class FluxBatchResult(msgspec.Struct, frozen=True):
     """What flux batch answered, and its exit status."""
 
     stdout: str
@@ -58,7 +58,7 @@ def check_parent(flux: str, nodes: int | None) -> None:
         raise ConfigError(f"-N{nodes}: a lead has at least one own node", "say -N1")
     words = ("resource", "list", "--states=all", "--no-header", "-o{nnodes}")
     try:
-        most = int(ask_flux(flux, *words).split()[0])
+        most = int(run_flux(flux, *words).split()[0])
     except LeadError as error:
         raise LeadError(
             f"there is no Flux instance to submit to: {error.what}",
@@ -71,52 +71,56 @@ def check_parent(flux: str, nodes: int | None) -> None:
         )
 
 
-def submit(base: Path, submission: Submission, *, dry_run: bool = False) -> Said:
+def submit(
+    base: Path, submission: Submission, *, dry_run: bool = False
+) -> FluxBatchResult:
     """Submit the job and return what flux batch said of it.
 
     With `dry_run` it only prints the jobspec, and nothing is written. Raises
     BurstError where there is nothing to submit to or nowhere to write.
     """
-    wish = submission.wish
-    check_parent(wish.flux, submission.nodes)
-    place = BatchPlace.new(base)
+    request = submission.request
+    check_parent(request.flux, submission.nodes)
+    directory = LeadDirectory.new(base)
     if dry_run:
-        return _run_batch(place, submission, "--dry-run")
-    uri = ask_flux(wish.flux, "getattr", "local-uri").strip()
-    place.make(wish, submission.settings)
+        return _run_batch(directory, submission, "--dry-run")
+    uri = run_flux(request.flux, "getattr", "local-uri").strip()
+    directory.make(request, submission.settings)
     try:
-        said = _run_batch(place, submission)
+        said = _run_batch(directory, submission)
     except BaseException:
-        place.remove()
+        directory.remove()
         raise
     if said.status:
-        place.remove()
+        directory.remove()
     else:
-        place.set_job(Job(said.stdout.split()[0], uri))
+        directory.set_job(BatchJob(said.stdout.split()[0], uri))
     return said
 
 
-def _run_batch(place: BatchPlace, submission: Submission, *options: str) -> Said:
+def _run_batch(
+    directory: LeadDirectory, submission: Submission, *options: str
+) -> FluxBatchResult:
     nodes = () if submission.nodes is None else (f"-N{submission.nodes}",)
-    command = (submission.wish.flux, "batch", *nodes, *options, *submission.words)
+    command = (submission.request.flux, "batch", *nodes, *options, *submission.words)
     with as_file(files("burst") / "flux_setup" / "files" / "batch") as plugins:
         done = subprocess.run(
             command,
             capture_output=True,
             text=True,
-            env=_environment(os.environ, plugins, place),
+            env=_environment(os.environ, plugins, directory),
             check=False,
         )
-    return Said(done.stdout, done.stderr, done.returncode)
+    return FluxBatchResult(done.stdout, done.stderr, done.returncode)
 
 
 def _environment(
-    ours: Mapping[str, str], plugins: Path, place: BatchPlace
+    ours: Mapping[str, str], plugins: Path, directory: LeadDirectory
 ) -> dict[str, str]:
     """Return what has flux batch load our plugin, and what that is told."""
     path = ours.get(_PATH, "")
     # By the interpreter: a task's environment need not have our bin on its PATH.
-    command = [sys.executable, "-m", "burst", "lead", "batch-node", str(place.path)]
+    command = [sys.executable, "-m", "burst", "lead", "batch-node", str(directory.path)]
     told = {"command": command, "path": path}
     both = f"{plugins}:{path}" if path else str(plugins)
     return {**ours, _PATH: both, "BURST_LEAD_BATCH": json.dumps(told)}

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from burst.batch.node import run_node
-from burst.batch.place import BatchPlace, default_base
-from burst.batch.plan import Wish, parse_lent
-from burst.batch.script import BatchScript
+from burst.batch.batch_plan import LeadRequest, parse_slot_request
+from burst.batch.lead_directory import LeadDirectory, default_parent
+from burst.batch.reap import is_job_over, reap_lead
+from burst.batch.run_script import ScriptRunner
+from burst.batch.start_broker import run_node
 from burst.batch.submit import Submission, find_flux, submit
-from burst.batch.sweep import is_over, sweep_place
 from burst.cli.common import Place
 from burst.config import load
 from burst.errors import BurstError, ConfigError
@@ -89,8 +89,8 @@ def batch(
             f"{found}: no provider is enabled, so nobody would bring nodes",
             "add a table [providers.NAME]",
         )
-    wish = Wish(
-        slots=tuple(map(parse_lent, slots)),
+    request = LeadRequest(
+        slots=tuple(map(parse_slot_request, slots)),
         address=options["address"],
         port=options["port"] or 0,
         flux=find_flux(),
@@ -101,12 +101,12 @@ def batch(
         if options[name.replace("-", "_")]
     ]
     submission = Submission(
-        wish=wish,
+        request=request,
         settings=found.read_bytes(),
         nodes=options["nodes"],
         words=(*passed, *script),
     )
-    said = submit(base or default_base(), submission, dry_run=dry_run)
+    said = submit(base or default_parent(), submission, dry_run=dry_run)
     click.echo(said.stdout, nl=False)
     click.echo(said.stderr, nl=False, err=True)
     sys.exit(said.status)
@@ -120,7 +120,7 @@ def batch_node(
     directory: Path, options: tuple[str, ...], script: tuple[str, ...]
 ) -> None:
     """Run this node's broker. Tasks of `burst lead batch` do it."""
-    sys.exit(run_node(BatchPlace(directory), options, script))
+    sys.exit(run_node(LeadDirectory(directory), options, script))
 
 
 @click.command("batch-script", hidden=True)
@@ -129,7 +129,7 @@ def batch_node(
 @click.argument("script", nargs=-1, type=click.UNPROCESSED, required=True)
 def batch_script(directory: Path, job: str, script: tuple[str, ...]) -> None:
     """Run the script beside a daemon. Rank 0 of `burst lead batch` does it."""
-    sys.exit(BatchScript(BatchPlace(directory), job, _tell).run(script))
+    sys.exit(ScriptRunner(LeadDirectory(directory), job, _tell).run(script))
 
 
 @click.command()
@@ -140,7 +140,9 @@ def sweep(directories: tuple[Path, ...]) -> None:
     DIRECTORIES are those of leads; by default all in ~/.local/share/burst/batch. Only
     those are touched whose jobs are over.
     """
-    places = list(map(BatchPlace, directories)) or BatchPlace.find(default_base())
+    places = list(map(LeadDirectory, directories)) or LeadDirectory.find(
+        default_parent()
+    )
     failed = False
     for place in places:
         try:
@@ -154,10 +156,10 @@ def sweep(directories: tuple[Path, ...]) -> None:
         sys.exit(1)
 
 
-def _sweep(place: BatchPlace) -> str:
-    if not is_over(place):
+def _sweep(place: LeadDirectory) -> str:
+    if not is_job_over(place):
         return f"{place.path}: its job is not over"
-    sweep_place(place, _tell)
+    reap_lead(place, _tell)
     place.remove()
     return f"{place.path}: nothing is left"
 

@@ -20,7 +20,7 @@ from burst.cli.common import (
     print_rows,
 )
 from burst.config import Settings, load
-from burst.doctor import Question, SettingsFacts, Trouble, diagnose
+from burst.doctor import DoctorRequest, ReadFailure, SettingsFacts, diagnose
 from burst.errors import BurstError, ConfigError
 from burst.model.finding import Level
 
@@ -41,7 +41,7 @@ def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
     are those of the running daemon. The exit status is 1 if anything is wrong.
     """
     found = diagnose(
-        Question(
+        DoctorRequest(
             settings=_read(place),
             uri=place.uri or "",
             provider=provider,
@@ -87,7 +87,7 @@ def _read(place: Place) -> SettingsFacts:
     try:
         settings = load(path) if path else Settings()
     except ConfigError as error:
-        trouble = Trouble(error.what, error.advice)
+        trouble = ReadFailure(error.what, error.advice)
         return SettingsFacts(path=str(path), settings=Settings(), trouble=trouble)
     return SettingsFacts(path=str(path or ""), settings=settings)
 

@@ -13,12 +13,12 @@ import click
 
 from burst.cli.common import Place, place_options
 from burst.config import IntakeSettings, Mode
-from burst.flux_setup.plan import Choice, check_flux
+from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
 from burst.kits import certificate
-from burst.lead_setup.host import own_shape, short_name
-from burst.lead_setup.init import Provider, Ready, init_lead
-from burst.lead_setup.plan import LeadPlan, parse_slot
-from burst.lead_setup.slots import add_slots, compare
+from burst.lead_setup.add_slots import add_slots, compare_with_running
+from burst.lead_setup.init_lead import InitializedLead, Provider, init_lead
+from burst.lead_setup.lead_plan import LeadPlan, parse_slot
+from burst.lead_setup.own_host import own_shape, short_name
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
@@ -101,8 +101,8 @@ def init(
     choice = None
     if mode:
         intake = IntakeSettings(mode=mode)
-        check_flux(intake)
-        choice = Choice(intake=intake, local_queue="batch")
+        check_flux_version(intake)
+        choice = IntakeChoice(intake=intake, local_queue="batch")
     ready = init_lead(directory, plan, provider, replace=force, choice=choice)
     for line in _how_to_go_on(ready, has_daemon=choice is not None):
         click.echo(line)
@@ -141,7 +141,9 @@ def check(directory: Path, place: Place) -> None:
     """
     with place.lead() as running:
         running.listen(lambda: None)
-        said, safe = compare(directory, running.identity(), running.observe())
+        said, safe = compare_with_running(
+            directory, running.identity(), running.observe()
+        )
     for line in said:
         click.echo(line)
     if not safe:
@@ -179,7 +181,7 @@ def _expand(hosts: str) -> tuple[str, ...]:
         return (hosts,)
 
 
-def _how_to_go_on(ready: Ready, *, has_daemon: bool) -> Iterator[str]:
+def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
     files = ready.files
     own = parse_hostlist(ready.own)
     notes = {
@@ -203,8 +205,8 @@ def _how_to_go_on(ready: Ready, *, has_daemon: bool) -> Iterator[str]:
         yield from _start(own, files.commands)
         yield f"    export FLUX_URI={shlex.quote(files.uri)}"
         yield "\nOr, where there is no Flux, with its stand-in:\n"
-        yield from _start(own, ready.stand_in)
-        yield f"    export FLUX_URI={shlex.quote(ready.stand_in_uri)}"
+        yield from _start(own, ready.embedded_commands)
+        yield f"    export FLUX_URI={shlex.quote(ready.embedded_uri)}"
     yield "\nThen:\n"
     for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"

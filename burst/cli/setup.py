@@ -15,7 +15,6 @@ import msgspec
 from burst.cli.common import Place, place_options
 from burst.config import Mode
 from burst.errors import LeadError
-from burst.flux_setup.check import check_instance, read_instance
 from burst.flux_setup.install import (
     Change,
     Step,
@@ -24,16 +23,17 @@ from burst.flux_setup.install import (
     plan_remove,
     remove,
 )
-from burst.flux_setup.plan import (
+from burst.flux_setup.running_instance import check_compatible, read_instance
+from burst.flux_setup.setup_files import (
     LEAD_PIECE,
-    Choice,
-    Places,
+    FluxDirectories,
+    IntakeChoice,
     Policy,
-    check_flux,
-    directory_places,
+    check_flux_version,
     make_files,
-    system_places,
-    user_places,
+    single_directory,
+    system_directories,
+    user_directories,
 )
 from burst.runtime.connect import is_flux
 
@@ -94,32 +94,32 @@ def setup(
         click.echo(line)
 
 
-def _places(where: str | None, directory: Path | None) -> Places:
+def _places(where: str | None, directory: Path | None) -> FluxDirectories:
     if directory is not None:
-        return directory_places(directory)
-    return system_places() if where == "system" else user_places()
+        return single_directory(directory)
+    return system_directories() if where == "system" else user_directories()
 
 
-def _choice(place: Place, mode: Mode | None, policy: Policy) -> Choice:
+def _choice(place: Place, mode: Mode | None, policy: Policy) -> IntakeChoice:
     """Return what is asked for, once it is sure that it can be had."""
     settings = place.settings()
     intake = settings.intake
     if mode:
         intake = msgspec.structs.replace(intake, mode=mode)
-    check_flux(intake)
+    check_flux_version(intake)
     uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
     if not uri or not is_flux(uri):
         click.echo("no running Flux to look at: its queues and scheduler are not known")
-        return Choice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+        return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
     try:
         instance = read_instance(uri)
     except LeadError as error:
         click.echo(f"its queues and scheduler are not known: {error}")
-        return Choice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
-    check_instance(instance, intake)
+        return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+    check_compatible(instance, intake)
     others = instance.queues.keys() - {intake.queue, intake.ready}
     local = "" if others - {_LOCAL_QUEUE} else _LOCAL_QUEUE
-    return Choice(intake=intake, policy=policy, local_queue=local)
+    return IntakeChoice(intake=intake, policy=policy, local_queue=local)
 
 
 def _show(steps: Iterable[Step], ahead: bool) -> None:
@@ -129,7 +129,7 @@ def _show(steps: Iterable[Step], ahead: bool) -> None:
         click.echo("nothing changes")
 
 
-def _how_to_go_on(places: Places, choice: Choice) -> Iterator[str]:
+def _how_to_go_on(places: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:
     mode = choice.intake.mode
     if places.environment:
         yield "\nHave this in the environment of users and of the lead's broker:\n"

@@ -17,7 +17,7 @@ from burst.embedded.calls import JobInfo
 from burst.errors import BurstError
 from burst.flux.bindings import import_core
 from burst.kits.broker import embedded_follower_argv, flux_follower_argv
-from burst.lead_setup.files import LeadFiles
+from burst.lead_setup.lead_files import LeadFiles
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
 

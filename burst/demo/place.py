@@ -15,8 +15,8 @@ import tomli_w
 
 from burst.demo.parts import OWN, SLOTS
 from burst.demo.processes import MARK
-from burst.lead_setup.files import LeadFiles, write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_files import LeadFiles, write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
@@ -58,7 +58,7 @@ class Place(msgspec.Struct, frozen=True):
         plan = LeadPlan(
             hosts=OWN,
             shape=_SHAPE,
-            slots=tuple(RankSlot(hosts=hosts, shape=_SHAPE) for hosts in SLOTS),
+            slots=tuple(PlannedSlot(hosts=hosts, shape=_SHAPE) for hosts in SLOTS),
             address="127.0.0.1",
             port=_free_port(),
         )

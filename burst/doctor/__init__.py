@@ -17,45 +17,45 @@ from burst.config import Settings
 from burst.core.placement.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
 from burst.core.world import Books
-from burst.doctor import collect
-from burst.doctor.attempt import attempt
-from burst.doctor.check_intake import judge_intake
+from burst.doctor import collect_facts
+from burst.doctor.calls import try_call
+from burst.doctor.check_intake import check_intake
 from burst.doctor.check_network import (
-    judge_certificate,
-    judge_endpoint,
-    judge_slots,
+    check_certificate,
+    check_endpoint,
+    check_slots,
 )
-from burst.doctor.check_providers import judge_market, judge_probe, judge_provider
+from burst.doctor.check_providers import check_offers, check_probe, check_provider
 from burst.doctor.check_runtime import (
-    judge_daemon,
-    judge_orphans,
-    judge_ranks,
-    judge_records,
+    check_daemon,
+    check_orphans,
+    check_records,
+    check_unleased_slots,
 )
 from burst.doctor.check_setup import (
-    judge_boot,
-    judge_flux,
-    judge_lead,
-    judge_settings,
+    check_bootstrap,
+    check_flux_program,
+    check_lead,
+    check_settings,
 )
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
+    ReadFailure,
     SettingsFacts,
-    Trouble,
 )
 from burst.errors import ConfigError
 from burst.flux.boot_info import read_boot
-from burst.flux_setup.check import read_instance
+from burst.flux_setup.running_instance import read_instance
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import as_followers_see_it, connect, is_flux
 
-__all__ = ["Question", "SettingsFacts", "Trouble", "diagnose"]
+__all__ = ["DoctorRequest", "ReadFailure", "SettingsFacts", "diagnose"]
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be looked at."""
 
     settings: SettingsFacts
@@ -68,7 +68,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     waited. None: make nothing."""
 
 
-def diagnose(question: Question) -> list[Finding]:
+def diagnose(question: DoctorRequest) -> list[Finding]:
     """Return what was found, in the order in which one thing rests on the other.
 
     Raises ConfigError where there is no such provider.
@@ -82,34 +82,34 @@ def diagnose(question: Question) -> list[Finding]:
     return list(_examine(question))
 
 
-def _examine(question: Question) -> Iterator[Finding]:
+def _examine(question: DoctorRequest) -> Iterator[Finding]:
     settings = question.settings.settings
-    yield from _about("settings", judge_settings(question.settings))
+    yield from _about("settings", check_settings(question.settings))
     uri, source = _where(question)
-    flux = collect.read_flux()
-    yield from _about("flux", judge_flux(flux, is_flux(uri)))
+    flux = collect_facts.read_flux()
+    yield from _about("flux", check_flux_program(flux, is_flux(uri)))
     with _connected(uri, settings) as lead:
-        identity = lead if isinstance(lead, Trouble) else attempt(lead.identity)
+        identity = lead if isinstance(lead, ReadFailure) else try_call(lead.identity)
         boot = None
-        if not isinstance(lead, Trouble) and is_flux(uri):
-            boot = attempt(lambda: read_boot(uri))
+        if not isinstance(lead, ReadFailure) and is_flux(uri):
+            boot = try_call(lambda: read_boot(uri))
         facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
-        yield from _about("lead", judge_lead(facts, flux))
-        if isinstance(lead, Trouble) or isinstance(identity, Trouble):
+        yield from _about("lead", check_lead(facts, flux))
+        if isinstance(lead, ReadFailure) or isinstance(identity, ReadFailure):
             yield from _without_lead(question)
         else:
-            yield from _about("ranks", judge_boot(identity, boot))
+            yield from _about("ranks", check_bootstrap(identity, boot))
             if boot is not None:
-                instance = attempt(lambda: read_instance(uri))
-                installed = collect.read_installed(os.environ)
-                found = judge_intake(instance, installed, settings.intake)
+                instance = try_call(lambda: read_instance(uri))
+                installed = collect_facts.read_installed(os.environ)
+                found = check_intake(instance, installed, settings.intake)
                 yield from _about("intake", found)
             yield from _beside(lead, identity, question)
 
 
-def _without_lead(question: Question) -> Iterator[Finding]:
+def _without_lead(question: DoctorRequest) -> Iterator[Finding]:
     settings = question.settings.settings
-    providers = collect.ask_providers(settings, None, question.provider)
+    providers = collect_facts.ask_providers(settings, None, question.provider)
     yield from _supply(providers, (), Books())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "mend the lead first, then ask again"
@@ -117,26 +117,26 @@ def _without_lead(question: Question) -> Iterator[Finding]:
 
 
 def _beside(
-    lead: Lead, identity: LeadIdentity, question: Question
+    lead: Lead, identity: LeadIdentity, question: DoctorRequest
 ) -> Iterator[Finding]:
     settings = question.settings.settings
-    found = attempt(lambda: find_slots(identity, settings.lead.slots))
-    slots = () if isinstance(found, Trouble) else found
-    yield from _about("slots", judge_slots(found))
-    way = collect.read_endpoint(identity, settings)
-    yield from _about("certificate", judge_certificate(way))
-    yield from _about("endpoint", judge_endpoint(way, settings))
-    seen = attempt(lambda: as_followers_see_it(identity, settings.lead))
-    lent = identity if isinstance(seen, Trouble) else seen
-    providers = collect.ask_providers(settings, lent, question.provider)
-    state = collect.read_state(lead, identity, slots, providers)
-    books = Books() if isinstance(state.books, Trouble) else state.books
+    found = try_call(lambda: find_slots(identity, settings.lead.slots))
+    slots = () if isinstance(found, ReadFailure) else found
+    yield from _about("slots", check_slots(found))
+    way = collect_facts.read_endpoint(identity, settings)
+    yield from _about("certificate", check_certificate(way))
+    yield from _about("endpoint", check_endpoint(way, settings))
+    seen = try_call(lambda: as_followers_see_it(identity, settings.lead))
+    lent = identity if isinstance(seen, ReadFailure) else seen
+    providers = collect_facts.ask_providers(settings, lent, question.provider)
+    state = collect_facts.read_runtime(lead, identity, slots, providers)
+    books = Books() if isinstance(state.books, ReadFailure) else state.books
     yield from _supply(providers, slots, books)
     yield from _probes(providers, lent, question)
-    yield from _about("daemon", judge_daemon(state, question.settings.path))
-    yield from _about("records", judge_records(state.books))
-    yield from _about("slots", judge_ranks(state))
-    yield from _about("orphans", judge_orphans(state))
+    yield from _about("daemon", check_daemon(state, question.settings.path))
+    yield from _about("records", check_records(state.books))
+    yield from _about("slots", check_unleased_slots(state))
+    yield from _about("orphans", check_orphans(state))
 
 
 def _supply(
@@ -144,23 +144,23 @@ def _supply(
 ) -> Iterator[Finding]:
     for facts in providers:
         health = books.health.get(facts.name, Health())
-        yield from _about(f"provider {facts.name}", judge_provider(facts, health))
-    yield from _about("offers", judge_market(providers, slots))
+        yield from _about(f"provider {facts.name}", check_provider(facts, health))
+    yield from _about("offers", check_offers(providers, slots))
 
 
 def _probes(
-    providers: Sequence[ProviderFacts], lead: LeadIdentity, question: Question
+    providers: Sequence[ProviderFacts], lead: LeadIdentity, question: DoctorRequest
 ) -> Iterator[Finding]:
     if question.probe is None:
         return
     for facts in providers:
         if facts.enabled and not facts.trouble:
             settings = question.settings.settings
-            found = collect.probe(facts, settings, lead, question.probe)
-            yield from _about(f"provider {facts.name}", judge_probe(found))
+            found = collect_facts.probe(facts, settings, lead, question.probe)
+            yield from _about(f"provider {facts.name}", check_probe(found))
 
 
-def _where(question: Question) -> tuple[str, str]:
+def _where(question: DoctorRequest) -> tuple[str, str]:
     """Return the URI to look at, and who named it."""
     for uri, source in (
         (question.uri, "--uri"),
@@ -173,12 +173,12 @@ def _where(question: Question) -> tuple[str, str]:
 
 
 @contextmanager
-def _connected(uri: str, settings: Settings) -> Iterator[Lead | Trouble]:
-    lead = attempt(lambda: connect(uri, settings.intake.attribute))
+def _connected(uri: str, settings: Settings) -> Iterator[Lead | ReadFailure]:
+    lead = try_call(lambda: connect(uri, settings.intake.attribute))
     try:
         yield lead
     finally:
-        if not isinstance(lead, Trouble):
+        if not isinstance(lead, ReadFailure):
             lead.close()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from burst.config import IntakeSettings
 from burst.core.placement.slots import LENT
-from burst.doctor.facts import InstalledFacts, Trouble
-from burst.flux_setup.check import Instance
+from burst.doctor.facts import InstalledFacts, ReadFailure
+from burst.flux_setup.running_instance import RunningInstance
 from burst.model.finding import Finding, note, ok, wrong
 
 _SETUP = "`burst setup` installs it and says how the lead gets it"
@@ -17,11 +17,13 @@ _FROBNICATOR = "frob-burst.py"
 _SCHEDULER = "sched-burst"
 
 
-def judge_intake(
-    instance: Instance | Trouble, installed: InstalledFacts, intake: IntakeSettings
+def check_intake(
+    instance: RunningInstance | ReadFailure,
+    installed: InstalledFacts,
+    intake: IntakeSettings,
 ) -> list[Finding]:
     """Judge scheduler and queues by the mode, then what makes each mode pleasant."""
-    if isinstance(instance, Trouble):
+    if isinstance(instance, ReadFailure):
         return [wrong(instance.what, instance.advice or "see what is said of the lead")]
     return [
         *_judge_scheduler(instance, intake),
@@ -32,7 +34,9 @@ def judge_intake(
     ]
 
 
-def _judge_scheduler(instance: Instance, intake: IntakeSettings) -> Iterator[Finding]:
+def _judge_scheduler(
+    instance: RunningInstance, intake: IntakeSettings
+) -> Iterator[Finding]:
     name = instance.scheduler or "no module"
     if intake.mode != "scheduler":
         yield ok(f"jobs come in by {intake.mode}; the instance schedules by {name}")
@@ -45,7 +49,9 @@ def _judge_scheduler(instance: Instance, intake: IntakeSettings) -> Iterator[Fin
         )
 
 
-def _judge_queues(instance: Instance, intake: IntakeSettings) -> Iterator[Finding]:
+def _judge_queues(
+    instance: RunningInstance, intake: IntakeSettings
+) -> Iterator[Finding]:
     if intake.mode != "queue":
         return
     for name in (intake.queue, intake.ready):
@@ -60,7 +66,7 @@ def _judge_queues(instance: Instance, intake: IntakeSettings) -> Iterator[Findin
             yield ok(f"queue {name} requires {LENT}")
 
 
-def _judge_frobnicator(instance: Instance, intake: IntakeSettings) -> Finding:
+def _judge_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Finding:
     ours = [p for p in instance.frobnicators if Path(p).name == _FROBNICATOR]
     if not ours:
         return note(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from burst.config import LeadSettings, Settings
 from burst.core.placement.slots import RankSlot
-from burst.doctor.facts import EndpointFacts, Reach, Trouble
+from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.ranks import format_hostlist, format_idset
 
@@ -20,9 +20,9 @@ _OPEN = (
 )
 
 
-def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
+def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
     """Judge whether there are ranks to lend."""
-    if isinstance(slots, Trouble):
+    if isinstance(slots, ReadFailure):
         return [wrong(slots.what, slots.advice)]
     if not slots:
         return [
@@ -47,7 +47,7 @@ def judge_slots(slots: Sequence[RankSlot] | Trouble) -> list[Finding]:
     return found
 
 
-def judge_certificate(facts: EndpointFacts) -> list[Finding]:
+def check_certificate(facts: EndpointFacts) -> list[Finding]:
     """Judge the file that lets followers in, and whether it is the lead's."""
     if not facts.certificate:
         return [
@@ -57,17 +57,17 @@ def judge_certificate(facts: EndpointFacts) -> list[Finding]:
                 " `burst keygen` makes one",
             )
         ]
-    if isinstance(facts.keys, Trouble):
+    if isinstance(facts.keys, ReadFailure):
         return [wrong(facts.keys.what, facts.keys.advice)]
     text = f"{facts.certificate}: certificate of {facts.keys}, readable by us only"
-    if facts.reach is Reach.LEAD:
+    if facts.handshake is HandshakeResult.ACCEPTED:
         return [ok(f"{text}; the lead uses it")]
     return [ok(text)]
 
 
-def judge_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
+def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
     """Judge whether followers find the lead where they are told to look."""
-    if isinstance(facts.endpoint, Trouble):
+    if isinstance(facts.endpoint, ReadFailure):
         return [wrong(facts.endpoint.what, facts.endpoint.advice)]
     if not facts.endpoint:
         return [wrong("the lead does not say where followers can reach it", _WHERE)]
@@ -98,13 +98,18 @@ def judge_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
 
 
 def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
-    where, reached = facts.endpoint, facts.reach
-    if isinstance(reached, Trouble):
+    where, reached = facts.endpoint, facts.handshake
+    if isinstance(reached, ReadFailure):
         return wrong(f"{where}: {reached.what}", reached.advice or _WHERE)
-    if reached in {Reach.LEAD, Reach.OPEN, Reach.STRANGER, Reach.SILENT}:
+    if reached in {
+        HandshakeResult.ACCEPTED,
+        HandshakeResult.UNVERIFIED,
+        HandshakeResult.REJECTED,
+        HandshakeResult.NO_ANSWER,
+    }:
         return _answered(facts)
     advice = _OPEN if lead.is_learnt else _WHERE
-    if reached is Reach.REFUSED:
+    if reached is HandshakeResult.REFUSED:
         return wrong(f"{where}: nothing listens there ({facts.detail})", advice)
     text = f"{where}: cannot be reached from here ({facts.detail})"
     if lead.address and not lead.is_learnt:
@@ -114,15 +119,15 @@ def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
 
 def _answered(facts: EndpointFacts) -> Finding:
     where = facts.endpoint
-    if facts.reach is Reach.LEAD:
+    if facts.handshake is HandshakeResult.ACCEPTED:
         return ok(f"{where}: the lead listens there and accepts its certificate")
-    if facts.reach is Reach.OPEN:
+    if facts.handshake is HandshakeResult.UNVERIFIED:
         return note(
             f"{where}: something listens there; without a usable certificate there is"
             " no telling whether it is the lead",
             "see what is said of the certificate",
         )
-    if facts.reach is Reach.SILENT:
+    if facts.handshake is HandshakeResult.NO_ANSWER:
         return wrong(
             f"{where}: what listens there did not answer as a lead does"
             f" {facts.detail}: it is another program, or the lead is very busy",

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import Health
-from burst.doctor.facts import ProviderFacts, Trouble
+from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Offer
 
 _DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
 
 
-def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
+def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     """Judge one provider by what it answered, and what is held against it."""
     if not facts.enabled:
         return [note("is switched off", "set enabled = true to use it")]
@@ -28,17 +28,17 @@ def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
                 f"once that is mended: burst enable {facts.name}",
             )
         )
-    if isinstance(facts.offers, Trouble):
+    if isinstance(facts.offers, ReadFailure):
         text = f"its offers cannot be read: {facts.offers.what}"
         found.append(wrong(text, facts.offers.advice or "see its settings"))
     elif not facts.offers:
         found.append(wrong("it offers nothing", "see its settings"))
     else:
         found += [ok(_describe(offer)) for offer in facts.offers]
-    if isinstance(facts.statuses, Trouble):
+    if isinstance(facts.statuses, ReadFailure):
         text = f"it cannot say which bursts there are: {facts.statuses.what}"
         found.append(wrong(text, facts.statuses.advice or "see its settings"))
-    if isinstance(facts.findings, Trouble):
+    if isinstance(facts.findings, ReadFailure):
         text = f"its own examination failed: {facts.findings.what}"
         found.append(wrong(text, facts.findings.advice or "see its settings"))
     else:
@@ -46,24 +46,24 @@ def judge_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     return found
 
 
-def judge_probe(
-    found: Sequence[Finding] | Trouble,
+def check_probe(
+    found: Sequence[Finding] | ReadFailure,
 ) -> Sequence[Finding]:
     """Judge what came of trying the way to the lead from over there."""
-    if isinstance(found, Trouble):
+    if isinstance(found, ReadFailure):
         text = f"the way to the lead could not be tried from there: {found.what}"
         return [wrong(text, found.advice or "try again")]
     return found
 
 
-def judge_market(
+def check_offers(
     providers: Sequence[ProviderFacts], slots: Sequence[RankSlot]
 ) -> list[Finding]:
     """Judge which offer can fill which rank slot."""
     offers = {
         f"{facts.name}/{offer.name}": offer
         for facts in providers
-        if not isinstance(facts.offers, Trouble)
+        if not isinstance(facts.offers, ReadFailure)
         for offer in facts.offers
     }
     if not any(facts.enabled for facts in providers):

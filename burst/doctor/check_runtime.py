@@ -11,7 +11,7 @@ from burst import __version__
 from burst.core.commands import held_jobs
 from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
 from burst.core.world import Books
-from burst.doctor.facts import StateFacts, Trouble
+from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadView
@@ -21,16 +21,16 @@ from burst.model.ranks import format_idset
 _NAMED = 5
 
 
-def judge_daemon(facts: StateFacts, path: str) -> list[Finding]:
+def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     """Judge whether somebody serves the lead, and what waits for that."""
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
-    if isinstance(facts.daemon, Trouble):
+    if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"
         return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
         return [_serving(facts.daemon)]
     found = [note("no daemon serves this lead", f"start one: {start}")]
-    if isinstance(facts.books, Trouble):
+    if isinstance(facts.books, ReadFailure):
         return found
     held = [format_f58(job) for job in held_jobs(facts.books)]
     if held:
@@ -57,9 +57,9 @@ def _serving(holder: dict[str, object]) -> Finding:
     return ok(text)
 
 
-def judge_records(books: Books | Trouble) -> list[Finding]:
+def check_records(books: Books | ReadFailure) -> list[Finding]:
     """Judge the store, and the records that a person has to look at."""
-    if isinstance(books, Trouble):
+    if isinstance(books, ReadFailure):
         return [wrong(books.what, books.advice or "mend the store")]
     unreadable = [
         wrong(
@@ -82,13 +82,13 @@ def judge_records(books: Books | Trouble) -> list[Finding]:
     return unreadable + quarantined or [fine]
 
 
-def judge_ranks(facts: StateFacts) -> list[Finding]:
+def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
     """Judge whether the rank slots that no burst has can be leased."""
     view, books = facts.view, facts.books
-    if isinstance(view, Trouble):
+    if isinstance(view, ReadFailure):
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
     leased: Container[str] = ()
-    if not isinstance(books, Trouble):
+    if not isinstance(books, ReadFailure):
         leased = leased_slots(facts.slots, books.live, books.unread_leases)
     found = []
     for slot in facts.slots:
@@ -123,7 +123,7 @@ def _ranks(ranks: frozenset[int] | list[int]) -> str:
     return f"rank{'s' * (len(ranks) > 1)} {format_idset(ranks)}"
 
 
-def judge_orphans(facts: StateFacts) -> list[Finding]:
+def check_orphans(facts: RuntimeFacts) -> list[Finding]:
     """Judge whether anything of ours is left that nobody waits for."""
     return [
         wrong(

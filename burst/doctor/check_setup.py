@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burst.doctor.facts import FluxFacts, LeadFacts, SettingsFacts, Trouble
+from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.errors import BurstError
 from burst.flux.bindings import OLDEST
 from burst.flux.boot_info import Boot
@@ -19,7 +19,7 @@ _ANEW = "ranks are fixed when a lead starts: `burst lead init DIR` writes what i
 _UPDATE = f"install flux-core {OLDEST[0]}.{OLDEST[1]} or later"
 
 
-def judge_settings(facts: SettingsFacts) -> list[Finding]:
+def check_settings(facts: SettingsFacts) -> list[Finding]:
     """Judge the settings file."""
     if facts.trouble:
         return [wrong(facts.trouble.what, facts.trouble.advice or "correct that key")]
@@ -34,12 +34,12 @@ def judge_settings(facts: SettingsFacts) -> list[Finding]:
     return [ok(f"{facts.path} is read; providers: {names}")]
 
 
-def judge_flux(facts: FluxFacts, needed: bool) -> list[Finding]:
+def check_flux_program(facts: FluxFacts, needed: bool) -> list[Finding]:
     """Judge Flux on this host. An embedded lead does not need it."""
     if not needed:
         return [ok(f"{facts.program or 'none on PATH'}; an embedded lead needs none")]
     found = [_program(facts)]
-    if isinstance(facts.bindings, Trouble):
+    if isinstance(facts.bindings, ReadFailure):
         found.append(wrong(facts.bindings.what, facts.bindings.advice))
         return found
     found.append(ok(f"Python bindings {facts.library} from {facts.bindings}"))
@@ -59,7 +59,7 @@ def _program(facts: FluxFacts) -> Finding:
         return wrong(
             "there is no flux on PATH", f"{_UPDATE}, or put its directory on PATH"
         )
-    if isinstance(facts.version, Trouble):
+    if isinstance(facts.version, ReadFailure):
         return wrong(
             facts.version.what, f"see that `{facts.program} version` works as this user"
         )
@@ -82,14 +82,14 @@ def _differ(version: str, other: str) -> bool:
         return False
 
 
-def judge_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
+def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
     """Judge whether the lead is there, and whether we may work beside it."""
     where = facts.uri or "Flux's default, as FLUX_URI is not set"
     source = f" (by {facts.source})" if facts.source else ""
     lead = facts.identity
-    if isinstance(lead, Trouble):
+    if isinstance(lead, ReadFailure):
         bindings = flux.bindings
-        if isinstance(bindings, Trouble) and lead.what == bindings.what:
+        if isinstance(bindings, ReadFailure) and lead.what == bindings.what:
             text = "the lead cannot be reached without Flux's Python bindings"
             return [wrong(f"{text}: {where}{source}", "see what is said of flux")]
         if isinstance(facts.boot, Boot):
@@ -112,9 +112,11 @@ def judge_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
     return found
 
 
-def judge_boot(lead: LeadIdentity, boot: Boot | Trouble | None) -> list[Finding]:
+def check_bootstrap(
+    lead: LeadIdentity, boot: Boot | ReadFailure | None
+) -> list[Finding]:
     """Judge whether anything can join, and whether all count ranks alike."""
-    if isinstance(boot, Trouble):
+    if isinstance(boot, ReadFailure):
         return [wrong(boot.what, boot.advice)]
     if boot and boot.method != "config":
         return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an examination has to go by. Whatever could not be read is a Trouble instead."""
+"""The facts that checks judge. What could not be read is a ReadFailure instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class ReadFailure(msgspec.Struct, frozen=True):
     """Why something could not be read, and what to do about that."""
 
     what: str
@@ -33,7 +33,7 @@ class SettingsFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if there is none."""
     settings: Settings
     """The defaults where the file cannot be used."""
-    trouble: Trouble | None = None
+    trouble: ReadFailure | None = None
     """Why it cannot be used."""
 
 
@@ -42,9 +42,9 @@ class FluxFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     program: str
     """Path of `flux`; empty if there is none on PATH."""
-    version: str | Trouble = ""
+    version: str | ReadFailure = ""
     """Of that program."""
-    bindings: str | Trouble
+    bindings: str | ReadFailure
     """Directory of the Python bindings that we use."""
     library: str = ""
     """Version of the library that they load."""
@@ -57,21 +57,21 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where it was looked for; empty for Flux's own default."""
     source: str
     """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or nobody."""
-    identity: LeadIdentity | Trouble
-    boot: Boot | Trouble | None = None
+    identity: LeadIdentity | ReadFailure
+    boot: Boot | ReadFailure | None = None
     """None for the embedded lead, which has no other way to start."""
 
 
-class Reach(enum.Enum):
+class HandshakeResult(enum.Enum):
     """What became of an attempt to connect as a follower would."""
 
-    LEAD = "lead"
+    ACCEPTED = "lead"
     """The certificate was accepted."""
-    STRANGER = "stranger"
+    REJECTED = "stranger"
     """Something listens, and does not accept the certificate."""
-    SILENT = "silent"
+    NO_ANSWER = "silent"
     """Something listens, and did not answer in time as a lead does."""
-    OPEN = "open"
+    UNVERIFIED = "open"
     """Something listens. There was no certificate to try."""
     REFUSED = "refused"
     TIMEOUT = "timeout"
@@ -82,16 +82,16 @@ class Reach(enum.Enum):
 class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where followers are told to connect, and what is there."""
 
-    endpoint: str | Trouble
+    endpoint: str | ReadFailure
     own: str
     """What the lead itself says, without the settings."""
-    reach: Reach | Trouble | None = None
+    handshake: HandshakeResult | ReadFailure | None = None
     """None where there is nothing to connect to."""
     detail: str = ""
     """What the operating system said, or how long an answer was waited for."""
     certificate: str
     """Its path; empty if the lead has none."""
-    keys: str | Trouble = ""
+    keys: str | ReadFailure = ""
     """Name and fingerprint of the certificate."""
 
 
@@ -110,21 +110,21 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str
     enabled: bool = True
-    trouble: Trouble | None = None
+    trouble: ReadFailure | None = None
     """Why it cannot even be made."""
-    offers: Sequence[Offer] | Trouble = ()
-    statuses: Sequence[BurstStatus] | Trouble = ()
+    offers: Sequence[Offer] | ReadFailure = ()
+    statuses: Sequence[BurstStatus] | ReadFailure = ()
     """Its bursts, for the lead's owner."""
-    findings: Sequence[Finding] | Trouble = ()
+    findings: Sequence[Finding] | ReadFailure = ()
     """Its own, if it is `Examined`."""
 
 
-class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
+class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How the lead and our records are now."""
 
-    daemon: dict[str, Any] | Trouble | None
+    daemon: dict[str, Any] | ReadFailure | None
     """Who serves, None if nobody does."""
-    books: Books | Trouble
-    view: LeadView | Trouble
+    books: Books | ReadFailure
+    view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
     orphans: Sequence[Orphan] = ()

@@ -7,14 +7,14 @@ import logging
 
 from burst import log
 from burst.config import Settings
-from burst.doctor.check_network import judge_endpoint
-from burst.doctor.collect import read_endpoint
+from burst.doctor.check_network import check_endpoint
+from burst.doctor.collect_facts import read_endpoint
 from burst.errors import LeadError
 from burst.model.finding import Level
 from burst.model.lead import LeadIdentity
 
 
-def check_address(identity: LeadIdentity, settings: Settings) -> bool:
+def require_reachable_address(identity: LeadIdentity, settings: Settings) -> bool:
     """Connect to the lead's address as a follower would; True if one could join.
 
     What is odd about it is logged.
@@ -22,7 +22,7 @@ def check_address(identity: LeadIdentity, settings: Settings) -> bool:
     Raises LeadError where none could join. That it cannot be reached from here is no
     such case, if it was set by hand: followers are elsewhere.
     """
-    for finding in judge_endpoint(read_endpoint(identity, settings), settings):
+    for finding in check_endpoint(read_endpoint(identity, settings), settings):
         if finding.level is Level.WRONG:
             raise LeadError(finding.what, finding.advice)
         if finding.level is Level.NOTE:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from burst.batch.place import BatchPlace, Job
-from burst.batch.plan import Lent, Wish
+from burst.batch.batch_plan import LeadRequest, SlotRequest
+from burst.batch.lead_directory import BatchJob, LeadDirectory
 from burst.batch.submit import Submission, check_parent, find_flux, submit
 from burst.errors import ConfigError
 
@@ -38,8 +38,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def submission(*words: str, nodes: int | None = 2) -> Submission:
-    wish = Wish(slots=(Lent(4),), flux=find_flux())
-    return Submission(wish=wish, settings=b"# mine\n", nodes=nodes, words=words)
+    request = LeadRequest(slots=(SlotRequest(4),), flux=find_flux())
+    return Submission(request=request, settings=b"# mine\n", nodes=nodes, words=words)
 
 
 def test_flux_batch_is_told_which_program_its_tasks_are(
@@ -48,7 +48,7 @@ def test_flux_batch_is_told_which_program_its_tasks_are(
     monkeypatch.setenv("FLUX_CLI_PLUGINPATH", "/mine")
     asked = submission("-t1h", "script.sh", "--word")
     assert submit(here / "base", asked).stdout == "f1\n"
-    (place,) = BatchPlace.find(here / "base")
+    (place,) = LeadDirectory.find(here / "base")
     assert (here / "asked").read_text() == "batch -N2 -t1h script.sh --word\n"
     told = json.loads((here / "told").read_text())
     assert told["command"][-2:] == ["batch-node", str(place.path)]
@@ -61,9 +61,9 @@ def test_flux_batch_is_told_which_program_its_tasks_are(
 def test_what_is_known_of_the_job_is_kept(here: Path) -> None:
     asked = submission("script.sh", nodes=None)
     submit(here / "base", asked)
-    (place,) = BatchPlace.find(here / "base")
-    assert place.job() == Job("f1", "local:///parent")
-    assert place.wish() == asked.wish
+    (place,) = LeadDirectory.find(here / "base")
+    assert place.job() == BatchJob("f1", "local:///parent")
+    assert place.request() == asked.request
     assert place.given.read_bytes() == b"# mine\n"
     assert (here / "asked").read_text() == "batch script.sh\n"
 
@@ -71,7 +71,7 @@ def test_what_is_known_of_the_job_is_kept(here: Path) -> None:
 def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:
     said = submit(here / "base", submission("refuse.sh"))
     assert (said.status, said.stderr) == (1, "no\n")
-    assert BatchPlace.find(here / "base") == []
+    assert LeadDirectory.find(here / "base") == []
 
 
 def test_a_dry_run_writes_nothing(here: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_flux_that_cannot_be_run_leaves_nothing(here: Path) -> None:
     (here / "flux").write_text(FLUX.replace("*refuse.sh) ", "*refuse.sh) kill -9 $$;"))
     said = submit(here / "base", submission("refuse.sh"))
     assert said.status
-    assert BatchPlace.find(here / "base") == []
+    assert LeadDirectory.find(here / "base") == []
 
 
 @pytest.mark.parametrize(

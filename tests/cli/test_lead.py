@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from burst.lead_setup.host import short_name
+from burst.lead_setup.own_host import short_name
 from tests.cli.cli_harness import BURST, burst
 from tests.embedded_instance import short_directory
 

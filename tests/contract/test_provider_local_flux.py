@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 import pytest
 from burst_local.launch import follower_command
 
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
 from burst.testing import example_spec
@@ -20,7 +20,7 @@ from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 
 @pytest.fixture(scope="module")
 def lead() -> Iterator[FluxLead]:
-    slots = [RankSlot(hosts=f"burst-{n}-[0-1]", shape=Shape(1)) for n in (0, 1)]
+    slots = [PlannedSlot(hosts=f"burst-{n}-[0-1]", shape=Shape(1)) for n in (0, 1)]
     with flux_lead(*slots) as lead:
         yield lead
 

@@ -7,7 +7,7 @@ import pytest
 from burst.demo.kinds import Embedded, Flux
 from burst.demo.scene import JobSeen
 from burst.errors import BurstError
-from burst.lead_setup.files import LeadFiles
+from burst.lead_setup.lead_files import LeadFiles
 from burst.model.jobid import JobId
 
 EMBEDDED_JOB = {

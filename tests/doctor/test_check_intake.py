@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from burst.config import IntakeSettings, Mode
-from burst.doctor.check_intake import judge_intake
-from burst.doctor.collect import read_installed
-from burst.doctor.facts import InstalledFacts, Trouble
-from burst.flux_setup.check import Instance
+from burst.doctor.check_intake import check_intake
+from burst.doctor.collect_facts import read_installed
+from burst.doctor.facts import InstalledFacts, ReadFailure
+from burst.flux_setup.running_instance import RunningInstance
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 FROB = {"plugins": ["defaults", "/x/frob-burst.py", "constraints"]}
@@ -29,9 +29,9 @@ def judge(
     **intake: Any,
 ) -> Any:
     config = {"queues": queues or {}, "ingest": {"frobnicator": frob}}
-    instance = Instance(scheduler=scheduler, config=config)
+    instance = RunningInstance(scheduler=scheduler, config=config)
     settings = IntakeSettings(mode=mode, **intake)
-    return judge_intake(instance, INSTALLED, settings)
+    return check_intake(instance, INSTALLED, settings)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:
 
 
 def test_what_only_makes_it_pleasant_is_noted() -> None:
-    instance = Instance(scheduler="sched-simple", config={})
-    found = judge_intake(instance, InstalledFacts(), IntakeSettings())
+    instance = RunningInstance(scheduler="sched-simple", config={})
+    found = check_intake(instance, InstalledFacts(), IntakeSettings())
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "any job may run on nodes that are lent for others" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
 
 
 def test_what_cannot_be_asked_is_told() -> None:
-    found = judge_intake(Trouble("no answer"), INSTALLED, IntakeSettings())
+    found = check_intake(ReadFailure("no answer"), INSTALLED, IntakeSettings())
     assert said(found) == "no answer -> see what is said of the lead"
 
 

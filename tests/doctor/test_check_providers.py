@@ -10,8 +10,8 @@ import pytest
 
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, RefusedCall
-from burst.doctor.check_providers import judge_market, judge_probe, judge_provider
-from burst.doctor.facts import ProviderFacts, Trouble
+from burst.doctor.check_providers import check_offers, check_probe, check_provider
+from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Level, note
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -32,14 +32,14 @@ def provider(**changes: Any) -> ProviderFacts:
 
 
 def test_a_try_of_the_way_that_failed_is_wrong() -> None:
-    (found,) = judge_probe(Trouble("no rights", "get some"))
+    (found,) = check_probe(ReadFailure("no rights", "get some"))
     assert (found.level, found.advice) == (WRONG, "get some")
     assert "could not be tried from there: no rights" in found.what
-    assert judge_probe([note("x")]) == [note("x")]
+    assert check_probe([note("x")]) == [note("x")]
 
 
 def test_what_a_provider_offers_is_told() -> None:
-    found = judge_provider(provider(offers=(BIG, SMALL)), Health())
+    found = check_provider(provider(offers=(BIG, SMALL)), Health())
     assert [(finding.level, finding.what) for finding in found] == [
         (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
         (OK, "offers small: up to 4 nodes of 1 core"),
@@ -50,7 +50,12 @@ def test_what_a_provider_offers_is_told() -> None:
     ("changes", "health", "expected", "text"),
     [
         ({"enabled": False}, {}, [NOTE], "is switched off -> set enabled = true"),
-        ({"trouble": Trouble("x.type: no")}, {}, [WRONG], "x.type: no -> see its sett"),
+        (
+            {"trouble": ReadFailure("x.type: no")},
+            {},
+            [WRONG],
+            "x.type: no -> see its sett",
+        ),
         (
             {},
             {"refused": {"observe": RefusedCall("403")}},
@@ -58,20 +63,20 @@ def test_what_a_provider_offers_is_told() -> None:
             "disabled: 403 -> once that is mended: burst enable here",
         ),
         (
-            {"offers": Trouble("401", "log in")},
+            {"offers": ReadFailure("401", "log in")},
             {},
             [WRONG],
             "its offers cannot be read: 401 -> log in",
         ),
         ({"offers": ()}, {}, [WRONG], "it offers nothing"),
         (
-            {"statuses": Trouble("503")},
+            {"statuses": ReadFailure("503")},
             {},
             [OK, WRONG],
             "it cannot say which bursts there are: 503",
         ),
         (
-            {"findings": Trouble("ValueError: x")},
+            {"findings": ReadFailure("ValueError: x")},
             {},
             [OK, WRONG],
             "its own examination failed: ValueError: x",
@@ -82,39 +87,39 @@ def test_what_a_provider_offers_is_told() -> None:
 def test_what_is_wrong_with_a_provider_is_told(
     changes: dict[str, Any], health: dict[str, Any], expected: list[Level], text: str
 ) -> None:
-    found = judge_provider(provider(**changes), Health(**health))
+    found = check_provider(provider(**changes), Health(**health))
     assert levels(found) == expected
     assert text in said(found)
 
 
 def test_offers_and_slots_that_fit_are_fine() -> None:
-    assert levels(judge_market([PROVIDER], SLOTS)) == [OK]
+    assert levels(check_offers([PROVIDER], SLOTS)) == [OK]
 
 
 @pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
 def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
-    found = judge_market(providers, SLOTS)
+    found = check_offers(providers, SLOTS)
     assert levels(found) == [WRONG]
     assert "add a table such as [providers.local]" in said(found)
 
 
-@pytest.mark.parametrize("offers", [(), Trouble("401")])
+@pytest.mark.parametrize("offers", [(), ReadFailure("401")])
 def test_offers_that_are_not_known_are_not_compared(offers: object) -> None:
-    assert judge_market([provider(offers=offers)], SLOTS) == []
+    assert check_offers([provider(offers=offers)], SLOTS) == []
 
 
 def test_without_slots_there_is_nothing_to_compare() -> None:
-    assert judge_market([PROVIDER], ()) == []
+    assert check_offers([PROVIDER], ()) == []
 
 
 def test_an_offer_for_no_slot_is_noted() -> None:
-    found = judge_market([provider(offers=(BIG, SMALL))], SLOTS[:1])
+    found = check_offers([provider(offers=(BIG, SMALL))], SLOTS[:1])
     assert levels(found) == [NOTE]
     text = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
     assert text in said(found)
 
 
 def test_a_slot_without_an_offer_is_noted() -> None:
-    found = judge_market([provider(offers=(SMALL,))], SLOTS)
+    found = check_offers([provider(offers=(SMALL,))], SLOTS)
     assert levels(found) == [NOTE]
     assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)

@@ -13,12 +13,12 @@ from burst.core.orphans import Orphan
 from burst.core.placement.slots import find_slots
 from burst.core.world import Books
 from burst.doctor.check_runtime import (
-    judge_daemon,
-    judge_orphans,
-    judge_ranks,
-    judge_records,
+    check_daemon,
+    check_orphans,
+    check_records,
+    check_unleased_slots,
 )
-from burst.doctor.facts import StateFacts, Trouble
+from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.burst import Burst, BurstId, Lease
 from burst.model.finding import Level
 from burst.model.hold import Hold, HoldState
@@ -28,7 +28,7 @@ from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 SLOTS = find_slots(identity())  # burst-0: ranks 2-5, burst-1: ranks 6-9
 HOLDER = {"pid": 7, "host": "here", "since": T0, "version": __version__}
-STATE = StateFacts(daemon=HOLDER, books=Books(), view=view(), slots=SLOTS)
+STATE = RuntimeFacts(daemon=HOLDER, books=Books(), view=view(), slots=SLOTS)
 LEASED = Burst(
     lease=Lease(
         id=BurstId("burst-0-3fa9c1"),
@@ -43,7 +43,7 @@ LEASED = Burst(
 LIVE = Books(bursts={LEASED.id: LEASED})
 
 
-def state(**changes: Any) -> StateFacts:
+def state(**changes: Any) -> RuntimeFacts:
     return msgspec.structs.replace(STATE, **changes)
 
 
@@ -53,19 +53,19 @@ def held(number: int, how: HoldState = HoldState.HELD) -> Books:
 
 
 def test_who_serves_the_lead_is_told() -> None:
-    (found,) = judge_daemon(STATE, "/x.toml")
+    (found,) = check_daemon(STATE, "/x.toml")
     assert found.level is OK
     assert f"burst {__version__} serves this lead: pid 7 on here" in found.what
 
 
 def test_a_daemon_of_another_version_is_noted() -> None:
-    found = judge_daemon(state(daemon={**HOLDER, "version": "0.0.9"}), "")
+    found = check_daemon(state(daemon={**HOLDER, "version": "0.0.9"}), "")
     assert levels(found) == [NOTE]
     assert f"; this is {__version__} -> restart the daemon" in said(found)
 
 
 def test_a_daemon_that_does_not_answer_is_wrong() -> None:
-    found = judge_daemon(state(daemon=Trouble("no answer within 10s")), "")
+    found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
     assert said(found).startswith("the daemon does not answer: no answer within 10s")
 
 
@@ -74,27 +74,27 @@ def test_a_daemon_that_does_not_answer_is_wrong() -> None:
     [("", "burst daemon"), ("/a b/x.toml", "burst daemon -c '/a b/x.toml'")],
 )
 def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None:
-    for books in (Books(), Trouble("disk"), held(1, HoldState.RELEASED)):
-        found = judge_daemon(state(daemon=None, books=books), path)
+    for books in (Books(), ReadFailure("disk"), held(1, HoldState.RELEASED)):
+        found = check_daemon(state(daemon=None, books=books), path)
         assert levels(found) == [NOTE]
         assert said(found) == f"no daemon serves this lead -> start one: {start}"
 
 
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
-    found = judge_daemon(state(daemon=None, books=held(1)), "")
+    found = check_daemon(state(daemon=None, books=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
     assert f"held and nobody will release them: {format_f58(1)} ->" in said(found)
     assert "`burst release --all`" in said(found)
 
 
 def test_of_many_held_jobs_some_are_named() -> None:
-    text = said(judge_daemon(state(daemon=None, books=held(6)), ""))
+    text = said(check_daemon(state(daemon=None, books=held(6)), ""))
     assert "6 jobs were left held" in text
     assert f"{format_f58(5)} and others" in text
 
 
 def test_bursts_left_without_a_daemon_are_wrong() -> None:
-    found = judge_daemon(state(daemon=None, books=LIVE), "")
+    found = check_daemon(state(daemon=None, books=LIVE), "")
     assert levels(found) == [NOTE, WRONG]
     assert "nobody will take them down: burst-0-3fa9c1" in said(found)
 
@@ -106,7 +106,7 @@ QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
     ("books", "level", "text"),
     [
         (LIVE, OK, "the store can be read; records of bursts: 1"),
-        (Trouble("the store has schema '2'", "run that"), WRONG, "schema '2'"),
+        (ReadFailure("the store has schema '2'", "run that"), WRONG, "schema '2'"),
         (Books(unreadable={"burst/x-1": "bad"}), WRONG, "record burst/x-1 cannot be"),
         (
             Books(bursts={LEASED.id: QUARANTINED}),
@@ -115,8 +115,8 @@ QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
         ),
     ],
 )
-def test_records(books: Books | Trouble, level: Level, text: str) -> None:
-    (found,) = judge_records(books)
+def test_records(books: Books | ReadFailure, level: Level, text: str) -> None:
+    (found,) = check_records(books)
     assert found.level is level
     assert text in found.what
     assert level is OK or found.advice
@@ -141,7 +141,7 @@ def test_records(books: Books | Trouble, level: Level, text: str) -> None:
         ),
         (LIVE, {"online": (0, 2, 3)}, [OK], ""),
         (Books(unreadable={"burst/burst-0-1": "x"}), {"online": (0, 2)}, [OK], ""),
-        (Trouble("disk"), {"online": (0, 2)}, [WRONG], "up on rank 2"),
+        (ReadFailure("disk"), {"online": (0, 2)}, [WRONG], "up on rank 2"),
         (
             Books(),
             {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
@@ -160,24 +160,27 @@ def test_records(books: Books | Trouble, level: Level, text: str) -> None:
     ],
 )
 def test_why_a_slot_is_not_leased(
-    books: Books | Trouble, changes: dict[str, Any], expected: list[Level], text: str
+    books: Books | ReadFailure,
+    changes: dict[str, Any],
+    expected: list[Level],
+    text: str,
 ) -> None:
-    found = judge_ranks(state(books=books, view=view(**changes)))
+    found = check_unleased_slots(state(books=books, view=view(**changes)))
     assert levels(found) == expected
     assert text in said(found)
 
 
 @pytest.mark.parametrize("advice", ["run it on the lead", ""])
 def test_ranks_that_cannot_be_read_are_wrong(advice: str) -> None:
-    found = judge_ranks(state(view=Trouble("this is rank 3", advice)))
+    found = check_unleased_slots(state(view=ReadFailure("this is rank 3", advice)))
     assert levels(found) == [WRONG]
     assert "ranks cannot be read: this is rank 3" in said(found)
 
 
 def test_orphans_are_wrong() -> None:
-    assert levels(judge_orphans(STATE)) == [OK]
+    assert levels(check_orphans(STATE)) == [OK]
     orphan = Orphan("local", BurstId("burst-1-abc"), "no record of it", ())
-    found = judge_orphans(state(orphans=[orphan]))
+    found = check_orphans(state(orphans=[orphan]))
     assert said(found) == (
         "orphan burst-1-abc of provider local: no record of it -> look at it, then"
         " delete it: burst gc --yes"

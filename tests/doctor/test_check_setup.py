@@ -10,12 +10,12 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.doctor.check_setup import (
-    judge_boot,
-    judge_flux,
-    judge_lead,
-    judge_settings,
+    check_bootstrap,
+    check_flux_program,
+    check_lead,
+    check_settings,
 )
-from burst.doctor.facts import FluxFacts, LeadFacts, SettingsFacts, Trouble
+from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.flux.boot_info import Boot
 from burst.model.finding import Level
 from burst.model.lead import Bootstrap, HostEntry
@@ -31,33 +31,33 @@ FLUX = FluxFacts(
 )
 LEAD = identity(kind="flux", uri="local:///x")
 BOOT = Boot(rank=0, method="config", nodelist=LEAD.hosts)
-BAD_LEAD = Trouble("cannot connect to local:///x", "start it")
-BAD_BINDINGS = Trouble("no bindings; tried everything", "install flux-core")
+BAD_LEAD = ReadFailure("cannot connect to local:///x", "start it")
+BAD_BINDINGS = ReadFailure("no bindings; tried everything", "install flux-core")
 
 
 def test_a_settings_file_that_can_be_read_is_named_with_its_providers() -> None:
     settings = parse({"providers": {"here": {"type": "local"}}}, "x")
     facts = SettingsFacts(path="/x.toml", settings=settings)
-    (found,) = judge_settings(facts)
+    (found,) = check_settings(facts)
     assert (found.level, found.what) == (OK, "/x.toml is read; providers: here")
 
 
 def test_no_settings_file_is_worth_a_note() -> None:
     facts = SettingsFacts(path="", settings=Settings())
-    assert levels(judge_settings(facts)) == [NOTE]
+    assert levels(check_settings(facts)) == [NOTE]
 
 
 @pytest.mark.parametrize("advice", ["did you mean x?", ""])
 def test_a_settings_file_that_cannot_be_used_is_wrong(advice: str) -> None:
-    trouble = Trouble("/x.toml: lead.y: no such key", advice)
+    trouble = ReadFailure("/x.toml: lead.y: no such key", advice)
     facts = SettingsFacts(path="/x.toml", settings=Settings(), trouble=trouble)
-    found = judge_settings(facts)
+    found = check_settings(facts)
     assert levels(found) == [WRONG]
     assert said(found).startswith("/x.toml: lead.y: no such key -> ")
 
 
 def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
-    assert levels(judge_flux(FLUX, needed=True)) == [OK, OK]
+    assert levels(check_flux_program(FLUX, needed=True)) == [OK, OK]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
             "no flux on PATH -> install flux-core 0.84 or later",
         ),
         (
-            {"version": Trouble("/usr/bin/flux cannot be asked")},
+            {"version": ReadFailure("/usr/bin/flux cannot be asked")},
             [WRONG, OK],
             "cannot be asked -> see that `/usr/bin/flux version` works",
         ),
@@ -94,21 +94,21 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
 def test_what_is_wrong_with_flux_is_told(
     changes: dict[str, Any], expected: list[Level], text: str
 ) -> None:
-    found = judge_flux(msgspec.structs.replace(FLUX, **changes), needed=True)
+    found = check_flux_program(msgspec.structs.replace(FLUX, **changes), needed=True)
     assert levels(found) == expected
     assert text in said(found)
 
 
 def test_an_embedded_lead_needs_no_flux() -> None:
     none = FluxFacts(program="", bindings=BAD_BINDINGS)
-    (found,) = judge_flux(none, needed=False)
+    (found,) = check_flux_program(none, needed=False)
     assert found.level is OK
     assert "needs none" in found.what
 
 
 def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
     facts = LeadFacts(uri="local:///x", source="FLUX_URI", identity=LEAD, boot=BOOT)
-    (found,) = judge_lead(facts, FLUX)
+    (found,) = check_lead(facts, FLUX)
     assert found.level is OK
     assert found.what.startswith("flux 0.88.0 at local:///x (by FLUX_URI), owner tag")
 
@@ -131,7 +131,7 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
             LeadFacts(
                 uri="local:///x",
                 source="lead.uri",
-                identity=Trouble("kvs.lookup: not permitted"),
+                identity=ReadFailure("kvs.lookup: not permitted"),
                 boot=BOOT,
             ),
             FLUX,
@@ -143,14 +143,14 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
 def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
     facts: LeadFacts, flux: FluxFacts, text: str
 ) -> None:
-    found = judge_lead(facts, flux)
+    found = check_lead(facts, flux)
     assert levels(found) == [WRONG]
     assert text in said(found)
 
 
 def test_away_from_rank_0_no_daemon_can_work() -> None:
     boot = msgspec.structs.replace(BOOT, rank=3)
-    found = judge_lead(
+    found = check_lead(
         LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot), FLUX
     )
     assert levels(found) == [OK, WRONG]
@@ -159,13 +159,13 @@ def test_away_from_rank_0_no_daemon_can_work() -> None:
 
 @pytest.mark.parametrize("boot", [BOOT, None])
 def test_one_order_of_hosts_everywhere_is_fine(boot: Boot | None) -> None:
-    assert levels(judge_boot(LEAD, boot)) == [OK]
+    assert levels(check_bootstrap(LEAD, boot)) == [OK]
 
 
 @pytest.mark.parametrize(
     ("boot", "text"),
     [
-        (Trouble("attr.get: gone", "try again"), "attr.get: gone -> try again"),
+        (ReadFailure("attr.get: gone", "try again"), "attr.get: gone -> try again"),
         (
             msgspec.structs.replace(BOOT, method="simple"),
             "started by simple, not from [bootstrap] hosts",
@@ -177,9 +177,9 @@ def test_one_order_of_hosts_everywhere_is_fine(boot: Boot | None) -> None:
     ],
 )
 def test_a_start_by_which_nothing_can_join_is_wrong(
-    boot: Boot | Trouble, text: str
+    boot: Boot | ReadFailure, text: str
 ) -> None:
-    found = judge_boot(LEAD, boot)
+    found = check_bootstrap(LEAD, boot)
     assert levels(found) == [WRONG]
     assert text in said(found)
 
@@ -202,13 +202,13 @@ def test_hosts_that_the_lead_was_not_started_with_are_wrong(
     hosts: str, text: str
 ) -> None:
     bootstrap = Bootstrap(hosts=(HostEntry(host=hosts),))
-    found = judge_boot(msgspec.structs.replace(LEAD, bootstrap=bootstrap), BOOT)
+    found = check_bootstrap(msgspec.structs.replace(LEAD, bootstrap=bootstrap), BOOT)
     assert levels(found) == [WRONG]
     assert text in said(found)
 
 
 def test_ranks_without_cores_in_r_are_wrong() -> None:
     shapes = (*LEAD.shapes[:8], Shape(0), Shape(0))
-    found = judge_boot(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
+    found = check_bootstrap(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
     assert levels(found) == [WRONG]
     assert "no cores for ranks 8-9" in said(found)

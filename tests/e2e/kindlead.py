@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from burst.errors import BurstError
-from burst.lead_setup.files import LeadFiles, write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_files import LeadFiles, write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import JobState
 from burst.model.shape import Shape
 from tests.e2e.kindnear import NearCluster, wait_long
@@ -46,7 +46,7 @@ class PodLead:
         plan = LeadPlan(
             hosts="lead-0",
             shape=Shape(1),
-            slots=(RankSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
+            slots=(PlannedSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
             address=self._address(),
             port=NODE_PORT,
         )

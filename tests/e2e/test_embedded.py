@@ -20,8 +20,8 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from burst.lead_setup.init import Ready, init_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.init_lead import InitializedLead, init_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
 from tests.kubelab.build import PAUSE_IMAGE
@@ -42,20 +42,22 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def ready(directory: Path) -> Ready:
+def ready(directory: Path) -> InitializedLead:
     with socket.create_server((OUTSIDE_IP, 0)) as probe:
         port: int = probe.getsockname()[1]
     plan = LeadPlan(
         hosts="lead-0",
         shape=Shape(1),
-        slots=(RankSlot(hosts="burst-0-[0-1]", shape=Shape(1)),),
+        slots=(PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1)),),
         address=OUTSIDE_IP,
         port=port,
     )
     return init_lead(directory / "lead", plan, "none")
 
 
-def write_settings(ready: Ready, cluster: GivenCluster, namespace: str) -> Path:
+def write_settings(
+    ready: InitializedLead, cluster: GivenCluster, namespace: str
+) -> Path:
     kube = {
         "type": "kube",
         "kubeconfig": str(cluster.kubeconfig),
@@ -68,7 +70,7 @@ def write_settings(ready: Ready, cluster: GivenCluster, namespace: str) -> Path:
         "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 2}},
     }
     tables = {
-        "lead": {"uri": ready.stand_in_uri, "address": OUTSIDE_IP},
+        "lead": {"uri": ready.embedded_uri, "address": OUTSIDE_IP},
         "deadlines": {"lead": "30s", "idle": "1s"},
         "daemon": {"cadence": "1s", "observe": "0.2s"},
         "providers": {"kube": kube},
@@ -84,7 +86,7 @@ def objects(cluster: GivenCluster, namespace: str) -> list[dict[str, Any]]:
 
 
 def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
-    cluster: GivenCluster, namespace: str, ready: Ready, directory: Path
+    cluster: GivenCluster, namespace: str, ready: InitializedLead, directory: Path
 ) -> None:
     settings = write_settings(ready, cluster, namespace)
     options = ("-c", str(settings))
@@ -94,10 +96,10 @@ def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
         stack.enter_context(running([BURST, "daemon", *options], log))
         says(log, "waiting, for at most 30s")
         stack.enter_context(
-            running([BURST, *ready.stand_in[0][1:]], directory / "lead.log")
+            running([BURST, *ready.embedded_commands[0][1:]], directory / "lead.log")
         )
         says(log, " serves embedded ")
-        uri = f"--uri={ready.stand_in_uri}"
+        uri = f"--uri={ready.embedded_uri}"
         name = ("sh", "-c", "cat /etc/hostname; echo $FLUX_JOB_NNODES")
         wanted = ("-N2", "--requires=burst", "--setattr=burstable")
         job = run(BURST, "embedded", "submit", uri, *wanted, *name).strip()

@@ -20,7 +20,7 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
 from tests.e2e.seed import some_user
@@ -32,7 +32,7 @@ from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 pytestmark = [pytest.mark.e2e, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner")
-SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 FLUX = shutil.which("flux") or ""
 ISOLATED = (
     *("--setattr=burstable", "--setattr=burst.mode=isolated"),

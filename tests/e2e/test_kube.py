@@ -13,7 +13,7 @@ import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import Phase
 from tests.e2e.fluxbursts import burst, check_hosts, reap_all
@@ -25,7 +25,7 @@ from tests.support.fluxlead import flux_lead, needs_flux, wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
-SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> 
     shared = msgspec.structs.replace(settings, one_per_node=False)
     provider = KubeProvider("far", shared, "owner-1")
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
-    slot = RankSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
+    slot = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
     with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
         reap_all(provider, burst(lead, provider, 3))
 

@@ -20,7 +20,7 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits import certificate
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
@@ -40,7 +40,7 @@ pytestmark = [
     ),
 ]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
-SLOT = RankSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
 def directories() -> list[str]:

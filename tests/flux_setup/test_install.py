@@ -10,7 +10,6 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.flux_setup.check import Instance, check_instance
 from burst.flux_setup.install import (
     LIST,
     Change,
@@ -19,13 +18,14 @@ from burst.flux_setup.install import (
     plan_remove,
     remove,
 )
-from burst.flux_setup.plan import (
-    Choice,
-    directory_places,
+from burst.flux_setup.running_instance import RunningInstance, check_compatible
+from burst.flux_setup.setup_files import (
+    IntakeChoice,
     lead_tables,
     make_files,
     read_shipped,
-    user_places,
+    single_directory,
+    user_directories,
 )
 
 
@@ -33,7 +33,7 @@ def choice(mode="hold", **changes):
     local = changes.pop("local_queue", "")
     policy = changes.pop("policy", "fifo")
     intake = IntakeSettings(mode=mode, **changes)
-    return Choice(intake=intake, policy=policy, local_queue=local)
+    return IntakeChoice(intake=intake, policy=policy, local_queue=local)
 
 
 def changes(steps):
@@ -54,7 +54,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
 def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) -> None:
     before = below(site)
-    places = directory_places(site / "there" / "flux")
+    places = single_directory(site / "there" / "flux")
     made = make_files(places, choice(mode))
     assert set(changes(plan_install(places.own, made))) == {Change.WRITE}
     assert below(site) == before, "a plan changes nothing"
@@ -68,7 +68,7 @@ def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) ->
 
 
 def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     install(places.own, make_files(places, choice("scheduler")))
     steps = install(places.own, make_files(places, choice("hold")))
     assert not (site / "flux" / "sched-burst.py").exists()
@@ -86,7 +86,7 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
 
 
 def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     places.plugins.mkdir(parents=True)
     (places.plugins / "burst.py").write_text("theirs")
     before = below(site)
@@ -96,7 +96,7 @@ def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -
 
 
 def test_a_file_that_was_changed_since_stays(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     install(places.own, make_files(places, choice()))
     edited = places.config / "burst-lead.toml"
     edited.write_text("# mine now\n")
@@ -108,7 +108,7 @@ def test_a_file_that_was_changed_since_stays(site: Path) -> None:
 
 
 def test_a_file_that_is_gone_already_is_not_missed(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     install(places.own, make_files(places, choice()))
     (places.plugins / "burst.py").unlink()
     assert Change.KEEP not in changes(remove(places.own))
@@ -116,7 +116,7 @@ def test_a_file_that_is_gone_already_is_not_missed(site: Path) -> None:
 
 
 def test_what_was_there_just_so_is_not_ours_to_remove(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     places.plugins.mkdir(parents=True)
     (places.plugins / "burst.py").write_text(read_shipped("cli-burst.py"))
     install(places.own, make_files(places, choice()))
@@ -127,7 +127,7 @@ def test_what_was_there_just_so_is_not_ours_to_remove(site: Path) -> None:
 
 
 def test_a_list_that_cannot_be_read_is_told(site: Path) -> None:
-    places = directory_places(site / "flux")
+    places = single_directory(site / "flux")
     install(places.own, make_files(places, choice()))
     (places.own / LIST).write_text("{")
     with pytest.raises(ConfigError, match="the list of what was put where"):
@@ -135,26 +135,28 @@ def test_a_list_that_cannot_be_read_is_told(site: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_told(site: Path) -> None:
-    places = directory_places(site / "there" / "mine")
+    places = single_directory(site / "there" / "mine")
     with pytest.raises(ConfigError, match=r"cannot be (read|written)"):
         install(places.own, make_files(places, choice()))
 
 
 def test_a_users_places_follow_the_base_directories() -> None:
-    plain = user_places({"HOME": "/h"})
+    plain = user_directories({"HOME": "/h"})
     assert plain.own == Path("/h/.local/share/burst/flux")
     assert plain.formats == Path("/h/.config/flux")
     assert set(plain.environment) == {
         "FLUX_CLI_PLUGINPATH",
         "FLUX_MODPROBE_PATH_APPEND",
     }
-    moved = user_places({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"})
+    moved = user_directories(
+        {"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"}
+    )
     assert moved.own == Path("/d/burst/flux")
     assert moved.formats == Path("/c/flux")
 
 
 def test_what_the_lead_has_to_say_follows_the_mode() -> None:
-    places = directory_places(Path("/x"))
+    places = single_directory(Path("/x"))
     hold = lead_tables(places, choice("hold", share=True, attribute="cloud"))
     assert hold == {
         "ingest": {
@@ -179,7 +181,7 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
 
 
 def test_the_module_gets_the_policy_and_the_attribute() -> None:
-    places = directory_places(Path("/x"))
+    places = single_directory(Path("/x"))
     picked = choice("scheduler", policy="backfill", attribute="cloud")
     made = make_files(places, picked)
     text = made[places.modprobe / "modprobe.d" / "burst.toml"]
@@ -193,25 +195,27 @@ def test_the_module_gets_the_policy_and_the_attribute() -> None:
     [
         (
             "scheduler",
-            Instance(scheduler="sched-fluxion-qmanager", config={}),
+            RunningInstance(scheduler="sched-fluxion-qmanager", config={}),
             "the instance schedules by sched-fluxion-qmanager",
         ),
         (
             "queue",
-            Instance(scheduler="", config={"queues": {"burst": {}}}),
+            RunningInstance(scheduler="", config={"queues": {"burst": {}}}),
             "the instance has a queue burst already",
         ),
     ],
 )
 def test_what_would_take_something_from_a_site_is_refused(mode, instance, says) -> None:
     with pytest.raises(ConfigError, match=says):
-        check_instance(instance, IntakeSettings(mode=mode))
+        check_compatible(instance, IntakeSettings(mode=mode))
 
 
 def test_what_takes_nothing_is_not() -> None:
     ours = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
-    queues = Instance(scheduler="sched-fluxion-qmanager", config={"queues": ours})
-    check_instance(queues, IntakeSettings(mode="queue"))
-    check_instance(queues, IntakeSettings(mode="hold"))
-    shipped = Instance(scheduler="sched-simple", config={})
-    check_instance(shipped, IntakeSettings(mode="scheduler"))
+    queues = RunningInstance(
+        scheduler="sched-fluxion-qmanager", config={"queues": ours}
+    )
+    check_compatible(queues, IntakeSettings(mode="queue"))
+    check_compatible(queues, IntakeSettings(mode="hold"))
+    shipped = RunningInstance(scheduler="sched-simple", config={})
+    check_compatible(shipped, IntakeSettings(mode="scheduler"))

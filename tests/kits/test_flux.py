@@ -15,7 +15,7 @@ import pytest
 from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv, follower_config
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.support.fluxlead import (
     FluxLead,
@@ -90,7 +90,7 @@ def test_a_follower_joins_with_flux_keygens_certificate(tmp_path: Path) -> None:
 
 
 def test_followers_join_through_a_gateway() -> None:
-    slot = RankSlot(
+    slot = PlannedSlot(
         hosts="burst-0-[0-2]",
         shape=Shape(1),
         gateway=f"tcp://127.0.0.1:{free_port()}",

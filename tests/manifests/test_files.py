@@ -15,8 +15,8 @@ import yaml
 from burst_kube import KubeSettings
 
 from burst.config import convert, load
-from burst.lead_setup.files import LeadFiles, write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_files import LeadFiles, write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from tests.manifests.rights import NEEDED
@@ -28,7 +28,7 @@ PLAN = LeadPlan(
     hosts="lead-0",
     shape=Shape(1),
     slots=tuple(
-        RankSlot(hosts=hosts, shape=Shape(4))
+        PlannedSlot(hosts=hosts, shape=Shape(4))
         for hosts in ("burst-0-[0-3]", "burst-1-[0-3]")
     ),
     address="lead-0",

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from burst.cli import group
 from burst.config import LeadSettings, Settings, parse
 from burst.daemon import Daemon
-from burst.doctor.start_gate import check_address
+from burst.doctor.start_gate import require_reachable_address
 from burst.embedded.lead_client import connect
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.flux.bindings import find_program
@@ -110,7 +110,7 @@ def test_the_leads_own_address_answers(instance: EmbeddedInstance) -> None:
     lead = connect(instance.uri)
     try:
         chosen = settings(lead={"address": "127.0.0.1"})
-        assert check_address(lead.identity(), chosen)
+        assert require_reachable_address(lead.identity(), chosen)
     finally:
         lead.close()
 
@@ -121,7 +121,7 @@ def test_an_address_of_others_may_be_out_of_reach_from_here(
     lead = connect(instance.uri)
     try:
         chosen = settings(lead={"address": "no-such-host.invalid"})
-        assert check_address(lead.identity(), chosen)
+        assert require_reachable_address(lead.identity(), chosen)
         assert "cannot be reached from here" in caplog.text
     finally:
         lead.close()

@@ -18,8 +18,8 @@ import msgspec
 import pytest
 
 from burst.config import convert
-from burst.lead_setup.files import LeadFiles, write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_files import LeadFiles, write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
@@ -149,7 +149,7 @@ class FluxLead:
 
 @contextlib.contextmanager
 def flux_lead(
-    *slots: RankSlot,
+    *slots: PlannedSlot,
     address: str = "127.0.0.1",
     certificate: Path | None = None,
     gateways: bool = False,
@@ -159,7 +159,7 @@ def flux_lead(
         plan = LeadPlan(
             hosts="lead-0",
             shape=Shape(2),
-            slots=slots or (RankSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
+            slots=slots or (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
             address=address,
             port=free_port(),
             gateways=gateways,

@@ -18,7 +18,7 @@ from burst_local.processes import scan
 
 from burst.errors import NotFound
 from burst.kits import certificate
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
@@ -33,7 +33,7 @@ from tests.support.fluxlead import (
 
 pytestmark = [pytest.mark.flux, needs_flux]
 
-SLOT = RankSlot(hosts="burst-0-[0-2]", shape=Shape(2))
+SLOT = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(2))
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 import zmq
 
-from burst.doctor.facts import Reach
-from burst.doctor.reach import reach
+from burst.doctor.facts import HandshakeResult
+from burst.doctor.handshake import try_handshake
 from burst.kits import certificate
 from tests.embedded_instance import free_port
 
@@ -43,27 +43,30 @@ def listener(backlog: int = 8) -> Iterator[tuple[socket.socket, str]]:
 
 def test_the_leads_own_certificate_is_accepted() -> None:
     with curve_server() as endpoint:
-        assert reach(endpoint, OURS, LONG_S) == (Reach.LEAD, "")
+        assert try_handshake(endpoint, OURS, LONG_S) == (HandshakeResult.ACCEPTED, "")
 
 
 def test_another_certificate_is_not() -> None:
     with curve_server() as endpoint:
-        assert reach(endpoint, THEIRS, LONG_S) == (Reach.STRANGER, "")
+        assert try_handshake(endpoint, THEIRS, LONG_S) == (HandshakeResult.REJECTED, "")
 
 
 def test_without_a_certificate_it_is_only_open() -> None:
     with curve_server() as endpoint:
-        assert reach(endpoint, None, LONG_S) == (Reach.OPEN, "")
+        assert try_handshake(endpoint, None, LONG_S) == (HandshakeResult.UNVERIFIED, "")
 
 
 def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
     with listener() as (_, endpoint):
-        assert reach(endpoint, OURS, SHORT_S) == (Reach.SILENT, "within 0.2s")
+        assert try_handshake(endpoint, OURS, SHORT_S) == (
+            HandshakeResult.NO_ANSWER,
+            "within 0.2s",
+        )
 
 
 def test_where_nobody_listens_the_connection_is_refused() -> None:
-    found, detail = reach(f"tcp://127.0.0.1:{free_port()}", OURS, LONG_S)
-    assert (found, detail) == (Reach.REFUSED, "Connection refused")
+    found, detail = try_handshake(f"tcp://127.0.0.1:{free_port()}", OURS, LONG_S)
+    assert (found, detail) == (HandshakeResult.REFUSED, "Connection refused")
 
 
 def test_who_does_not_answer_is_given_up() -> None:
@@ -73,20 +76,20 @@ def test_who_does_not_answer_is_given_up() -> None:
             waiting = stack.enter_context(closing(socket.socket()))
             waiting.setblocking(False)
             waiting.connect_ex(server.getsockname())
-        found, detail = reach(endpoint, OURS, SHORT_S)
-    assert (found, detail) == (Reach.TIMEOUT, "no answer within 0.2s")
+        found, detail = try_handshake(endpoint, OURS, SHORT_S)
+    assert (found, detail) == (HandshakeResult.TIMEOUT, "no answer within 0.2s")
 
 
 def test_a_name_that_does_not_exist_is_told() -> None:
-    found, detail = reach("tcp://no-such-host.invalid:8050", OURS, LONG_S)
-    assert found is Reach.UNRESOLVED
+    found, detail = try_handshake("tcp://no-such-host.invalid:8050", OURS, LONG_S)
+    assert found is HandshakeResult.UNRESOLVED
     assert detail
 
 
 def test_other_failures_are_told_in_the_systems_words() -> None:
     # Nobody connects to the broadcast address by TCP.
-    found, detail = reach("tcp://255.255.255.255:8050", OURS, LONG_S)
-    assert found is Reach.FAILED
+    found, detail = try_handshake("tcp://255.255.255.255:8050", OURS, LONG_S)
+    assert found is HandshakeResult.FAILED
     assert detail
 
 
@@ -95,4 +98,4 @@ def test_other_failures_are_told_in_the_systems_words() -> None:
 )
 def test_what_is_no_tcp_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match=r"tcp://|range"):
-        reach(endpoint, OURS, LONG_S)
+        try_handshake(endpoint, OURS, LONG_S)

@@ -15,8 +15,8 @@ from burst.config import convert
 from burst.errors import CertificateError, ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
-from burst.lead_setup.files import write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_files import write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap
 from burst.model.shape import Shape
 from tests.support.fluxlead import flux_lead, needs_flux, short_directory
@@ -25,8 +25,8 @@ PLAN = LeadPlan(
     hosts="lead-[0-1]",
     shape=Shape(4),
     slots=(
-        RankSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
-        RankSlot(hosts="burst-1-[0-1]", shape=Shape(2)),
+        PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
+        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(2)),
     ),
     address="lead.example",
     port=8050,
@@ -80,7 +80,7 @@ def test_r_has_the_shape_of_each_host_and_properties_to_place_by(place: Path) ->
 
 
 def test_a_slot_called_local_does_not_pass_for_own_nodes(place: Path) -> None:
-    slots = (RankSlot(hosts="local-[0-1]", shape=Shape(1)),)
+    slots = (PlannedSlot(hosts="local-[0-1]", shape=Shape(1)),)
     files = write_lead(place, plan(slots=slots))
     properties = json.loads(files.resources.read_text())["execution"]["properties"]
     assert properties == {"local": "0-1", "burst": "2-3"}
@@ -133,8 +133,8 @@ def test_with_gateways_the_first_of_a_slot_is_the_parent_of_the_rest(
 ) -> None:
     slots = (
         *PLAN.slots,
-        RankSlot(hosts="x-[0-1]", shape=Shape(1), gateway="tcp://127.0.0.1:9"),
-        RankSlot(hosts="single", shape=Shape(1)),
+        PlannedSlot(hosts="x-[0-1]", shape=Shape(1), gateway="tcp://127.0.0.1:9"),
+        PlannedSlot(hosts="single", shape=Shape(1)),
     )
     files = write_lead(place, plan(gateways=True, slots=slots))
     entries = {e.host: e for e in expand_hosts(bootstrap(files.config))}
@@ -172,7 +172,7 @@ SLOT = PLAN.slots[0]
         ({"address": "::"}, "nobody can connect to ::"),
         ({"shape": Shape(0)}, "no node has 0 cores; give at least one"),
         (
-            {"slots": (RankSlot(hosts="b", shape=Shape(1, -1)),)},
+            {"slots": (PlannedSlot(hosts="b", shape=Shape(1, -1)),)},
             "no node has",
         ),
         *(
@@ -235,8 +235,8 @@ def test_a_place_that_cannot_be_written_is_said(place: Path) -> None:
 @needs_flux
 def test_flux_starts_with_exactly_these_files_and_by_this_command() -> None:
     slots = (
-        RankSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
-        RankSlot(hosts="burst-1-[0-1]", shape=Shape(1)),
+        PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
+        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(1)),
     )
     with flux_lead(*slots) as lead:
         done = lead.flux("resource", "list", "-s", "down", "-no", "{nodelist} {ncores}")

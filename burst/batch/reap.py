@@ -10,8 +10,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from burst.batch.flux import ask_flux
-from burst.batch.place import BatchPlace
+from burst.batch.flux_command import run_flux
+from burst.batch.lead_directory import LeadDirectory
 from burst.config import load
 from burst.core.provider_health import Outcome, Verb
 from burst.errors import BurstError, LeadError
@@ -21,55 +21,55 @@ from burst.runtime import provider_registry
 from burst.runtime.executor import Task, ask_statuses, run
 
 SUBMIT_DEADLINE_S = 600.0
-"""From a place's making until Flux knows its job; that takes a second."""
+"""From the making of a lead's directory until Flux knows its job; it takes a second."""
 _PAUSE_S = 0.5
 _LOOKS = 2
 _CLOCK = time.monotonic
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
-def is_over(place: BatchPlace) -> bool:
+def is_job_over(directory: LeadDirectory) -> bool:
     """Tell whether the lead's job has ended. Raises BurstError if nobody can say."""
-    wish, job = place.wish(), place.job()
+    request, job = directory.request(), directory.job()
     # Younger ones may be about to be submitted, or not be listed yet.
-    is_old = time.time() - place.made_at() > SUBMIT_DEADLINE_S
+    is_old = time.time() - directory.made_at() > SUBMIT_DEADLINE_S
     if job is None:
         return is_old
-    words = (wish.flux, "jobs", "--no-header", "-o{state}", job.id)
+    words = (request.flux, "jobs", "--no-header", "-o{state}", job.id)
     try:
-        state = ask_flux(*words, environment={**os.environ, "FLUX_URI": job.uri})
+        state = run_flux(*words, environment={**os.environ, "FLUX_URI": job.uri})
     except LeadError as error:
         if f"{job.id} unknown" in error.what:
             return is_old
         raise LeadError(
             f"cannot ask whether its job {job.id} is over: {error}",
-            f"if its instance {job.uri} is gone for good, remove {place.job_file}",
+            f"if its instance {job.uri} is gone for good, remove {directory.job_file}",
         ) from error
     return state.strip() == "INACTIVE"
 
 
-def sweep_place(place: BatchPlace, tell: Tell) -> None:
+def reap_lead(directory: LeadDirectory, tell: PrintLine) -> None:
     """Take down what this lead left. Raises BurstError past `[deadlines] reap`."""
-    owner = place.owner()
+    owner = directory.owner()
     if owner:
-        settings = load(place.settings)
+        settings = load(directory.settings)
         providers = provider_registry.load(settings, owner)
         limit = settings.deadlines.reap
-        left = sweep(providers, time.monotonic() + limit, tell)
+        left = reap_all(providers, time.monotonic() + limit, tell)
         if left:
             raise BurstError(
                 f"not all gone within {format_fsd(limit)} (deadlines.reap):"
                 f" {_listed(left)}",
-                f"burst lead sweep {place.path}",
+                f"burst lead sweep {directory.path}",
             )
-        place.forget_owner()
+        directory.clear_owner()
 
 
-def sweep(
+def reap_all(
     providers: Mapping[str, Provider],
     ends: float,
-    tell: Tell,
+    tell: PrintLine,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
     """Return what is left of each burst, and why, when all is gone or the time is up.

@@ -13,18 +13,22 @@ from burst.core.placement.slots import is_found_by_name
 from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, install, plan_remove
-from burst.flux_setup.plan import (
+from burst.flux_setup.setup_files import (
     LEAD_PIECE,
-    Choice,
-    directory_places,
+    IntakeChoice,
     lead_tables,
     make_files,
+    single_directory,
 )
 from burst.kits import certificate
 from burst.kits.atomic_file import write_whole
-from burst.lead_setup.files import Extra, LeadFiles, write_lead
-from burst.lead_setup.plan import Group, LeadPlan, resolve
-from burst.lead_setup.service import daemon_script, queue_script, unit
+from burst.lead_setup.daemon_service import (
+    rc1_daemon_script,
+    rc1_queue_script,
+    systemd_unit,
+)
+from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
+from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
 from burst.model.ranks import format_hostlist
 
 Provider = Literal["local", "none"]
@@ -69,7 +73,7 @@ _NONE = """\
 """
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     """A lead that can be started."""
 
     files: LeadFiles
@@ -82,9 +86,9 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """All that may ever be ranks, in their order."""
     fingerprint: str
     """Of the certificate."""
-    stand_in: tuple[tuple[str, ...], ...]
+    embedded_commands: tuple[tuple[str, ...], ...]
     """The argv that starts each own host's broker of the embedded lead instead."""
-    stand_in_uri: str
+    embedded_uri: str
     loaded: tuple[Path, ...] = ()
     """Files below `flux` in the directory, for Flux and for systemd."""
     environment: Mapping[str, str] = {}
@@ -97,8 +101,8 @@ def init_lead(
     provider: Provider,
     *,
     replace: bool = False,
-    choice: Choice | None = None,
-) -> Ready:
+    choice: IntakeChoice | None = None,
+) -> InitializedLead:
     """Write the lead's files and burst.toml.
 
     With a choice of how jobs come in, also what Flux loads for that, into `flux`
@@ -106,28 +110,28 @@ def init_lead(
 
     With `replace`, a certificate and a burst.toml that are there are kept: others have
     copies of the first, and a person may have edited the second. Raises ConfigError
-    and CertificateError as `burst.lead_setup.files.write_lead` does.
+    and CertificateError as `burst.lead_setup.lead_files.write_lead` does.
     """
-    groups = resolve(plan)
+    groups = resolve_plan(plan)
     settings = directory.absolute() / "burst.toml"
     old = settings.exists()
     _refuse(plan, provider, settings if old and not replace else None)
     had_certificate = (directory / "burst.cert").exists()
-    extra = _install(directory.absolute(), choice) if choice else Extra()
+    extra = _install(directory.absolute(), choice) if choice else LeadExtras()
     files = write_lead(directory, plan, replace=replace, extra=extra)
     if not old:
         text = _settings(directory, plan, groups, provider)
         mode = choice.intake.mode if choice else "hold"
         write_whole(settings, text + _INTAKE.format(mode=mode) * bool(choice))
-    return Ready(
+    return InitializedLead(
         files=files,
         settings=settings,
         kept=(files.certificate,) * had_certificate + (settings,) * old,
         own=plan.hosts,
         hosts=format_hostlist(name for group in groups for name in group.names),
         fingerprint=certificate.read(files.certificate).fingerprint,
-        stand_in=tuple(_stand_in(files, groups[0])),
-        stand_in_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
+        embedded_commands=tuple(_stand_in(files, groups[0])),
+        embedded_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
         loaded=_installed(directory.absolute() / "flux") if choice else (),
         environment={
             name: value
@@ -158,31 +162,31 @@ def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
 
 
 def install_intake(
-    directory: Path, choice: Choice, more: Mapping[str, str] | None = None
-) -> Extra:
+    directory: Path, choice: IntakeChoice, more: Mapping[str, str] | None = None
+) -> LeadExtras:
     """Put what Flux loads for that way in into `flux` below the absolute directory.
 
     `more` are further files, by their paths in there. Returns what the lead's broker
     has to be told. Raises ConfigError.
     """
-    places = directory_places(directory / "flux")
+    places = single_directory(directory / "flux")
     made = make_files(places, choice)
     made |= {places.own / path: text for path, text in (more or {}).items()}
     del made[places.config / LEAD_PIECE]  # broker.toml says it
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     install(places.own, made)
-    return Extra(lead_tables(places, choice), places.environment)
+    return LeadExtras(lead_tables(places, choice), places.environment)
 
 
-def _install(directory: Path, choice: Choice) -> Extra:
+def _install(directory: Path, choice: IntakeChoice) -> LeadExtras:
     """As `install_intake`, and with what starts the daemon, and a queue before it."""
-    programs = {"rc1.d/burst-daemon": daemon_script(directory)}
+    programs = {"rc1.d/burst-daemon": rc1_daemon_script(directory)}
     before = None
     if choice.intake.mode == "queue" and choice.local_queue:
         name = "rc1.d/burst-queues"
-        programs[name] = queue_script(directory, choice.local_queue)
+        programs[name] = rc1_queue_script(directory, choice.local_queue)
         before = directory / "flux" / name
-    more = {**programs, "burst.service": unit(directory, before)}
+    more = {**programs, "burst.service": systemd_unit(directory, before)}
     extra = install_intake(directory, choice, more)
     for name in programs:
         (directory / "flux" / name).chmod(0o755)
@@ -191,7 +195,7 @@ def _install(directory: Path, choice: Choice) -> Extra:
 
 
 def _settings(
-    directory: Path, plan: LeadPlan, groups: Sequence[Group], provider: Provider
+    directory: Path, plan: LeadPlan, groups: Sequence[HostGroup], provider: Provider
 ) -> str:
     own, *slots = groups
     names = [slot.names for slot in slots]
@@ -212,7 +216,7 @@ def _settings(
     )
 
 
-def _stand_in(files: LeadFiles, own: Group) -> Iterator[tuple[str, ...]]:
+def _stand_in(files: LeadFiles, own: HostGroup) -> Iterator[tuple[str, ...]]:
     directory = files.config.parent
     for rank, host in enumerate(own.names):
         role = "follower" if rank else "lead"

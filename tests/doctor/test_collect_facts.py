@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from burst.config import Settings, parse
-from burst.doctor.collect import (
+from burst.doctor.collect_facts import (
     ask_providers,
     probe,
     read_endpoint,
     read_flux,
-    read_state,
+    read_runtime,
 )
-from burst.doctor.facts import ProviderFacts, Reach, Trouble
+from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
 from burst.errors import NoDaemon, Refused
 from burst.kits import certificate
 from burst.model.burst import BurstId
@@ -74,7 +74,7 @@ def broken(**attributes: Any) -> Any:
 def test_a_provider_is_asked_for_all_it_can_say() -> None:
     (facts,) = ask("one")
     assert (facts.name, facts.type, facts.enabled) == ("one", "fake", True)
-    assert not isinstance(facts.offers, Trouble)
+    assert not isinstance(facts.offers, ReadFailure)
     assert facts.offers
     assert facts.statuses == ()
     assert facts.findings == [ok(f"lead {LEAD.owner} of {LEAD.owner}")]
@@ -116,12 +116,12 @@ def test_a_provider_that_cannot_be_made_says_why() -> None:
 )
 def test_one_answer_that_fails_leaves_the_others(knob: str, field: str) -> None:
     (facts,) = ask("one", make=broken(**{knob: Refused("401", "log in")}))
-    assert getattr(facts, field) == Trouble("401", "log in")
+    assert getattr(facts, field) == ReadFailure("401", "log in")
     others = {"offers", "statuses", "findings"} - {field}
-    assert not any(isinstance(getattr(facts, other), Trouble) for other in others)
+    assert not any(isinstance(getattr(facts, other), ReadFailure) for other in others)
 
 
-def try_way(maker: Any) -> tuple[Sequence[Finding] | Trouble, list[str]]:
+def try_way(maker: Any) -> tuple[Sequence[Finding] | ReadFailure, list[str]]:
     told: list[str] = []
     facts = ProviderFacts(name="one", type="fake")
     return probe(facts, settings("one", "two"), LEAD, told.append, maker), told
@@ -134,7 +134,7 @@ def test_a_provider_may_try_the_way_to_the_lead() -> None:
 
 def test_one_that_cannot_says_so() -> None:
     found, _ = try_way(lambda s, _: {name: FakeProvider() for name in s.providers})
-    assert not isinstance(found, Trouble)
+    assert not isinstance(found, ReadFailure)
     assert found[0].level is Level.NOTE
     assert "type fake has nothing" in found[0].what
 
@@ -143,8 +143,8 @@ def test_a_try_that_fails_is_a_trouble() -> None:
     def fail(*_: object) -> None:
         raise Refused("no rights", "get some")
 
-    assert try_way(broken(probe=fail))[0] == Trouble("no rights", "get some")
-    assert try_way(lambda *_: {})[0] == Trouble(
+    assert try_way(broken(probe=fail))[0] == ReadFailure("no rights", "get some")
+    assert try_way(lambda *_: {})[0] == ReadFailure(
         "KeyError: 'one'", "nobody expected that: report it"
     )
 
@@ -161,7 +161,7 @@ def test_a_provider_that_hangs_holds_up_no_other() -> None:
         slow, quick = ask("slow", "quick", make=maker, deadline_s=1.0)
     finally:
         forever.set()
-    assert slow.trouble == Trouble("there was no answer in time")
+    assert slow.trouble == ReadFailure("there was no answer in time")
     assert quick.trouble is None
 
 
@@ -175,7 +175,10 @@ def test_the_endpoint_of_the_settings_is_tried(tmp_path: Path) -> None:
     )
     assert facts.endpoint == f"tcp://127.0.0.1:{port}"
     assert facts.own == "tcp://127.0.0.1:8050"
-    assert (facts.reach, facts.detail) == (Reach.REFUSED, "Connection refused")
+    assert (facts.handshake, facts.detail) == (
+        HandshakeResult.REFUSED,
+        "Connection refused",
+    )
     assert facts.keys == f"lead-0, fingerprint {made.fingerprint}"
 
 
@@ -186,7 +189,7 @@ def test_the_endpoint_of_the_settings_is_tried(tmp_path: Path) -> None:
         (
             "",
             {"address": "x"},
-            Trouble(
+            ReadFailure(
                 "lead.port: not known from the lead's bootstrap hosts either",
                 "set both, as followers are to connect to them",
             ),
@@ -198,14 +201,14 @@ def test_where_there_is_no_endpoint_nothing_is_tried(
 ) -> None:
     facts = read_endpoint(identity(endpoint=endpoint), parse({"lead": lead}, "x"))
     assert facts.endpoint == expected
-    assert facts.reach is None
-    assert isinstance(facts.keys, Trouble)
+    assert facts.handshake is None
+    assert isinstance(facts.keys, ReadFailure)
 
 
 def test_an_endpoint_of_another_kind_is_a_trouble() -> None:
     facts = read_endpoint(identity(endpoint="ipc:///x"), Settings())
-    assert isinstance(facts.reach, Trouble)
-    assert "not of the form tcp://ADDRESS:PORT" in facts.reach.what
+    assert isinstance(facts.handshake, ReadFailure)
+    assert "not of the form tcp://ADDRESS:PORT" in facts.handshake.what
 
 
 def no_daemon(_: object) -> dict[str, Any]:
@@ -215,26 +218,26 @@ def no_daemon(_: object) -> dict[str, Any]:
 def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     lead = FakeLead()
     lead.serve(lambda request: {"pid": 1, "asked": request.method}, {})
-    state = read_state(lead, LEAD, (), [])
+    state = read_runtime(lead, LEAD, (), [])
     assert state.daemon == {"pid": 1, "asked": "ping"}
-    assert not isinstance(state.view, Trouble)
+    assert not isinstance(state.view, ReadFailure)
     assert state.view.online == {0, 1}
-    assert not isinstance(state.books, Trouble)
+    assert not isinstance(state.books, ReadFailure)
 
 
 def test_nobody_serving_is_no_trouble() -> None:
     lead = FakeLead()
     lead.serve(no_daemon, {})
-    assert read_state(lead, LEAD, (), []).daemon is None
+    assert read_runtime(lead, LEAD, (), []).daemon is None
 
 
 def test_what_cannot_be_read_is_a_trouble_each() -> None:
     lead = FakeLead(unreadable=True)
     lead.disk.records["meta/schema"] = "99"
-    state = read_state(lead, LEAD, (), [])
-    assert isinstance(state.daemon, Trouble)
-    assert isinstance(state.view, Trouble)
-    assert isinstance(state.books, Trouble)
+    state = read_runtime(lead, LEAD, (), [])
+    assert isinstance(state.daemon, ReadFailure)
+    assert isinstance(state.view, ReadFailure)
+    assert isinstance(state.books, ReadFailure)
     assert "the store has schema '99'" in state.books.what
 
 
@@ -243,14 +246,14 @@ def test_what_no_record_explains_is_an_orphan() -> None:
     lead.serve(no_daemon, {})
     left = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.RUNNING)
     facts = ProviderFacts(name="one", type="fake", statuses=[left])
-    (orphan,) = read_state(lead, LEAD, (), [facts]).orphans
+    (orphan,) = read_runtime(lead, LEAD, (), [facts]).orphans
     assert (orphan.provider, orphan.burst) == ("one", "burst-0-abc")
 
 
 def test_bursts_that_could_not_be_asked_for_are_no_orphans() -> None:
     lead = FakeLead()
-    facts = ProviderFacts(name="one", type="fake", statuses=Trouble("503"))
-    assert read_state(lead, LEAD, (), [facts]).orphans == ()
+    facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
+    assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
 
 
 def test_no_flux_on_path_is_seen(

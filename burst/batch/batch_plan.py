@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a lead in an allocation is to be, from its wish, its R and its settings."""
+"""What a lead in an allocation is to be, from its request, its R and its settings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import msgspec
 from burst.config import Settings
 from burst.errors import ConfigError
 from burst.kits.broker import is_host_name
-from burst.lead_setup.plan import LeadPlan, RankSlot
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
 from burst.model.shape import Shape
 
 _LOOPBACK = "127.0.0.1"
 
 
-class Lent(msgspec.Struct, frozen=True):
+class SlotRequest(msgspec.Struct, frozen=True):
     """Ranks for one burst: how many, and what each of its nodes has at least."""
 
     count: int
@@ -27,17 +27,17 @@ class Lent(msgspec.Struct, frozen=True):
     """As the first own node if there is none."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class LeadRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user said of the lead when he submitted it."""
 
-    slots: tuple[Lent, ...]
+    slots: tuple[SlotRequest, ...]
     address: str = ""
     port: int = 0
     flux: str = "flux"
     """The program, by its path."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class AllocatedNode(msgspec.Struct, frozen=True):
     """A node of the allocation."""
 
     name: str
@@ -53,7 +53,7 @@ class Node(msgspec.Struct, frozen=True):
         )
 
 
-def parse_lent(text: str) -> Lent:
+def parse_slot_request(text: str) -> SlotRequest:
     """Return the ranks in `COUNT[:CORES[:GPUS]]`. Raises ConfigError."""
     numbers = text.split(":")
     # int() would take blanks, signs and underscores too.
@@ -68,10 +68,10 @@ def parse_lent(text: str) -> Lent:
             f"--slots {text}: nothing could ever join",
             "ask for as many ranks as one burst may have nodes",
         )
-    return Lent(count, Shape(*shape) if shape else None)
+    return SlotRequest(count, Shape(*shape) if shape else None)
 
 
-def parse_allocation(r: Mapping[str, Any]) -> tuple[Node, ...]:
+def parse_allocation(r: Mapping[str, Any]) -> tuple[AllocatedNode, ...]:
     """Return the nodes of a job's R (RFC 20), in the order of its tasks.
 
     Raises ConfigError for an R of another form.
@@ -85,14 +85,14 @@ def parse_allocation(r: Mapping[str, Any]) -> tuple[Node, ...]:
         }
         names = [n for text in execution["nodelist"] for n in parse_hostlist(text)]
         ranked = [children[rank] for rank in sorted(children)]
-        return tuple(Node(*pair) for pair in zip(names, ranked, strict=True))
+        return tuple(AllocatedNode(*pair) for pair in zip(names, ranked, strict=True))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"R of this job cannot be read: {error!r}", "flux job info JOBID R shows it"
         ) from error
 
 
-def own_hosts(nodes: Sequence[Node]) -> tuple[str, ...]:
+def own_hosts(nodes: Sequence[AllocatedNode]) -> tuple[str, ...]:
     """Return a name for each own rank: its node's, if all have one of their own."""
     names = tuple(node.name for node in nodes)
     if len(set(names)) == len(names) and all(map(is_host_name, names)):
@@ -102,7 +102,7 @@ def own_hosts(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def make_plan(
-    wish: Wish, nodes: Sequence[Node], settings: Settings, port: int
+    request: LeadRequest, nodes: Sequence[AllocatedNode], settings: Settings, port: int
 ) -> LeadPlan:
     """Return the lead to make; rank 0 listens at this port."""
     shape = nodes[0].shape
@@ -110,17 +110,17 @@ def make_plan(
         hosts=format_hostlist(own_hosts(nodes)),
         shape=shape,
         slots=tuple(
-            RankSlot(
+            PlannedSlot(
                 hosts=f"burst-{number}-[0-{lent.count - 1}]", shape=lent.shape or shape
             )
-            for number, lent in enumerate(wish.slots)
+            for number, lent in enumerate(request.slots)
         ),
-        address=wish.address or _address(nodes, settings),
+        address=request.address or _address(nodes, settings),
         port=port,
     )
 
 
-def _address(nodes: Sequence[Node], settings: Settings) -> str:
+def _address(nodes: Sequence[AllocatedNode], settings: Settings) -> str:
     """Return where rank 0 is reached, by own nodes and by followers."""
     used = [table for table in settings.providers.values() if table.enabled]
     one_host = len({node.name for node in nodes}) == 1

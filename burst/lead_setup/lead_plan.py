@@ -18,7 +18,7 @@ _NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
 _REACH = "give the name or address at which followers will reach the lead"
 
 
-class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedSlot(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks for one burst at a time, and the nodes that a burst must bring for them."""
 
     hosts: str
@@ -36,7 +36,7 @@ class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The lead's own hosts as a hostlist; the first is rank 0."""
     shape: Shape
     """Of each own host."""
-    slots: tuple[RankSlot, ...]
+    slots: tuple[PlannedSlot, ...]
     address: str
     """Host name or address at which followers reach rank 0."""
     port: int = 8050
@@ -45,7 +45,7 @@ class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
     of a burst needs to reach the lead."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class HostGroup(msgspec.Struct, frozen=True):
     """A run of hosts, named in rank order, that are declared alike."""
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class Group(msgspec.Struct, frozen=True):
         return self.names[0].rstrip("0123456789").rstrip("-") or self.names[0]
 
 
-def resolve(plan: LeadPlan) -> tuple[Group, ...]:
+def resolve_plan(plan: LeadPlan) -> tuple[HostGroup, ...]:
     """Return the lead's own hosts and then each rank slot.
 
     Raises ConfigError for a plan that cannot work: names that are no host names or
@@ -67,13 +67,13 @@ def resolve(plan: LeadPlan) -> tuple[Group, ...]:
     """
     if not 0 < plan.port < 65536:
         raise ConfigError(f"port {plan.port} is out of range", "use 1 to 65535")
-    in_uri(plan.address)
+    uri_host(plan.address)
     if not plan.slots:
         raise ConfigError(
             "there is no rank slot, so nothing could ever join",
             "give at least one, such as burst-0-[0-3]",
         )
-    own = Group(_hosts(plan.hosts), plan.shape)
+    own = HostGroup(_hosts(plan.hosts), plan.shape)
     groups = (own, *(_group(slot, plan) for slot in plan.slots))
     _refuse_twice(groups)
     for shape in {group.shape for group in groups}:
@@ -81,20 +81,22 @@ def resolve(plan: LeadPlan) -> tuple[Group, ...]:
     return groups
 
 
-def resolve_slots(known: Sequence[str], slots: Sequence[RankSlot]) -> list[Group]:
+def resolve_slots(
+    known: Sequence[str], slots: Sequence[PlannedSlot]
+) -> list[HostGroup]:
     """Return further slots for a lead that has these hosts. Raises ConfigError."""
-    groups = [Group(_hosts(slot.hosts), slot.shape) for slot in slots]
-    _refuse_twice((Group(tuple(known), Shape(1)), *groups))
+    groups = [HostGroup(_hosts(slot.hosts), slot.shape) for slot in slots]
+    _refuse_twice((HostGroup(tuple(known), Shape(1)), *groups))
     for group in groups:
         _check_shape(group.shape)
     return groups
 
 
-def parse_slot(text: str, shape: Shape) -> RankSlot:
+def parse_slot(text: str, shape: Shape) -> PlannedSlot:
     """Return the slot in `HOSTLIST[:CORES[:GPUS]]`.
 
     Without GPUS there are none; without CORES too its nodes have the given shape.
-    Raises ConfigError where that is not its form; its hosts are checked by `resolve`.
+    Raises ConfigError where the text has another form; `resolve_plan` checks the hosts.
     """
     hosts, *counts = text.split(":")
     # int() would take blanks, signs and underscores too.
@@ -106,10 +108,10 @@ def parse_slot(text: str, shape: Shape) -> RankSlot:
     if counts:
         cores, gpus = (int(count) for count in (*counts, "0")[:2])
         shape = Shape(cores, gpus)
-    return RankSlot(hosts=hosts, shape=shape)
+    return PlannedSlot(hosts=hosts, shape=shape)
 
 
-def in_uri(address: str) -> str:
+def uri_host(address: str) -> str:
     """Return the address as a URI has it: IPv6 in brackets. Raises ConfigError."""
     try:
         parsed = ipaddress.ip_address(address)
@@ -136,17 +138,17 @@ def bind_uri(connect: str) -> str:
     return f"tcp://{address if loopback else '*'}:{port}"
 
 
-def _group(slot: RankSlot, plan: LeadPlan) -> Group:
+def _group(slot: PlannedSlot, plan: LeadPlan) -> HostGroup:
     names = _hosts(slot.hosts)
     if not plan.gateways or len(names) == 1:
-        return Group(names, slot.shape)
+        return HostGroup(names, slot.shape)
     gateway = slot.gateway or f"tcp://{names[0]}:{plan.port}"
     address, _, port = gateway.removeprefix("tcp://").rpartition(":")
     if not (gateway.startswith("tcp://") and address and port.isdigit()):
         raise ConfigError(
             f"not a gateway's address: {gateway!r}", "such as tcp://10.0.0.7:8050"
         )
-    return Group(names, slot.shape, gateway)
+    return HostGroup(names, slot.shape, gateway)
 
 
 def _hosts(text: str) -> tuple[str, ...]:
@@ -167,7 +169,7 @@ def _check_shape(shape: Shape) -> None:
         raise ConfigError(f"no node has {shape}", "give at least one core")
 
 
-def _refuse_twice(groups: tuple[Group, ...]) -> None:
+def _refuse_twice(groups: tuple[HostGroup, ...]) -> None:
     seen: set[str] = set()
     for name in (name for group in groups for name in group.names):
         if name in seen:

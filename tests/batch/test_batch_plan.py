@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from burst.batch.plan import (
-    Lent,
-    Node,
-    Wish,
+from burst.batch.batch_plan import (
+    AllocatedNode,
+    LeadRequest,
+    SlotRequest,
     batch_tables,
     make_plan,
     own_hosts,
     parse_allocation,
-    parse_lent,
+    parse_slot_request,
 )
 from burst.config import parse
 from burst.errors import ConfigError
-from burst.lead_setup.plan import RankSlot
+from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 
 LOCAL = {"providers": {"local": {"type": "local"}}}
@@ -33,19 +33,19 @@ def allocation(nodelist: list[str], *entries: tuple[str, dict[str, str]]) -> Any
 @pytest.mark.parametrize(
     ("text", "lent"),
     [
-        ("8", Lent(8)),
-        ("8:4", Lent(8, Shape(4))),
-        ("1:4:2", Lent(1, Shape(4, 2))),
+        ("8", SlotRequest(8)),
+        ("8:4", SlotRequest(8, Shape(4))),
+        ("1:4:2", SlotRequest(1, Shape(4, 2))),
     ],
 )
-def test_slots_are_a_count_and_a_shape(text: str, lent: Lent) -> None:
-    assert parse_lent(text) == lent
+def test_slots_are_a_count_and_a_shape(text: str, lent: SlotRequest) -> None:
+    assert parse_slot_request(text) == lent
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1:2:3:4", "1:", " 8", "0", "0:4"])
 def test_other_slots_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--slots"):
-        parse_lent(text)
+        parse_slot_request(text)
 
 
 def test_nodes_are_those_of_the_tasks_in_order_with_what_is_allocated() -> None:
@@ -83,17 +83,17 @@ def test_an_r_of_another_form_is_told(r: Any) -> None:
 def test_own_ranks_are_called_as_their_nodes_if_those_can_be_told_apart(
     names: list[str], hosts: tuple[str, ...]
 ) -> None:
-    assert own_hosts([Node(name, {}) for name in names]) == hosts
+    assert own_hosts([AllocatedNode(name, {}) for name in names]) == hosts
 
 
 def test_slots_have_the_first_nodes_shape_unless_told() -> None:
-    nodes = [Node("n0", HALF), Node("n1", {"core": "0"})]
-    wish = Wish(slots=(Lent(4), Lent(2, Shape(8))))
-    plan = make_plan(wish, nodes, parse(CLOUD, ""), 8050)
+    nodes = [AllocatedNode("n0", HALF), AllocatedNode("n1", {"core": "0"})]
+    request = LeadRequest(slots=(SlotRequest(4), SlotRequest(2, Shape(8))))
+    plan = make_plan(request, nodes, parse(CLOUD, ""), 8050)
     assert plan.hosts == "n[0-1]"
     assert plan.slots == (
-        RankSlot(hosts="burst-0-[0-3]", shape=Shape(2, 1)),
-        RankSlot(hosts="burst-1-[0-1]", shape=Shape(8)),
+        PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(2, 1)),
+        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(8)),
     )
     assert plan.port == 8050
 
@@ -111,9 +111,9 @@ def test_slots_have_the_first_nodes_shape_unless_told() -> None:
 def test_rank_0_is_reached_by_its_nodes_name_where_another_host_has_to(
     names: list[str], tables: dict[str, Any], wished: str, address: str
 ) -> None:
-    nodes = [Node(name, {"core": "0"}) for name in names]
-    wish = Wish(slots=(Lent(1),), address=wished)
-    assert make_plan(wish, nodes, parse(tables, ""), 1).address == address
+    nodes = [AllocatedNode(name, {"core": "0"}) for name in names]
+    request = LeadRequest(slots=(SlotRequest(1),), address=wished)
+    assert make_plan(request, nodes, parse(tables, ""), 1).address == address
 
 
 def test_the_daemon_of_an_allocation_takes_all_down_and_keeps_to_its_lead() -> None:

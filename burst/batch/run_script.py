@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from burst.batch.attended import AttendedDaemon
-from burst.batch.flux import ask_flux
-from burst.batch.place import BatchPlace
-from burst.batch.sweep import Tell, sweep_place
+from burst.batch.daemon_supervisor import DaemonSupervisor
+from burst.batch.flux_command import run_flux
+from burst.batch.lead_directory import LeadDirectory
+from burst.batch.reap import PrintLine, reap_lead
 from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
@@ -30,7 +30,7 @@ SERVE_DEADLINE_S = 60.0
 """From the daemon's start until it serves; `[deadlines] address` comes on top."""
 IDLE_DEADLINE_S = 60.0
 """From canceling the jobs that the script left to their end."""
-HURRY_S = 1.0
+CANCEL_GRACE_S = 1.0
 """What the script and the daemon are given once the job itself is being ended."""
 _SLACK_S = 60.0
 _LOOK_S = 0.1
@@ -43,12 +43,12 @@ _STOP_JOBS = (
 )
 
 
-class BatchScript:
+class ScriptRunner:
     """One run of a script in a lead of its own. From the main thread."""
 
-    def __init__(self, place: BatchPlace, job: str, tell: Tell) -> None:
-        self._place = place
-        self._flux = place.wish().flux
+    def __init__(self, directory: LeadDirectory, job: str, tell: PrintLine) -> None:
+        self._directory = directory
+        self._flux = directory.request().flux
         self._job = job
         self._tell = tell
         self._hurry = False
@@ -65,11 +65,11 @@ class BatchScript:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
-        settings = load(self._place.settings)
+        settings = load(self._directory.settings)
         with contextlib.closing(connect("", settings.intake.attribute)) as lead:
             # Before anything can be made that bears it.
-            self._place.set_owner(lead.identity().owner)
-            daemon = AttendedDaemon(self._place, self._tell)
+            self._directory.set_owner(lead.identity().owner)
+            daemon = DaemonSupervisor(self._directory, self._tell)
             try:
                 limit = SERVE_DEADLINE_S + settings.deadlines.address
                 status = 128 + signal.SIGTERM
@@ -84,7 +84,7 @@ class BatchScript:
         if not self._hurry:
             self._hurry = True
             self._pass_on(signal.SIGTERM)
-            signal.setitimer(signal.ITIMER_REAL, HURRY_S)
+            signal.setitimer(signal.ITIMER_REAL, CANCEL_GRACE_S)
 
     def _on_alarm(self, _: int, __: FrameType | None) -> None:
         self._pass_on(signal.SIGKILL)
@@ -94,7 +94,9 @@ class BatchScript:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._script.pid, number)
 
-    def _await_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> bool:
+    def _await_daemon(
+        self, lead: Lead, daemon: DaemonSupervisor, limit_s: float
+    ) -> bool:
         """Return True once the daemon serves, False if told to end meanwhile."""
         ends = time.monotonic() + limit_s
         while not self._hurry:
@@ -112,7 +114,7 @@ class BatchScript:
     def _run_script(self, script: Sequence[str], settings: Settings) -> int:
         if settings.intake.mode == "queue":
             # Queues that have a name begin stopped.
-            ask_flux(self._flux, "queue", "start", "--quiet", "--queue=batch")
+            run_flux(self._flux, "queue", "start", "--quiet", "--queue=batch")
         environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
         try:
             self._script = subprocess.Popen(script, env=environment, process_group=0)
@@ -127,27 +129,27 @@ class BatchScript:
         status = self._script.wait()
         return status if status >= 0 else 128 - status
 
-    def _end(self, lead: Lead, daemon: AttendedDaemon, settings: Settings) -> bool:
+    def _end(self, lead: Lead, daemon: DaemonSupervisor, settings: Settings) -> bool:
         """Leave nothing behind; tell what is left, and whether there is nothing."""
         if not self._hurry:
             self._stop_jobs()
             self._stop_daemon(lead, daemon, settings.deadlines.reap)
         # The first time has it take all down, the second not wait for that.
-        for grace in (_LOOK_S, HURRY_S):
+        for grace in (_LOOK_S, CANCEL_GRACE_S):
             daemon.end()
             daemon.wait(grace)
         daemon.kill()
         try:
             if self._script is None:
                 # No script, no jobs; so no bursts.
-                self._place.forget_owner()
-            sweep_place(self._place, self._tell)
+                self._directory.clear_owner()
+            reap_lead(self._directory, self._tell)
         except BurstError as error:
             self._tell(f"ERROR: {error}")
             return False
         if self._hurry:
             # Who would do it later may be killed before.
-            self._place.remove()
+            self._directory.remove()
         return True
 
     def _stop_jobs(self) -> None:
@@ -155,11 +157,13 @@ class BatchScript:
             if self._hurry:
                 return
             try:
-                ask_flux(self._flux, *words, timeout_s=IDLE_DEADLINE_S)
+                run_flux(self._flux, *words, timeout_s=IDLE_DEADLINE_S)
             except LeadError as error:
                 self._tell(str(error))
 
-    def _stop_daemon(self, lead: Lead, daemon: AttendedDaemon, limit_s: float) -> None:
+    def _stop_daemon(
+        self, lead: Lead, daemon: DaemonSupervisor, limit_s: float
+    ) -> None:
         """Have it take all bursts down; tell how far it is, until it has ended."""
         daemon.end()
         said = ""

@@ -8,19 +8,24 @@ import subprocess
 import sys
 import threading
 
-from burst.batch.place import BatchPlace
-from burst.batch.sweep import Tell
+from burst.batch.lead_directory import LeadDirectory
+from burst.batch.reap import PrintLine
 
-AGAIN_S = 5.0
+RESTART_DELAY_S = 5.0
 """From a failure to the next start."""
 _PREFIX = "burst: ERROR: "
 
 
-class AttendedDaemon:
-    """`burst daemon` with the settings and the log of a place."""
+class DaemonSupervisor:
+    """`burst daemon` with the settings and the log of a directory."""
 
-    def __init__(self, place: BatchPlace, tell: Tell, again_s: float = AGAIN_S) -> None:
-        self._place = place
+    def __init__(
+        self,
+        directory: LeadDirectory,
+        tell: PrintLine,
+        again_s: float = RESTART_DELAY_S,
+    ) -> None:
+        self._directory = directory
         self._tell = tell
         self._again_s = again_s
         self._ending = threading.Event()
@@ -40,7 +45,7 @@ class AttendedDaemon:
 
     def last_words(self) -> str:
         """Return the last line of its log."""
-        lines = self._place.log.read_text(errors="replace").splitlines()
+        lines = self._directory.log.read_text(errors="replace").splitlines()
         return lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
 
     def end(self) -> None:
@@ -76,9 +81,9 @@ class AttendedDaemon:
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "burst", "daemon"]
-        with self._place.log.open("ab") as log:
+        with self._directory.log.open("ab") as log:
             return subprocess.Popen(
-                [*command, "-c", str(self._place.settings)],
+                [*command, "-c", str(self._directory.settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -24,7 +24,13 @@ from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.atomic_file import write_whole
 from burst.kits.broker import check_socket
-from burst.lead_setup.plan import Group, LeadPlan, bind_uri, in_uri, resolve
+from burst.lead_setup.lead_plan import (
+    HostGroup,
+    LeadPlan,
+    bind_uri,
+    resolve_plan,
+    uri_host,
+)
 from burst.model.ranks import format_hostlist, format_idset
 
 
@@ -40,7 +46,7 @@ class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Of the running lead, for FLUX_URI on the host of rank 0."""
 
 
-class Extra(msgspec.Struct, frozen=True):
+class LeadExtras(msgspec.Struct, frozen=True):
     """What goes into the files beyond the plan."""
 
     tables: Mapping[str, Any] = {}
@@ -59,7 +65,7 @@ def write_lead(
     plan: LeadPlan,
     *,
     replace: bool = False,
-    extra: Extra = Extra(),  # noqa: B008 - it is frozen
+    extra: LeadExtras = LeadExtras(),  # noqa: B008 - it is frozen
 ) -> LeadFiles:
     """Write the files into the directory, which is made if need be.
 
@@ -68,7 +74,7 @@ def write_lead(
     before anything is written, for a plan that cannot work or files that are there,
     and CertificateError for a certificate that is there and cannot be used.
     """
-    groups = resolve(plan)
+    groups = resolve_plan(plan)
     files = _name(directory.absolute(), groups[0], extra)
     for path in (files.config, files.resources, files.certificate):
         if path.exists() and not replace:
@@ -95,7 +101,7 @@ def write_lead(
     return files
 
 
-def _name(directory: Path, own: Group, extra: Extra) -> LeadFiles:
+def _name(directory: Path, own: HostGroup, extra: LeadExtras) -> LeadFiles:
     config = directory / "broker.toml"
     socket = (extra.run or directory / "run") / "local"
     check_socket(socket)
@@ -125,9 +131,9 @@ def _name(directory: Path, own: Group, extra: Extra) -> LeadFiles:
 
 
 def _tables(
-    plan: LeadPlan, files: LeadFiles, groups: Sequence[Group]
+    plan: LeadPlan, files: LeadFiles, groups: Sequence[HostGroup]
 ) -> dict[str, Any]:
-    address = in_uri(plan.address)
+    address = uri_host(plan.address)
     ipv6 = {"enable_ipv6": True} if address.startswith("[") else {}
     return {
         "bootstrap": {
@@ -153,7 +159,7 @@ def _tables(
     }
 
 
-def _hosts(connect: str, groups: Sequence[Group]) -> Iterator[dict[str, str]]:
+def _hosts(connect: str, groups: Sequence[HostGroup]) -> Iterator[dict[str, str]]:
     """Yield the entries of `hosts`, in the order of ranks."""
     own = groups[0].names
     yield {"host": own[0], "bind": bind_uri(connect), "connect": connect}
@@ -169,7 +175,7 @@ def _hosts(connect: str, groups: Sequence[Group]) -> Iterator[dict[str, str]]:
 
 
 def _resources(
-    groups: Sequence[Group], own: Sequence[Mapping[str, str]]
+    groups: Sequence[HostGroup], own: Sequence[Mapping[str, str]]
 ) -> dict[str, Any]:
     """Return R, version 1 (RFC 20)."""
     lite: list[dict[str, Any]] = []
@@ -200,7 +206,7 @@ def _resources(
     }
 
 
-def children(group: Group) -> dict[str, str]:
+def children(group: HostGroup) -> dict[str, str]:
     """Return what R says of each host of the group."""
     found = {"core": format_idset(range(group.shape.cores))}
     if group.shape.gpus:

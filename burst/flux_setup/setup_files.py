@@ -37,7 +37,7 @@ _ASK_DEADLINE_S = 20.0
 _CONFDIR = "from flux.conf_builtin import conf_builtin_get; print(conf_builtin_get({}))"
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class FluxDirectories(msgspec.Struct, frozen=True, kw_only=True):
     """Directories in which Flux finds each kind of file."""
 
     plugins: Path
@@ -50,7 +50,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be set for Flux to look there."""
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs are to come in."""
 
     intake: IntakeSettings
@@ -59,10 +59,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """A queue for all other jobs, where the instance has none yet."""
 
 
-def system_places() -> Places:
+def system_directories() -> FluxDirectories:
     """Return those of the Flux on PATH. Raises ConfigError if there is none."""
     confdir = _ask_confdir()
-    return Places(
+    return FluxDirectories(
         plugins=confdir / "cli" / "plugins",
         modprobe=confdir / "modprobe",
         own=confdir / "burst",
@@ -71,20 +71,20 @@ def system_places() -> Places:
     )
 
 
-def user_places(environment: Mapping[str, str] = os.environ) -> Places:
+def user_directories(environment: Mapping[str, str] = os.environ) -> FluxDirectories:
     """Return those of one user, by the XDG base directories."""
     home = Path(environment.get("HOME") or Path.home())
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    places = directory_places(data / "burst" / "flux")
+    places = single_directory(data / "burst" / "flux")
     kept = {k: v for k, v in places.environment.items() if k != "XDG_CONFIG_DIRS"}
     return msgspec.structs.replace(places, formats=config / "flux", environment=kept)
 
 
-def directory_places(directory: Path) -> Places:
+def single_directory(directory: Path) -> FluxDirectories:
     """Return all in one directory."""
     directory = directory.absolute()
-    return Places(
+    return FluxDirectories(
         plugins=directory / "cli" / "plugins",
         modprobe=directory / "modprobe",
         own=directory,
@@ -98,7 +98,7 @@ def directory_places(directory: Path) -> Places:
     )
 
 
-def check_flux(intake: IntakeSettings) -> None:
+def check_flux_version(intake: IntakeSettings) -> None:
     """Raise ConfigError if the Flux on PATH is too old for that way in."""
     version = flux_version("flux")
     if intake.mode == "scheduler" and major_minor(version) < _OLDEST:
@@ -109,7 +109,7 @@ def check_flux(intake: IntakeSettings) -> None:
         )
 
 
-def make_files(places: Places, choice: Choice) -> dict[Path, str]:
+def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]:
     """Return what is to be where."""
     made = {
         places.plugins / "burst.py": read_shipped("cli-burst.py"),
@@ -129,7 +129,7 @@ def make_files(places: Places, choice: Choice) -> dict[Path, str]:
     return made
 
 
-def lead_tables(places: Places, choice: Choice) -> dict[str, Any]:
+def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]:
     """Return what the lead's own configuration has to say for that way in."""
     intake = choice.intake
     own = {"share": intake.share, "attribute": intake.attribute, "property": LENT}

@@ -11,20 +11,21 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from burst.batch.node import (
+from burst.batch.batch_plan import LeadRequest, SlotRequest
+from burst.batch.lead_directory import LeadDirectory, default_parent
+from burst.batch.start_broker import (
     ENDING,
-    Task,
-    await_begin,
-    await_ready,
-    make_broker,
+    BatchTask,
+    await_lead_files,
+    await_script_start,
+    prepare_broker,
     read_task,
     run_node,
 )
-from burst.batch.place import BatchPlace, default_base
-from burst.batch.plan import Lent, Wish
 from burst.errors import ConfigError, LeadError
 from burst.kits import certificate
 from tests.support.fluxlead import short_directory
@@ -49,26 +50,27 @@ def directory() -> Iterator[Path]:
         yield path
 
 
-def place_with(directory: Path, r: object = R, **wish: object) -> BatchPlace:
+def place_with(directory: Path, r: object = R, **request: Any) -> LeadDirectory:
     flux = directory / "flux"
     flux.write_text(
         f"#!/bin/sh\necho \"$@\" >>{directory}/asked\necho '{json.dumps(r)}'"
     )
     flux.chmod(0o755)
-    place = BatchPlace.new(directory / "batch")
-    place.make(Wish(slots=(Lent(4),), flux=str(flux), **wish), SETTINGS)  # type: ignore[arg-type]
+    place = LeadDirectory.new(directory / "batch")
+    asked = LeadRequest(slots=(SlotRequest(4),), flux=str(flux), **request)
+    place.make(asked, SETTINGS)
     return place
 
 
-def task(directory: Path, rank: int) -> Task:
+def task(directory: Path, rank: int) -> BatchTask:
     tmpdir = directory / f"tmp-{rank}"
     tmpdir.mkdir()
-    return Task(rank, "f1", tmpdir)
+    return BatchTask(rank, "f1", tmpdir)
 
 
 def test_rank_0_makes_the_lead_of_what_is_allocated(directory: Path) -> None:
     place = place_with(directory)
-    broker = make_broker(place, task(directory, 0), ["-Sx=1"], ["script", "word"])
+    broker = prepare_broker(place, task(directory, 0), ["-Sx=1"], ["script", "word"])
     r = json.loads((place.path / "R").read_text())["execution"]
     assert r["R_lite"] == [
         {"rank": "0", "children": {"core": "2-3"}},
@@ -89,7 +91,7 @@ def test_rank_0_makes_the_lead_of_what_is_allocated(directory: Path) -> None:
 
 def test_what_it_makes_is_nobody_elses(directory: Path) -> None:
     place = place_with(directory)
-    make_broker(place, task(directory, 0), [], ["script"])
+    prepare_broker(place, task(directory, 0), [], ["script"])
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o700
     assert stat.S_IMODE(place.certificate.stat().st_mode) == 0o600
     secret = certificate.read(place.certificate).secret.decode()
@@ -106,7 +108,7 @@ def test_what_the_user_has_flux_look_for_it_still_finds(
     monkeypatch.setenv("FLUX_CLI_PLUGINPATH", "/mine")
     monkeypatch.delenv("FLUX_MODPROBE_PATH_APPEND", raising=False)
     place = place_with(directory)
-    environment = make_broker(place, task(directory, 0), [], ["script"]).environment
+    environment = prepare_broker(place, task(directory, 0), [], ["script"]).environment
     flux = place.path / "flux"
     assert environment["FLUX_CLI_PLUGINPATH"] == f"{flux}/cli/plugins:/mine"
     assert environment["FLUX_MODPROBE_PATH_APPEND"] == f"{flux}/modprobe"
@@ -114,8 +116,8 @@ def test_what_the_user_has_flux_look_for_it_still_finds(
 
 def test_the_other_ranks_wait_for_it_and_join(directory: Path) -> None:
     place = place_with(directory, port=7000)
-    make_broker(place, task(directory, 0), [], ["script"])
-    broker = make_broker(place, task(directory, 1), ["-Sx=1"], ["script"])
+    prepare_broker(place, task(directory, 0), [], ["script"])
+    broker = prepare_broker(place, task(directory, 1), ["-Sx=1"], ["script"])
     assert "-Shostname=n8" in broker.argv
     assert broker.argv[-1] == "-Sx=1"
     assert broker.environment == {}
@@ -126,7 +128,7 @@ def test_the_other_ranks_wait_for_it_and_join(directory: Path) -> None:
 def test_a_port_of_the_settings_is_listened_at(directory: Path) -> None:
     place = place_with(directory)
     place.given.write_bytes(SETTINGS + b"[lead]\nport = 7001\n")
-    make_broker(place, task(directory, 0), [], ["script"])
+    prepare_broker(place, task(directory, 0), [], ["script"])
     bootstrap = tomllib.loads((place.path / "broker.toml").read_text())["bootstrap"]
     assert bootstrap["default_port"] == 7001
 
@@ -136,9 +138,9 @@ def test_a_node_that_does_not_see_the_files_says_so(directory: Path) -> None:
     with pytest.raises(
         LeadError, match=r"was not seen here within 0 s; every node has"
     ):
-        await_ready(place, 0.0)
+        await_lead_files(place, 0.0)
     with pytest.raises(ConfigError, match="which all of its nodes have to see"):
-        BatchPlace(directory / "elsewhere").wish()
+        LeadDirectory(directory / "elsewhere").request()
 
 
 def test_a_flux_that_fails_is_quoted(directory: Path) -> None:
@@ -146,10 +148,10 @@ def test_a_flux_that_fails_is_quoted(directory: Path) -> None:
     other = task(directory, 1)
     (directory / "flux").write_text("#!/bin/sh\nexit 3")
     with pytest.raises(LeadError, match="flux job info: status 3"):
-        make_broker(place, other, [], ["script"])
+        prepare_broker(place, other, [], ["script"])
     (directory / "flux").unlink()
     with pytest.raises(LeadError, match=r"flux job info: .*No such file"):
-        make_broker(place, other, [], ["script"])
+        prepare_broker(place, other, [], ["script"])
 
 
 @pytest.fixture
@@ -215,9 +217,9 @@ def test_own_nodes_that_do_not_join_have_a_deadline(directory: Path) -> None:
     broker = subprocess.Popen(["sleep", "60"])
     try:
         with pytest.raises(LeadError, match="not all own nodes joined rank 0 within 0"):
-            await_begin(place, broker, 0.0)
+            await_script_start(place, broker, 0.0)
         place.log.touch()
-        await_begin(place, broker, 0.0)
+        await_script_start(place, broker, 0.0)
     finally:
         broker.kill()
         broker.wait()
@@ -225,7 +227,7 @@ def test_own_nodes_that_do_not_join_have_a_deadline(directory: Path) -> None:
 
 def test_outside_of_a_job_it_says_what_it_is_for() -> None:
     told = {"FLUX_TASK_RANK": "1", "FLUX_JOB_ID": "f1", "FLUX_JOB_TMPDIR": "/tmp/x"}
-    assert read_task(told) == Task(1, "f1", Path("/tmp/x"))
+    assert read_task(told) == BatchTask(1, "f1", Path("/tmp/x"))
     with pytest.raises(
         ConfigError, match=r"no task of a Flux job: .*; it is for burst"
     ):
@@ -233,10 +235,10 @@ def test_outside_of_a_job_it_says_what_it_is_for() -> None:
 
 
 def test_places_are_where_a_users_data_are(directory: Path) -> None:
-    assert default_base({"XDG_DATA_HOME": "/data"}) == Path("/data/burst/batch")
+    assert default_parent({"XDG_DATA_HOME": "/data"}) == Path("/data/burst/batch")
     home = {"HOME": "/home/me"}
-    assert default_base(home) == Path("/home/me/.local/share/burst/batch")
+    assert default_parent(home) == Path("/home/me/.local/share/burst/batch")
     (directory / "file").touch()
     with pytest.raises(ConfigError, match="name a directory that you may write with"):
-        BatchPlace.new(directory / "file").make(Wish(slots=()), b"")
-    assert BatchPlace.find(directory / "none") == []
+        LeadDirectory.new(directory / "file").make(LeadRequest(slots=()), b"")
+    assert LeadDirectory.find(directory / "none") == []

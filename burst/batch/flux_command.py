@@ -11,7 +11,7 @@ from burst.errors import LeadError
 _DEADLINE_S = 60.0
 
 
-def ask_flux(
+def run_flux(
     *words: str,
     environment: Mapping[str, str] | None = None,
     timeout_s: float = _DEADLINE_S,

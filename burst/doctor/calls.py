@@ -8,36 +8,40 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from burst.doctor.facts import Trouble
+from burst.doctor.facts import ReadFailure
 from burst.errors import BurstError
 
 _T = TypeVar("_T")
 
 
-def attempt(call: Callable[[], _T]) -> _T | Trouble:
+def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
     """Return what the call returns, or what kept it from that. Never raises."""
     try:
         return call()
     except BurstError as error:
-        return Trouble(error.what, error.advice)
+        return ReadFailure(error.what, error.advice)
     except Exception as error:  # noqa: BLE001  the other checks are to be told too
-        return Trouble(
+        return ReadFailure(
             f"{type(error).__name__}: {error}", "nobody expected that: report it"
         )
 
 
-class Attempt(Generic[_T]):
+class BackgroundCall(Generic[_T]):
     """A call on a thread of its own, which may never return."""
 
     def __init__(self, call: Callable[[], _T]) -> None:
-        self._found: list[_T | Trouble] = []
+        self._found: list[_T | ReadFailure] = []
         # A daemon thread: what hangs must not keep the program from its end.
         self._thread = threading.Thread(
-            target=lambda: self._found.append(attempt(call)), daemon=True
+            target=lambda: self._found.append(try_call(call)), daemon=True
         )
         self._thread.start()
 
-    def result(self, ends: float) -> _T | Trouble:
+    def result(self, ends: float) -> _T | ReadFailure:
         """Wait until then, on the monotonic clock; return what there is."""
         self._thread.join(max(0.0, ends - time.monotonic()))
-        return self._found[0] if self._found else Trouble("there was no answer in time")
+        return (
+            self._found[0]
+            if self._found
+            else ReadFailure("there was no answer in time")
+        )

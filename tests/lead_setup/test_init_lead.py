@@ -13,8 +13,8 @@ from burst.config import load
 from burst.core.placement.slots import find_slots
 from burst.errors import ConfigError
 from burst.kits import certificate
-from burst.lead_setup.init import Ready, init_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot, parse_slot
+from burst.lead_setup.init_lead import InitializedLead, init_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
 from tests.builders import identity
 from tests.support.fluxlead import short_directory
@@ -24,8 +24,8 @@ PLAN = LeadPlan(
     hosts="lead-[0-1]",
     shape=OWN,
     slots=(
-        RankSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
-        RankSlot(hosts="burst-1-[0-1]", shape=Shape(16)),
+        PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(8, 2)),
+        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(16)),
     ),
     address="lead-0",
 )
@@ -37,7 +37,7 @@ def place() -> Iterator[Path]:
         yield path / "lead"
 
 
-def init(place: Path, *slots: str, replace: bool = False) -> Ready:
+def init(place: Path, *slots: str, replace: bool = False) -> InitializedLead:
     made = tuple(parse_slot(slot, OWN) for slot in slots) or PLAN.slots
     plan = msgspec.structs.replace(PLAN, slots=made)
     return init_lead(place, plan, "local", replace=replace)
@@ -84,9 +84,9 @@ def test_it_says_what_was_made(place: Path) -> None:
     )
     made = certificate.read(ready.files.certificate)
     assert ready.fingerprint == made.fingerprint
-    lead, follower = ready.stand_in
+    lead, follower = ready.embedded_commands
     assert lead[:3] == ("burst", "embedded", "lead")
-    assert ready.stand_in_uri == f"embedded://{place}/run/control"
+    assert ready.embedded_uri == f"embedded://{place}/run/control"
     assert follower[2:] == (
         *("follower", "--config", str(ready.files.config)),
         *("--hostname", "lead-1", "--rundir", f"{place}/run/lead-1"),

@@ -53,7 +53,7 @@ WantedBy=flux.service
 """
 
 
-def daemon_script(directory: Path) -> str:
+def rc1_daemon_script(directory: Path) -> str:
     """Return a program for rc1.d of the lead in this directory."""
     return _SCRIPT.format(
         daemon=shlex.join(_command(directory)),
@@ -62,13 +62,13 @@ def daemon_script(directory: Path) -> str:
     )
 
 
-def queue_script(directory: Path, queue: str) -> str:
+def rc1_queue_script(directory: Path, queue: str) -> str:
     """Return a program for rc1.d of a lead that has this queue for its own nodes."""
     once = directory / "state" / f"started-{queue}"
     return _QUEUES.format(once=shlex.quote(str(once)), queue=shlex.quote(queue))
 
 
-def unit(directory: Path, before: Path | None = None) -> str:
+def systemd_unit(directory: Path, before: Path | None = None) -> str:
     """Return a unit for systemd; `before` is a program to run ahead of the daemon."""
     return _UNIT.format(
         daemon=shlex.join(_command(directory)),

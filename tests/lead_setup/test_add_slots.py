@@ -12,9 +12,14 @@ import pytest
 
 from burst.core.placement.slots import find_slots
 from burst.errors import ConfigError
-from burst.lead_setup.files import write_lead
-from burst.lead_setup.plan import LeadPlan, RankSlot, parse_slot
-from burst.lead_setup.slots import Added, add_slots, compare, declared_hosts
+from burst.lead_setup.add_slots import (
+    AddedSlot,
+    add_slots,
+    compare_with_running,
+    declared_hosts,
+)
+from burst.lead_setup.lead_files import write_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
 from tests.builders import identity, view
 from tests.support.fluxlead import short_directory
@@ -22,7 +27,7 @@ from tests.support.fluxlead import short_directory
 PLAN = LeadPlan(
     hosts="lead-[0-1]",
     shape=Shape(2),
-    slots=(RankSlot(hosts="burst-0-[0-3]", shape=Shape(4, 1)),),
+    slots=(PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(4, 1)),),
     address="127.0.0.1",
 )
 NEW = parse_slot("burst-1-[0-1]:8:2", Shape(1))
@@ -42,7 +47,7 @@ def hosts_of(lead: Path) -> tuple[str, ...]:
 def test_new_ranks_come_after_all_others(lead: Path) -> None:
     before = hosts_of(lead)
     added, _ = add_slots(lead, [NEW])
-    assert added == [Added("burst-1-[0-1]", "6-7", "8 cores, 2 GPUs")]
+    assert added == [AddedSlot("burst-1-[0-1]", "6-7", "8 cores, 2 GPUs")]
     assert hosts_of(lead) == (*before, "burst-1-0", "burst-1-1")
     execution = json.loads((lead / "R").read_text())["execution"]
     assert execution["R_lite"][-1] == {
@@ -132,21 +137,21 @@ def test_a_directory_without_a_lead_is_told(lead: Path) -> None:
 
 def test_what_a_restart_would_change_is_said(lead: Path) -> None:
     runs = identity("lead-[0-1],burst-0-[0-3]")
-    assert compare(lead, runs, view()) == (
+    assert compare_with_running(lead, runs, view()) == (
         ["the lead runs with the hosts of its files; no restart is needed"],
         True,
     )
     add_slots(lead, [NEW])
-    said, safe = compare(lead, runs, view())
+    said, safe = compare_with_running(lead, runs, view())
     assert safe
     assert said == ["a restart adds burst-1-[0-1] as ranks 6-7; all others keep theirs"]
-    said, safe = compare(lead, runs, view(busy=(1,)))
+    said, safe = compare_with_running(lead, runs, view(busy=(1,)))
     assert not safe
     assert "jobs run on ranks 1, and would end with the broker" in said[1]
 
 
 @pytest.mark.parametrize("runs", ["lead-[0-1],burst-1-[0-3]", "lead-[0-9]"])
 def test_ranks_that_would_change_are_no_safe_restart(lead: Path, runs: str) -> None:
-    said, safe = compare(lead, identity(runs), view())
+    said, safe = compare_with_running(lead, identity(runs), view())
     assert not safe
     assert "its files name other hosts for ranks that it has" in said[0]

@@ -19,7 +19,7 @@ from burst.flux.rpc import Client
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
 
 
-class Instance(msgspec.Struct, frozen=True, kw_only=True):
+class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of a running instance."""
 
     scheduler: str
@@ -39,19 +39,19 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
         return [str(name) for name in table.get("plugins", ())]
 
 
-def read_instance(uri: str) -> Instance:
+def read_instance(uri: str) -> RunningInstance:
     """Ask the instance at this URI. Raises LeadGone, LeadError."""
     handle = Handle(uri)
     try:
         client = Client(handle)
-        return Instance(
+        return RunningInstance(
             scheduler=read_scheduler(client), config=client.ask("config.get")
         )
     finally:
         handle.close()
 
 
-def check_instance(instance: Instance, intake: IntakeSettings) -> None:
+def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
     """Raise ConfigError where that way in would take something from the site."""
     if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
         raise ConfigError(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The directory of one lead in an allocation: all of its nodes see it, nobody else.
+"""The directory of one lead in an allocation, on a file system that all nodes share.
 
-wish.json, settings.toml   by who submits the job
-job                        its id and its instance, known once it is submitted
-broker.toml, R, burst.cert, burst.toml, flux/   by rank 0 when the job starts
-owner                      while anything of its bursts may exist
+wish.json, settings.toml   the LeadRequest and burst.toml, written when it is submitted
+job                        jobid and parent instance, written once it is submitted
+broker.toml, R, burst.cert, burst.toml, flux/   written by rank 0 when the job starts
+owner                      the owner tag, while anything of its bursts may exist
 daemon.log
 """
 
@@ -18,14 +18,15 @@ from pathlib import Path
 
 import msgspec
 
-from burst.batch.plan import Wish
+from burst.batch.batch_plan import LeadRequest
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_whole
 
-_WISH = "wish.json"
+# The name must stay: `burst lead sweep` has to find leads of earlier versions too.
+_REQUEST = "wish.json"
 
 
-class Job(msgspec.Struct, frozen=True):
+class BatchJob(msgspec.Struct, frozen=True):
     """The batch job, for who looks at it from outside."""
 
     id: str
@@ -33,14 +34,14 @@ class Job(msgspec.Struct, frozen=True):
     """Of the instance that it is a job of; empty for the one that Flux finds."""
 
 
-def default_base(environment: Mapping[str, str] = os.environ) -> Path:
+def default_parent(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where a user's directories are, by the XDG base directories."""
     home = Path(environment.get("HOME") or Path.home())
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     return data / "burst" / "batch"
 
 
-class BatchPlace:
+class LeadDirectory:
     """One such directory."""
 
     def __init__(self, path: Path) -> None:
@@ -51,57 +52,57 @@ class BatchPlace:
         """As the daemon in the allocation reads it."""
         self.certificate = self.path / "burst.cert"
         self.log = self.path / "daemon.log"
-        self._wish = self.path / _WISH
+        self._request = self.path / _REQUEST
         self.job_file = self.path / "job"
         self._owner = self.path / "owner"
 
     @classmethod
-    def new(cls, base: Path) -> BatchPlace:
+    def new(cls, base: Path) -> LeadDirectory:
         """Return one that does not exist yet."""
         return cls(base / secrets.token_hex(4))
 
     @classmethod
-    def find(cls, base: Path) -> list[BatchPlace]:
+    def find(cls, base: Path) -> list[LeadDirectory]:
         """Return those that there are."""
-        return [cls(path.parent) for path in sorted(base.glob(f"*/{_WISH}"))]
+        return [cls(path.parent) for path in sorted(base.glob(f"*/{_REQUEST}"))]
 
-    def make(self, wish: Wish, settings: bytes) -> None:
+    def make(self, request: LeadRequest, settings: bytes) -> None:
         """Write what is known before the job is. Raises ConfigError."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700)
             self.given.write_bytes(settings)
-            write_whole(self._wish, msgspec.json.encode(wish).decode())
+            write_whole(self._request, msgspec.json.encode(request).decode())
         except OSError as error:
             raise ConfigError(
                 f"{self.path}: cannot be written: {error.strerror}",
                 "name a directory that you may write with --dir",
             ) from error
 
-    def wish(self) -> Wish:
+    def request(self) -> LeadRequest:
         """Return what was asked for. Raises ConfigError."""
         try:
-            return msgspec.json.decode(self._wish.read_bytes(), type=Wish)
+            return msgspec.json.decode(self._request.read_bytes(), type=LeadRequest)
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(
-                f"{self._wish}: cannot be read: {error}",
+                f"{self._request}: cannot be read: {error}",
                 "name the directory of a lead, which all of its nodes have to see",
             ) from error
 
     def made_at(self) -> float:
         """Return when it was made, in seconds since the epoch."""
-        return self._wish.stat().st_mtime
+        return self._request.stat().st_mtime
 
-    def set_job(self, job: Job) -> None:
+    def set_job(self, job: BatchJob) -> None:
         """Keep what the job is."""
         write_whole(self.job_file, msgspec.json.encode(job).decode())
 
-    def job(self) -> Job | None:
+    def job(self) -> BatchJob | None:
         """Return the job, None where it was not submitted. Raises ConfigError."""
         if not self.job_file.exists():
             return None
         try:
-            return msgspec.json.decode(self.job_file.read_bytes(), type=Job)
+            return msgspec.json.decode(self.job_file.read_bytes(), type=BatchJob)
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.job_file}: cannot be read: {error}") from error
 
@@ -117,7 +118,7 @@ class BatchPlace:
         """Return it, empty where nothing of any burst can be left."""
         return self._owner.read_text() if self._owner.exists() else ""
 
-    def forget_owner(self) -> None:
+    def clear_owner(self) -> None:
         """Note that every provider said that nothing is left."""
         self._owner.unlink(missing_ok=True)
 

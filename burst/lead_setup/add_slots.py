@@ -20,13 +20,13 @@ import msgspec
 from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_whole
-from burst.lead_setup.files import children
-from burst.lead_setup.plan import Group, RankSlot, resolve_slots
+from burst.lead_setup.lead_files import children
+from burst.lead_setup.lead_plan import HostGroup, PlannedSlot, resolve_slots
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 
 
-class Added(msgspec.Struct, frozen=True):
+class AddedSlot(msgspec.Struct, frozen=True):
     """A rank slot that was added, or would be."""
 
     hosts: str
@@ -35,8 +35,8 @@ class Added(msgspec.Struct, frozen=True):
 
 
 def add_slots(
-    directory: Path, slots: Sequence[RankSlot], *, dry_run: bool = False
-) -> tuple[list[Added], list[Path]]:
+    directory: Path, slots: Sequence[PlannedSlot], *, dry_run: bool = False
+) -> tuple[list[AddedSlot], list[Path]]:
     """Declare further slots in the lead's broker.toml and R. Raises ConfigError.
 
     Comments and the order of keys in broker.toml stay. Returns what was added, and
@@ -57,7 +57,9 @@ def add_slots(
         tables["bootstrap"]["hosts"].append({"host": format_hostlist(group.names)})
         _declare(r["execution"], group, ranks)
         added.append(
-            Added(format_hostlist(group.names), format_idset(ranks), str(group.shape))
+            AddedSlot(
+                format_hostlist(group.names), format_idset(ranks), str(group.shape)
+            )
         )
     kept = []
     if not dry_run:
@@ -98,7 +100,7 @@ def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def compare(
+def compare_with_running(
     directory: Path, identity: LeadIdentity, view: LeadView
 ) -> tuple[list[str], bool]:
     """Return what a restart from these files would change, and whether it is safe.
@@ -132,7 +134,7 @@ def compare(
     return said, not moved and not view.allocated
 
 
-def _declare(execution: dict[str, Any], group: Group, ranks: range) -> None:
+def _declare(execution: dict[str, Any], group: HostGroup, ranks: range) -> None:
     declared = {"rank": format_idset(ranks), "children": children(group)}
     execution["R_lite"].append(declared)
     execution["nodelist"].append(format_hostlist(group.names))

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from burst.doctor.facts import Reach
+from burst.doctor.facts import HandshakeResult
 from burst.kits.certificate import Certificate
 
 _ENDED = (
@@ -30,9 +30,9 @@ _ENDED = (
 )
 
 
-def reach(
+def try_handshake(
     endpoint: str, certificate: Certificate | None, timeout_s: float
-) -> tuple[Reach, str]:
+) -> tuple[HandshakeResult, str]:
     """Return how far one gets at `tcp://ADDRESS:PORT`, and what the system said.
 
     Without a certificate no further than a TCP connection. Raises ValueError where
@@ -46,21 +46,23 @@ def reach(
         address = (parts.hostname, parts.port)
         socket.create_connection(address, timeout_s).close()
     except ConnectionRefusedError as error:
-        return Reach.REFUSED, str(error.strerror)
+        return HandshakeResult.REFUSED, str(error.strerror)
     except TimeoutError:
-        return Reach.TIMEOUT, f"no answer within {timeout_s:g}s"
+        return HandshakeResult.TIMEOUT, f"no answer within {timeout_s:g}s"
     except socket.gaierror as error:
-        return Reach.UNRESOLVED, str(error.strerror)
+        return HandshakeResult.UNRESOLVED, str(error.strerror)
     except OSError as error:
-        return Reach.FAILED, str(error.strerror)
+        return HandshakeResult.FAILED, str(error.strerror)
     if certificate is None:
-        return Reach.OPEN, ""
+        return HandshakeResult.UNVERIFIED, ""
     found = _shake_hands(endpoint, certificate, ends)
-    detail = f"within {timeout_s:g}s" if found is Reach.SILENT else ""
+    detail = f"within {timeout_s:g}s" if found is HandshakeResult.NO_ANSWER else ""
     return found, detail
 
 
-def _shake_hands(endpoint: str, certificate: Certificate, ends: float) -> Reach:
+def _shake_hands(
+    endpoint: str, certificate: Certificate, ends: float
+) -> HandshakeResult:
     """Return whether whoever listens there accepts the certificate, and has it too."""
     with _dealer(certificate) as dealer:
         monitor = dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _ENDED)
@@ -68,10 +70,10 @@ def _shake_hands(endpoint: str, certificate: Certificate, ends: float) -> Reach:
             dealer.connect(endpoint)
             left_ms = int((ends - time.monotonic()) * 1000)
             if left_ms <= 0 or not monitor.poll(left_ms):
-                return Reach.SILENT
+                return HandshakeResult.NO_ANSWER
             event: int = recv_monitor_message(monitor)["event"]
             accepted = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
-            return Reach.LEAD if accepted else Reach.STRANGER
+            return HandshakeResult.ACCEPTED if accepted else HandshakeResult.REJECTED
         finally:
             dealer.disable_monitor()
 

@@ -15,20 +15,20 @@ from burst.config import Settings
 from burst.core.orphans import find_orphans
 from burst.core.placement.slots import RankSlot
 from burst.core.world import ProviderView, World, observe
-from burst.doctor.attempt import Attempt, attempt
+from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import (
     EndpointFacts,
     FluxFacts,
     InstalledFacts,
     ProviderFacts,
-    StateFacts,
-    Trouble,
+    ReadFailure,
+    RuntimeFacts,
 )
-from burst.doctor.reach import reach
+from burst.doctor.handshake import try_handshake
 from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
-from burst.flux_setup.plan import system_places, user_places
+from burst.flux_setup.setup_files import system_directories, user_directories
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.lead import Lead
@@ -51,18 +51,18 @@ PROVIDERS_DEADLINE_S = 30.0
 # Providers are made for an owner. This one has no bursts.
 _NOBODY = "OWNER"
 
-Maker = Callable[[Settings, str], Mapping[str, Provider]]
+LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
 """Makes the providers of some settings, for an owner."""
 
 
 def read_flux() -> FluxFacts:
     """Ask the `flux` on PATH, and import its bindings."""
     program = find_program()
-    bindings = attempt(lambda: str(Path(str(import_core().__file__)).parent))
-    found = not isinstance(bindings, Trouble)
+    bindings = try_call(lambda: str(Path(str(import_core().__file__)).parent))
+    found = not isinstance(bindings, ReadFailure)
     return FluxFacts(
         program=program,
-        version=attempt(lambda: flux_version(program)) if program else "",
+        version=try_call(lambda: flux_version(program)) if program else "",
         bindings=bindings,
         library=library_version() if found else "",
     )
@@ -70,13 +70,13 @@ def read_flux() -> FluxFacts:
 
 def read_installed(environment: Mapping[str, str]) -> InstalledFacts:
     """Look for the files of `burst setup` where Flux looks for them."""
-    system = attempt(system_places)
+    system = try_call(system_directories)
     plugins = environment.get("FLUX_CLI_PLUGINPATH", "").split(":")
-    user = user_places(environment)
+    user = user_directories(environment)
     formats = [str(user.formats)]
     dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     formats += [f"{directory}/flux" for directory in dirs.split(":")]
-    if not isinstance(system, Trouble):
+    if not isinstance(system, ReadFailure):
         plugins.append(str(system.plugins))
     return InstalledFacts(
         plugin=_first(plugins, "burst.py"),
@@ -91,30 +91,30 @@ def _first(directories: Sequence[str], name: str) -> str:
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
     """Read the certificate, and connect to where followers would."""
-    usable = attempt(lambda: certificate.read(Path(identity.certificate)))
-    seen = attempt(lambda: as_followers_see_it(identity, settings.lead))
+    usable = try_call(lambda: certificate.read(Path(identity.certificate)))
+    seen = try_call(lambda: as_followers_see_it(identity, settings.lead))
     facts = EndpointFacts(
-        endpoint=seen if isinstance(seen, Trouble) else seen.endpoint,
+        endpoint=seen if isinstance(seen, ReadFailure) else seen.endpoint,
         own=identity.endpoint,
         certificate=identity.certificate,
         keys=usable
-        if isinstance(usable, Trouble)
+        if isinstance(usable, ReadFailure)
         else f"{usable.name}, fingerprint {usable.fingerprint}",
     )
-    if isinstance(seen, Trouble) or not seen.endpoint:
+    if isinstance(seen, ReadFailure) or not seen.endpoint:
         return facts
-    keypair = None if isinstance(usable, Trouble) else usable
-    trial = Attempt(lambda: reach(seen.endpoint, keypair, _REACH_S))
+    keypair = None if isinstance(usable, ReadFailure) else usable
+    trial = BackgroundCall(lambda: try_handshake(seen.endpoint, keypair, _REACH_S))
     result = trial.result(time.monotonic() + _REACH_DEADLINE_S)
-    found, detail = (result, "") if isinstance(result, Trouble) else result
-    return msgspec.structs.replace(facts, reach=found, detail=detail)
+    found, detail = (result, "") if isinstance(result, ReadFailure) else result
+    return msgspec.structs.replace(facts, handshake=found, detail=detail)
 
 
 def ask_providers(
     settings: Settings,
     lead: LeadIdentity | None,
     only: str = "",
-    make: Maker = provider_registry.load,
+    make: LoadProviders = provider_registry.load,
     deadline_s: float = PROVIDERS_DEADLINE_S,
 ) -> list[ProviderFacts]:
     """Ask each provider, or the one named, for its offers and what it finds itself.
@@ -123,7 +123,9 @@ def ask_providers(
     known. A provider that hangs does not keep the others from answering.
     """
     names = [name for name in settings.providers if only in {"", name}]
-    trials = [Attempt(partial(_ask, name, settings, lead, make)) for name in names]
+    trials = [
+        BackgroundCall(partial(_ask, name, settings, lead, make)) for name in names
+    ]
     ends = time.monotonic() + deadline_s
     return [
         answer
@@ -136,7 +138,7 @@ def ask_providers(
 
 
 def _ask(
-    name: str, settings: Settings, lead: LeadIdentity | None, make: Maker
+    name: str, settings: Settings, lead: LeadIdentity | None, make: LoadProviders
 ) -> ProviderFacts:
     table = settings.providers[name]
     facts = ProviderFacts(name=name, type=table.type, enabled=table.enabled)
@@ -144,14 +146,14 @@ def _ask(
         return facts
     alone = msgspec.structs.replace(settings, providers={name: table})
     owner = lead.owner if lead else _NOBODY
-    made = attempt(lambda: make(alone, owner)[name])
-    if isinstance(made, Trouble):
+    made = try_call(lambda: make(alone, owner)[name])
+    if isinstance(made, ReadFailure):
         return msgspec.structs.replace(facts, trouble=made)
     return msgspec.structs.replace(
         facts,
-        offers=attempt(lambda: ask_offers(made)),
-        statuses=attempt(lambda: ask_statuses(made)) if lead else (),
-        findings=attempt(lambda: _examine(made, lead)),
+        offers=try_call(lambda: ask_offers(made)),
+        statuses=try_call(lambda: ask_statuses(made)) if lead else (),
+        findings=try_call(lambda: _examine(made, lead)),
     )
 
 
@@ -160,8 +162,8 @@ def probe(
     settings: Settings,
     lead: LeadIdentity,
     tell: Callable[[str], None],
-    make: Maker = provider_registry.load,
-) -> Sequence[Finding] | Trouble:
+    make: LoadProviders = provider_registry.load,
+) -> Sequence[Finding] | ReadFailure:
     """Let a provider try from over there whether the lead is reached.
 
     On this thread: who waits for it may have enough of that, and then it cleans up.
@@ -169,42 +171,42 @@ def probe(
     alone = msgspec.structs.replace(
         settings, providers={facts.name: settings.providers[facts.name]}
     )
-    made = attempt(lambda: make(alone, lead.owner)[facts.name])
-    if isinstance(made, Trouble):
+    made = try_call(lambda: make(alone, lead.owner)[facts.name])
+    if isinstance(made, ReadFailure):
         return made
     if not isinstance(made, Probed):
         return [note(f"type {facts.type} has nothing with which to try the way")]
-    return attempt(lambda: made.probe(lead, tell))
+    return try_call(lambda: made.probe(lead, tell))
 
 
 def _examine(provider: Provider, lead: LeadIdentity | None) -> Sequence[Finding]:
     return provider.examine(lead) if isinstance(provider, Examined) else ()
 
 
-def read_state(
+def read_runtime(
     lead: Lead,
     identity: LeadIdentity,
     slots: Sequence[RankSlot],
     providers: Sequence[ProviderFacts],
-) -> StateFacts:
+) -> RuntimeFacts:
     """Read how the lead is now, and our records of it.
 
     `providers` were asked before: what one of them made since has its record by now.
     """
-    view = attempt(lambda: _look(lead))
-    books = attempt(lambda: Ledger(lead.store()).load(time.time()))
+    view = try_call(lambda: _look(lead))
+    books = try_call(lambda: Ledger(lead.store()).load(time.time()))
     seen = {
         facts.name: observe(ProviderView(), facts.statuses, [], 0.0)
         for facts in providers
-        if not isinstance(facts.statuses, Trouble)
+        if not isinstance(facts.statuses, ReadFailure)
     }
     world = World(identity=identity, slots=slots, lead=None, providers=seen)
-    return StateFacts(
-        daemon=attempt(lambda: _holder(lead)),
+    return RuntimeFacts(
+        daemon=try_call(lambda: _holder(lead)),
         books=books,
         view=view,
         slots=slots,
-        orphans=() if isinstance(books, Trouble) else find_orphans(books, world),
+        orphans=() if isinstance(books, ReadFailure) else find_orphans(books, world),
     )
 
 
