@@ -305,3 +305,15 @@ class HandExecutor:
         """Run all tasks."""
         while self.tasks:
             self.step()
+
+
+class MeasuredStore(MemoryStore):
+    """Knows how many bytes the last write had, and the most that one value had."""
+
+    last = 0
+    largest = 0
+
+    def write(self, changes):
+        super().write(changes)
+        sizes = [len(key) + len(text or "") for key, text in changes.items()]
+        self.last, self.largest = sum(sizes), max([self.largest, *sizes])

@@ -22,7 +22,7 @@ from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, Phase
 from burst.testing import FakeProvider
-from tests.contract.test_provider_fake import FakeContract
+from tests.contract.fake_contract import FakeContract
 
 
 class _Broken(FakeContract):

@@ -16,7 +16,7 @@ from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 from burst.testing import example_spec
 from burst.testing.contract import MakeSpec
-from tests.contract.test_provider_local import LocalContract
+from tests.contract.local_contract import LocalContract
 from tests.embedded_instance import embedded_instance
 
 

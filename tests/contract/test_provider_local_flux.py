@@ -14,7 +14,7 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec
 from burst.testing import example_spec
 from burst.testing.contract import MakeSpec
-from tests.contract.test_provider_local import LocalContract
+from tests.contract.local_contract import LocalContract
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 
 

@@ -21,25 +21,13 @@ from burst.model.ranks import format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
 from burst.runtime.record_store import Ledger
 from tests.builders import T0
-from tests.core.test_lifecycle import LEASE, run
-from tests.fakes import MemoryStore
+from tests.fakes import MeasuredStore, MemoryStore
+from tests.lifecycles import LEASE, run
 
 MOST_BYTES = 64 * 1024
 # As large as those that Flux gives.
 FIRST_JOB = 0x7AB3C0000000000
 AT_A_TIME = 8
-
-
-class MeasuredStore(MemoryStore):
-    """Knows how many bytes the last write had, and the most that one value had."""
-
-    last = 0
-    largest = 0
-
-    def write(self, changes):
-        super().write(changes)
-        sizes = [len(key) + len(text or "") for key, text in changes.items()]
-        self.last, self.largest = sum(sizes), max([self.largest, *sizes])
 
 
 def read_again(burst: Burst) -> Burst:

@@ -10,7 +10,7 @@ from burst.core.burst_story import SENTENCES, burst_story, sentence
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from tests.builders import T0
-from tests.core.test_lifecycle import LEASE
+from tests.lifecycles import LEASE
 
 
 def test_each_event_that_there_is_has_a_sentence() -> None:

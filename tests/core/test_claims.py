@@ -13,7 +13,7 @@ from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from tests.builders import T0, view, whole
-from tests.core.test_lifecycle import run
+from tests.lifecycles import run
 from tests.sim import Sim
 
 LIMIT = {"release": "5m", "idle": "1m"}

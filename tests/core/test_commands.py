@@ -15,8 +15,8 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason, Refusal, Verdict
 from burst.provider import BurstStatus, FollowerStatus, Phase
 from tests.builders import T0, identity, job, settings, view, whole, world
-from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
-from tests.core.test_tick import hold, on_books
+from tests.core.ticks import hold, on_books
+from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
 NOW = T0 + 100

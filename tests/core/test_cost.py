@@ -12,7 +12,7 @@ from burst.core.placement.slots import find_slots
 from burst.model.burst import Burst
 from burst.model.event import Event
 from tests.builders import T0, identity, settings
-from tests.core.test_lifecycle import LEASE
+from tests.lifecycles import LEASE
 
 HOUR = 3600.0
 

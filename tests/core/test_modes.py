@@ -15,7 +15,7 @@ from burst.model.lead import JobState, Leases
 from burst.model.reason import Reason
 from burst.model.request import Wish, parse_wish
 from tests.builders import T0, identity, job, offer, settings, view, whole, world
-from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ID = LEASE.id
 ONE = JobId(1)

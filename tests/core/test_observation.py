@@ -17,7 +17,7 @@ from burst.core.world import ABSENT_READS, Call, ProviderView, observe
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, view, world
-from tests.core.test_lifecycle import LEASE, run
+from tests.lifecycles import LEASE, run
 
 ID = LEASE.id
 

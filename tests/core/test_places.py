@@ -7,8 +7,8 @@ from burst.core.tick import reconcile
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.test_lifecycle import run
-from tests.core.test_tick import ID, on_books, turn
+from tests.core.ticks import ID, on_books, turn
+from tests.lifecycles import run
 
 
 def placed(place, *events):

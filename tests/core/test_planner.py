@@ -2,64 +2,17 @@
 import msgspec
 import pytest
 
-from burst.config import PlanSettings
-from burst.core.isolated.placement import Apart
 from burst.core.placement.demand import Pool
-from burst.core.placement.leased_slots import Live
-from burst.core.placement.limits import Usage
-from burst.core.placement.offers import open_market
-from burst.core.placement.plan import Demand, Room
-from burst.core.placement.planner import Planner
-from burst.core.placement.slot_index import Ground
-from burst.core.placement.slots import find_slots
+from burst.core.placement.plan import Room
 from burst.core.provider_health import Health, OfferHealth
-from burst.core.select.constraints import Constraints
 from burst.model.burst import BurstId
-from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, offer, settings, slots, whole
+from tests.builders import NODE, T0, identity, offer, slots, whole
+from tests.core.plans import demand, leases, plan, reasons
 
 BURST = '{"properties":["burst"]}'
-
-
-def demand(number, request, user=100, wish="", coming=0):
-    job = None if number is None else JobId(number)
-    return Demand(job=job, userid=user, request=request, wish=Wish(wish), coming=coming)
-
-
-def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw):
-    lead = lead or identity()
-    found = find_slots(lead)
-    offers = {"local": [offer()]} if offers is None else offers
-    health = kw.pop("health", {})
-    market = open_market(offers, health, T0)
-    free = [slot for slot in found if slot.name not in taken]
-    usage = Usage(settings(limits=limits or {}).limits, [])
-    in_use = kw.pop("in_use", ())
-    for share in (share for slot in in_use for share in slot.shares.values()):
-        usage.add(share.nodes, share.bursts, share.userids)
-    planner = Planner(
-        Ground(found, free, Constraints(lead), market.providers),
-        market,
-        Apart(usage, (), ""),
-        Live(now=T0, rooms=rooms, slots=kw.pop("busy", {})),
-        PlanSettings(**kw),
-    )
-    return planner.make(demands, lead.owner, T0)
-
-
-def leases(made):
-    return [
-        (p.lease.slot, p.lease.provider, len(p.lease.ranks), list(p.jobs))
-        for p in made.proposals
-    ]
-
-
-def reasons(made, job):
-    verdict = made.verdicts[job]
-    return verdict.reason, [(r.offer, r.reason) for r in verdict.refusals]
 
 
 def test_a_job_gets_a_burst_of_its_size_from_the_start_of_a_slot():

@@ -24,7 +24,7 @@ from burst.core.provider_health import (
 from burst.model.burst import Isolated
 from burst.model.reason import Reason
 from tests.builders import T0, offer, settings
-from tests.core.test_lifecycle import LEASE
+from tests.lifecycles import LEASE
 
 LIMITS = settings(
     limits={

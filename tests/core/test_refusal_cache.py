@@ -48,7 +48,7 @@ from tests.builders import (
     whole,
     world,
 )
-from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
 LEAD = identity()

@@ -9,7 +9,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, job, view, whole, world
-from tests.core.test_lifecycle import LEASE
+from tests.lifecycles import LEASE
 
 FAILED = Event(T0 + 30, "exception", {"type": "failed", "note": "exited with status 3"})
 DRAINED = (

@@ -22,8 +22,8 @@ from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, job, offer, view, whole
-from tests.core.test_lifecycle import LEASE, run
-from tests.core.test_planner import leases, plan
+from tests.core.plans import leases, plan
+from tests.lifecycles import LEASE, run
 
 HOUR = 3600.0
 LEAD = identity("lead-[0-1],burst-0-[0-1],burst-1-[0-3],burst-2-[0-3]")

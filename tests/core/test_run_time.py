@@ -14,7 +14,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from tests.builders import T0, job, offer, settings, view, whole, world
-from tests.core.test_lifecycle import WHOLE_WAY, run
+from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
 
 LENT = '{"properties":["burst"]}'

@@ -11,7 +11,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import Wish
 from tests.builders import T0, whole
-from tests.core.test_planner import demand, leases, plan, reasons
+from tests.core.plans import demand, leases, plan, reasons
 from tests.sim import Sim
 
 MINUTE = 60.0

@@ -3,21 +3,21 @@ import msgspec
 import pytest
 
 from burst.core.provider_health import Answered, Outcome, Verb
-from burst.core.tick import KEPT_ENDED, reconcile
+from burst.core.tick import KEPT_ENDED
 from burst.core.transaction import Drain, Provision, Undrain
 from burst.core.world import Books, Call
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
+from tests.core.ticks import ID, hold, on_books, turn
+from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
-ID = LEASE.id
 ONE = JobId(1)
 
 
@@ -25,14 +25,6 @@ def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
     return Answered(
         provider="local", verb=verb, outcome=outcome, burst=burst, note=note
     )
-
-
-def turn(seen, books=None, now=T0 + 100, **tables):
-    return reconcile(books or Books(), seen, settings(**tables), now)
-
-
-def on_books(*bursts, **fields):
-    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
 
 
 @pytest.mark.parametrize(
@@ -184,10 +176,6 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
     assert made.verdicts == {}
     assert made.actions == ()
     assert made.books.holds
-
-
-def hold(state, urgency=16, since=T0):
-    return Hold(urgency=urgency, state=state, since=since)
 
 
 @pytest.mark.parametrize(

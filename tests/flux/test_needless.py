@@ -25,7 +25,7 @@ from tests.flux_instance import (
     flux_instance,
 )
 from tests.intake.desk import Typist, plugin_path, wait_until
-from tests.intake.test_modes import TABLES
+from tests.intake.modes import TABLES
 
 pytestmark = [
     pytest.mark.flux,

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.cli_harness import Desk, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
-from tests.intake.test_modes import MODES, Serve, leave_nothing, make_serve
+from tests.intake.modes import MODES, Serve, leave_nothing, make_serve
 
 pytestmark = [
     pytest.mark.minutes,

@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from burst_kube import KubeProvider
 
 from tests.kubelab import build, fake
 from tests.kubelab.cluster import Cluster
@@ -104,3 +106,13 @@ def proxy(api: Api, tmp_path: Path) -> Iterator[Proxy]:
     """Between a provider and the API server, to misbehave on purpose."""
     with Proxy(api, tmp_path) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def account(bursts: Bursts) -> KubeProvider:
+    """A provider that is the namespace's default service account, with no rights."""
+    words = ("create", "token", "default", "-n", bursts.namespace)
+    token = bursts.lab.kubectl(*words).strip()
+    config = bursts.lab.write_kubeconfig(bursts.namespace, {"token": token})
+    bursts.settings = msgspec.structs.replace(bursts.settings, kubeconfig=str(config))
+    return bursts.provider()

@@ -17,7 +17,8 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
-from tests.kubernetes.test_kube_rights import account, grant
+from tests.kubernetes.conftest import account
+from tests.kubernetes.rights import grant
 
 pytestmark = pytest.mark.kubernetes
 __all__ = ["account"]

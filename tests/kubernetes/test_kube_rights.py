@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,38 +19,11 @@ from tests.kubernetes.bursts import (
     attempt,
     reap_all,
     wait_status,
-    wait_until,
 )
 from tests.kubernetes.operator import PlayedOperator
+from tests.kubernetes.rights import grant
 
 pytestmark = pytest.mark.kubernetes
-ROLE = Path(__file__).parents[2] / "manifests" / "role" / "role.yaml"
-
-
-@pytest.fixture
-def account(bursts: Bursts) -> KubeProvider:
-    """A provider that is the namespace's default service account, with no rights."""
-    words = ("create", "token", "default", "-n", bursts.namespace)
-    token = bursts.lab.kubectl(*words).strip()
-    config = bursts.lab.write_kubeconfig(bursts.namespace, {"token": token})
-    bursts.settings = msgspec.structs.replace(bursts.settings, kubeconfig=str(config))
-    return bursts.provider()
-
-
-def grant(bursts: Bursts, provider: KubeProvider) -> None:
-    """Give the account the Role of manifests/, and wait until that took effect."""
-    namespace = ("-n", bursts.namespace)
-    bursts.lab.kubectl("apply", *namespace, "-f", ROLE)
-    who = f"--serviceaccount={bursts.namespace}:default"
-    binding = ("create", "rolebinding", "burst", "--role=burst-daemon", who)
-    bursts.lab.kubectl(*binding, *namespace)
-
-    def enough() -> bool:
-        return all(
-            finding.level is not Level.WRONG for finding in provider.examine(None)
-        )
-
-    wait_until(enough, lambda: provider.examine(None))
 
 
 def test_the_role_of_the_manifests_is_enough(

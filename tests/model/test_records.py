@@ -18,7 +18,7 @@ from burst.model.record import (
     encode_job,
     encode_record,
 )
-from tests.core.test_lifecycle import WHOLE_WAY, run
+from tests.lifecycles import WHOLE_WAY, run
 
 
 def test_a_job_of_a_burst_comes_back() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.month.jobs import Ended, Killing, is_explained
 from tests.month.month import Size
-from tests.month.test_month import check_sizes
+from tests.month.sizes import check_sizes
 
 GONE = Ended(
     id=1,

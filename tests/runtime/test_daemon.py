@@ -21,8 +21,8 @@ from burst.errors import (
 )
 from burst.model.record import encode_record
 from tests.builders import whole
-from tests.core.test_lifecycle import WHOLE_WAY, run
 from tests.fakes import FakeLead
+from tests.lifecycles import WHOLE_WAY, run
 
 
 class LeadAtListen(FakeLead):

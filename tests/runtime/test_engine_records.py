@@ -18,9 +18,8 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import Wish
 from tests.builders import T0, whole
-from tests.core.test_bounded_records import MeasuredStore
-from tests.core.test_lifecycle import LEASE
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, MeasuredStore
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 HUGE = "x" * 2_000_000

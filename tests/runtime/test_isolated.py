@@ -8,7 +8,7 @@ from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.request import Wish
 from tests.builders import whole
-from tests.runtime.test_service_api import GUEST, Asking
+from tests.runtime.asking import GUEST, Asking
 
 BOTH = ("joined", "isolated")
 

@@ -7,9 +7,9 @@ from burst.errors import ConfigError, Refused, Transient
 from burst.runtime.provider_tracker import Watch
 from burst.testing.fake import FakeProvider
 from tests.builders import T0, settings
-from tests.core.test_lifecycle import run
-from tests.core.test_tick import on_books
+from tests.core.ticks import on_books
 from tests.fakes import HandExecutor
+from tests.lifecycles import run
 
 
 class Bench:

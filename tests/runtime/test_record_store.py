@@ -8,9 +8,9 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.runtime.record_store import Ledger
 from tests.builders import T0
-from tests.core.test_lifecycle import LEASE, WHOLE_WAY, run
-from tests.core.test_tick import hold
+from tests.core.ticks import hold
 from tests.fakes import MemoryStore
+from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 BOOKS = Books(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},

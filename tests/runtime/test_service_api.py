@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the service answers, to the owner and to a guest."""
 
-import json
-from concurrent.futures import Future
-from typing import Any
-
 import pytest
 
 from burst.core import timeline
@@ -14,35 +10,7 @@ from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.runtime.service_api import Api, holder
 from tests.builders import whole
-from tests.sim import Sim
-
-GUEST = 1234
-
-
-class Asking:
-    """A simulated daemon that turns as soon as it is woken."""
-
-    def __init__(self, **tables):
-        self.sim = Sim(**tables)
-        self.sim.tick(2)
-        self.reloads = 0
-        served_by = holder(self.sim.now, "/site/burst.toml")
-        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, served_by)
-
-    def turn(self):
-        self.sim.tick()
-
-    def reload(self):
-        self.reloads += 1
-        future: Future[dict[str, Any]] = Future()
-        future.set_result({"changed": [], "late": []})
-        return future
-
-    def ask(self, method, guest=False, **payload):
-        request = ServiceRequest(method, payload, GUEST if guest else 0, not guest)
-        answer = self.api.answer(request)
-        assert json.loads(json.dumps(answer)) == answer
-        return answer
+from tests.runtime.asking import GUEST, Asking
 
 
 def test_a_status_shows_everything_at_a_glance():

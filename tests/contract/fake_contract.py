@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""The provider contract for FakeProvider, whose backend is in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import pytest
+
+from burst.provider import BurstSpec, Provider
+from burst.testing import (
+    Backend,
+    FakeCloud,
+    FakeProvider,
+    FakeSettings,
+    ProviderContract,
+    example_lead,
+    example_spec,
+)
+from burst.testing.backend import Moment
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+
+
+class FakeBackend(Backend):
+    """The fake cloud, and providers in it."""
+
+    def __init__(
+        self, cloud: FakeCloud, make: Callable[[str, str], FakeProvider]
+    ) -> None:
+        self.cloud = cloud
+        self.make = make
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        self.cloud.reachable = False
+        yield
+        self.cloud.reachable = True
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        self.cloud.stalled = True
+        yield
+        self.cloud.stalled = False
+
+    def full(self, owner: str) -> Provider:
+        self.cloud.full = True
+        return self.make(owner, "fake")
+
+    def crashing(self, owner: str, when: Moment) -> Provider:
+        provider = self.make(owner, "fake")
+        if when == "before":
+            provider.next_provision_error = RuntimeError("the process died")
+        else:
+            provider.next_answer_lost = True
+        return provider
+
+    def named(self, owner: str, name: str) -> Provider:
+        return self.make(owner, name)
+
+    def kill(self, spec: BurstSpec, host: str) -> None:
+        for burst in self.cloud.bursts.values():
+            if burst.spec == spec:
+                burst.failed[host] = "was killed"
+
+    def public(self, spec: BurstSpec) -> str:
+        paths = self.cloud.files_of(spec.burst_id)
+        return "".join(self.cloud.files[path] for path in paths)
+
+    def given(self, spec: BurstSpec) -> str:
+        return self.cloud.files[f"{spec.burst_id}/broker.toml"]
+
+    def left(self, spec: BurstSpec) -> Sequence[str]:
+        return self.cloud.files_of(spec.burst_id)
+
+    def online(self, spec: BurstSpec) -> AbstractSet[int]:
+        return self.cloud.online()
+
+
+class FakeContract(ProviderContract):
+    """The contract over one fake cloud a test."""
+
+    patience = 5.0
+    pause = 0.0
+    programs = True
+    ends_leases = True
+    lease = 0.2
+    kind: type[FakeProvider] = FakeProvider
+
+    @pytest.fixture
+    def cloud(self) -> FakeCloud:
+        return FakeCloud()
+
+    @pytest.fixture
+    def make_named(self, cloud: FakeCloud) -> Callable[[str, str], FakeProvider]:
+        def make(owner: str, name: str) -> FakeProvider:
+            settings = FakeSettings(modes=("joined", "isolated"))
+            provider = self.kind(name=name, owner=owner, cloud=cloud, settings=settings)
+            provider.clock = time.time
+            return self.tune(provider)
+
+        return make
+
+    @pytest.fixture
+    def make_provider(
+        self, make_named: Callable[[str, str], FakeProvider]
+    ) -> MakeProvider:
+        return lambda owner: make_named(owner, "fake")
+
+    @pytest.fixture
+    def backend(
+        self, cloud: FakeCloud, make_named: Callable[[str, str], FakeProvider]
+    ) -> Backend:
+        return FakeBackend(cloud, make_named)
+
+    @pytest.fixture
+    def make_interrupted(self, make_provider: MakeProvider) -> MakeProvider:
+        def make(owner: str) -> Provider:
+            provider = make_provider(owner)
+            assert isinstance(provider, FakeProvider)
+            provider.build_only = 1
+            return provider
+
+        return make
+
+    @pytest.fixture
+    def make_spec(self, tmp_path: Path) -> MakeSpec:
+        def make(owner: str, number: int) -> BurstSpec:
+            return example_spec(example_lead(tmp_path, owner), number, "nodes")
+
+        return make
+
+    @pytest.fixture
+    def misconfigured(self, cloud: FakeCloud) -> Callable[[], Provider]:
+        settings = FakeSettings(credentials="bad")
+        return lambda: self.kind(settings=settings, cloud=cloud)
+
+    @pytest.fixture
+    def count(self, cloud: FakeCloud) -> Count | None:
+        return lambda spec: cloud.count(spec.burst_id)
+
+    def tune(self, provider: FakeProvider) -> FakeProvider:
+        return provider

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""One tick of the core as tests call it: records and a world in, a plan out."""
+
+from __future__ import annotations
+
+from burst.core.tick import reconcile
+from burst.core.world import Books
+from burst.model.hold import Hold
+from tests.builders import T0, settings
+from tests.lifecycles import LEASE
+
+ID = LEASE.id
+
+
+def turn(seen, books=None, now=T0 + 100, **tables):
+    return reconcile(books or Books(), seen, settings(**tables), now)
+
+
+def on_books(*bursts, **fields):
+    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
+
+
+def hold(state, urgency=16, since=T0):
+    return Hold(urgency=urgency, state=state, since=since)

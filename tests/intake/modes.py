@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""The ways in which jobs come to the daemon: what each needs of a lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.cli.cli_harness import DaemonProcess, Desk
+from tests.intake.desk import FROBNICATOR, Typist, wait_until
+
+PLUGINS = ["defaults", FROBNICATOR, "constraints"]
+
+
+QUEUES = {
+    "batch": {"requires": ["local"]},
+    "burst": {"requires": ["burst"]},
+    "burst-ready": {"requires": ["burst"]},
+}
+
+
+TABLES: dict[str, dict[str, Any]] = {
+    "hold": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
+    "scheduler": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
+    "queue": {
+        "ingest": {
+            "frobnicator": {"plugins": PLUGINS, "burst": {"ready": "burst-ready"}}
+        },
+        "queues": QUEUES,
+        "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
+    },
+}
+
+
+MODES = pytest.mark.parametrize(
+    ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()]
+)
+
+
+FAILING = pytest.mark.parametrize(
+    ("extra", "mode"), [(TABLES[mode], mode) for mode in ("queue", "scheduler")]
+)
+
+
+IN_SCHEDULER = pytest.mark.parametrize("extra", [TABLES["scheduler"]])
+
+
+IN_QUEUE = pytest.mark.parametrize("extra", [TABLES["queue"]])
+
+
+Serve = Callable[..., AbstractContextManager[DaemonProcess]]
+
+
+def make_serve(desk: Desk, typist: Typist) -> Serve:
+    """Return what has a daemon serve in one of the modes, with what that needs."""
+
+    @contextmanager
+    def start(mode: str, **tables: Any) -> Iterator[DaemonProcess]:
+        intake = {"mode": mode, "patience": "1h", **tables.pop("intake", {})}
+        desk.write(intake=intake, **tables)
+        if mode == "scheduler":
+            typist.use_scheduler()
+        if mode == "queue":
+            typist.do("queue", "start", "-qbatch")
+        with desk.daemon() as daemon:
+            yield daemon
+
+    return start
+
+
+def leave_nothing(desk: Desk) -> None:
+    """Wait until no lease and no hold is left."""
+
+    def is_over() -> bool:
+        status = desk.status()
+        idle = all(not burst["jobs"] for burst in status["bursts"])
+        return idle and not status["held"] and not status["pending"]
+
+    wait_until(is_over, "no job to be counted on")
+    for row in desk.status()["bursts"]:
+        if row["state"] != "inactive":
+            desk.run("down", row["id"])
+    wait_until(
+        lambda: all(b["state"] == "inactive" for b in desk.status()["bursts"]),
+        "all bursts to be gone",
+    )
+    wait_until(
+        lambda: all(slot["state"] == "free" for slot in desk.status()["slots"]),
+        "all rank slots to be free",
+    )

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Bursts at any point of their life, made by the events that lead there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burst.core.lifecycle import apply, begin
+from burst.model.burst import BurstId, Lease
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from tests.builders import NODE, T0
+
+LEASE = Lease(
+    id=BurstId("burst-0-aaaaaa"),
+    provider="local",
+    offer="small",
+    slot="burst-0",
+    hosts=("burst-0-0", "burst-0-1"),
+    ranks=(2, 3),
+    shape=NODE,
+)
+
+
+CONTEXT: dict[str, dict[str, Any]] = {
+    "submit": {"jobs": {"1": T0}},
+    "assign": {"jobs": {"2": T0}},
+    "job-start": {"id": "1"},
+    "job-finish": {"id": "1"},
+    "job-leave": {"id": "1", "note": "it runs on rank 0"},
+    "joined": {"ranks": "2"},
+    "online": {"ranks": "2-3"},
+    "drain": {"ranks": "2-3", "result": "completed"},
+    "rank-drain": {"ranks": "2"},
+    "undrain": {"ranks": "2-3"},
+    "exception": {"type": "timeout", "note": "late"},
+    "quarantine": {"note": "odd"},
+}
+
+
+def run(*names, at=T0):
+    burst = begin(LEASE, {JobId(1): T0}, T0)
+    for step, name in enumerate(names, 1):
+        burst = apply(burst, Event(at + step, name, CONTEXT.get(name, {})))
+    return burst
+
+
+WHOLE_WAY = (
+    "provision-start",
+    "provision-finish",
+    "joined",
+    "online",
+    "job-start",
+    "job-finish",
+    "idle",
+    "drain",
+    "drained",
+    "reaped",
+    "undrain",
+)

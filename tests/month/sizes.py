@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""How large records and memory may be at the end of a month."""
+
+from __future__ import annotations
+
+from burst.core.tick import KEPT_ENDED
+from tests.month.month import Size
+
+# A record of a burst, however many jobs it had.
+LARGEST_RECORD = 64 * 1024
+
+
+# An allocator gives back what it can; a leak of a job would be far more.
+RSS_GROWTH = 1.4
+
+
+RECORD = 4096
+"""More than the record of a burst has here on average, in bytes."""
+
+
+def check_sizes(sizes: list[Size], one_daemons: list[Size]) -> None:
+    """Fail if records grow with the jobs there were, or the memory of one daemon."""
+    last = sizes[-1]
+    assert all(size.largest < LARGEST_RECORD for size in sizes), sizes
+    # Ended bursts are kept for `status`, up to a number. Beside them there are few: of
+    # providers, of holds, and of jobs that were lost with the lead while one ended.
+    most = KEPT_ENDED + 40
+    assert last.records <= most, last
+    assert last.bytes <= most * RECORD, sizes
+    # The first of a daemon that has done some work, as that loads what it needs.
+    rss = [size.rss for size in one_daemons]
+    assert rss[-1] <= RSS_GROWTH * rss[0], one_daemons

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""A simulated daemon and a guest, for tests that ask its service."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from typing import Any
+
+from burst.lead import ServiceRequest
+from burst.runtime.service_api import Api, holder
+from tests.sim import Sim
+
+GUEST = 1234
+
+
+class Asking:
+    """A simulated daemon that turns as soon as it is woken."""
+
+    def __init__(self, **tables):
+        self.sim = Sim(**tables)
+        self.sim.tick(2)
+        self.reloads = 0
+        served_by = holder(self.sim.now, "/site/burst.toml")
+        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, served_by)
+
+    def turn(self):
+        self.sim.tick()
+
+    def reload(self):
+        self.reloads += 1
+        future: Future[dict[str, Any]] = Future()
+        future.set_result({"changed": [], "late": []})
+        return future
+
+    def ask(self, method, guest=False, **payload):
+        request = ServiceRequest(method, payload, GUEST if guest else 0, not guest)
+        answer = self.api.answer(request)
+        assert json.loads(json.dumps(answer)) == answer
+        return answer
