@@ -106,7 +106,7 @@ def best_of(
         began = time.perf_counter()
         made = plan(jobs, lead, offered)
         times.append(time.perf_counter() - began)
-        assert len(made.verdicts) == len(jobs)
+        assert len(made.decisions) == len(jobs)
     return min(times)
 
 

@@ -46,7 +46,7 @@ def waiting(mode: str, jobs: int) -> Sim:
         request = whole(3 + number % 8, cores_per_slot=1 + number % 4)
         lead.submit(request, queue=queue)
     sim.tick(SETTLES)
-    verdicts = sim.engine.snapshot.verdicts.values()
+    verdicts = sim.engine.snapshot.decisions.values()
     refused = sum(verdict.reason is Reason.TURNED_DOWN for verdict in verdicts)
     assert refused > jobs // 2, refused
     return sim

@@ -290,13 +290,13 @@ def take_all_down(
     books: Books, _: World, __: Settings, now: float
 ) -> tuple[Decisions, None]:
     """Take every live burst down; a command for `Engine.post`."""
-    decisions = Decisions(books=books, events=(), actions=(), verdicts={})
+    decisions = Decisions(books=books, events=(), actions=(), decisions={})
     for burst in books.live:
         made = bring_down(decisions.books, burst.id, "the daemon is stopping", now)
         decisions = Decisions(
             books=made.books,
             events=(*decisions.events, *made.events),
             actions=(*decisions.actions, *made.actions),
-            verdicts={},
+            decisions={},
         )
     return decisions, None

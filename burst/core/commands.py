@@ -24,11 +24,12 @@ from burst.core.world import Books, World
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
+from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 from burst.model.request import Request, Wish
 
 
@@ -113,7 +114,7 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
 
 def burst_ahead(
     books: Books, world: World, settings: Settings, demand: Demand, now: float
-) -> tuple[Decisions, Verdict]:
+) -> tuple[Decisions, Decision]:
     """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
     if world.lead is None:
         raise Unreadable(f"the lead cannot be read: {world.trouble}", "try again")
@@ -123,7 +124,7 @@ def burst_ahead(
     for proposal in plan.proposals:
         place = world.places.get(proposal.lease.provider, "")
         draft.begin(msgspec.structs.replace(proposal.lease, place=place), {})
-    return _decisions(draft), plan.verdicts[None]
+    return _decisions(draft), plan.decisions[None]
 
 
 def bring_down(books: Books, burst_id: str, note: str, now: float) -> Decisions:
@@ -198,7 +199,7 @@ def enable(books: Books, provider: str, now: float) -> Decisions:
     return _decisions(draft)
 
 
-def describe(verdict: Verdict, demand: Demand) -> str:
+def describe(verdict: Decision, demand: Demand) -> str:
     """Return in words what became of a request ahead of jobs."""
     if verdict.reason is Reason.PROPOSED:
         return verdict.text().replace(" for it as", " as")
@@ -229,5 +230,5 @@ def _decisions(draft: Draft) -> Decisions:
         books=draft.books(),
         events=tuple(draft.events),
         actions=tuple(draft.actions),
-        verdicts={},
+        decisions={},
     )

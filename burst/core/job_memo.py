@@ -12,7 +12,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from burst.model.reason import Reason, Verdict
+from burst.model.decision import Decision
+from burst.model.reason import Reason
 
 _LONGEST = 300
 # Progress alone is told at most this often, in seconds.
@@ -41,23 +42,23 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """How often the lead had dropped the job's memos before."""
 
 
-def memo(verdict: Verdict) -> Memo:
+def memo(verdict: Decision) -> Memo:
     """Return the memo for a pending job; None for one that needs none."""
     word = verdict.memo_word()
     return None if word is None else {"state": word, "why": _why(verdict)}
 
 
-def meaning(verdict: Verdict) -> Hashable:
+def meaning(verdict: Decision) -> Hashable:
     """Return what a verdict says, without what others change by coming and going."""
-    if not verdict.reason.on_job.refused:
+    if not verdict.reason.about_job.refused:
         return verdict.reason, verdict.text()
     return verdict.reason, tuple(
-        (refusal.offer, "" if refusal.reason.on_offer.passing else refusal.text())
+        (refusal.offer, "" if refusal.reason.about_offer.passing else refusal.text())
         for refusal in verdict.refusals
     )
 
 
-def tell_at(told: Told | None, verdict: Verdict, text: Memo) -> float:
+def tell_at(told: Told | None, verdict: Decision, text: Memo) -> float:
     """Return from when on a job is to be told this; math.inf for never."""
     before = told.memo if told else None
     if told is None or before == text:
@@ -75,7 +76,7 @@ def tell_at(told: Told | None, verdict: Verdict, text: Memo) -> float:
 
 
 def tell(
-    told: Told | None, verdict: Verdict, text: Memo, now: float, dropped: int
+    told: Told | None, verdict: Decision, text: Memo, now: float, dropped: int
 ) -> Told:
     """Return what a job was told last, once it is told this."""
     turns = told.turns if told else 0
@@ -97,7 +98,7 @@ def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
     return bool(numbers) and before["state"].partition(" ")[0] == counting
 
 
-def _why(verdict: Verdict) -> str:
+def _why(verdict: Decision) -> str:
     text = verdict.text()
     if verdict.reason is Reason.TURNED_DOWN:
         text += ": " + "; ".join(f"{r.offer} {r.text()}" for r in verdict.refusals)

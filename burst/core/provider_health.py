@@ -283,7 +283,7 @@ def unavailable(
         }
     aside = health.offers.get(offer, OfferHealth())
     if aside.covers(1, now):
-        return Reason.SET_ASIDE, why_aside(aside)
+        return Reason.OFFER_COOLDOWN, why_aside(aside)
     return None
 
 

@@ -17,11 +17,12 @@ from burst.core.provider_health import Health, Outcome
 from burst.core.timeline import begun, story, timeline, was_for
 from burst.core.world import Books, Call, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
+from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState, JobView
 from burst.model.ranks import format_hostlist, format_idset
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 
 Row = dict[str, Any]
 
@@ -150,7 +151,7 @@ def reap_row(provider: str, burst: BurstId, call: Call) -> Row:
     }
 
 
-def job_row(job: JobView, verdict: Verdict) -> Row:
+def job_row(job: JobView, verdict: Decision) -> Row:
     """Return one pending job of a plan."""
     return {
         "id": format_f58(job.id),
@@ -166,7 +167,7 @@ def job_row(job: JobView, verdict: Verdict) -> Row:
 
 
 def explain(
-    books: Books, world: World, verdicts: Mapping[JobId, Verdict], job_id: JobId
+    books: Books, world: World, verdicts: Mapping[JobId, Decision], job_id: JobId
 ) -> Row | None:
     """Return one job's story; None for a job that burst knows nothing of."""
     job = world.lead.jobs.get(job_id) if world.lead else None
@@ -211,12 +212,12 @@ def find_isolated(books: Books, name: str) -> Burst | None:
     return max(found, key=lambda burst: burst.lease.created, default=None)
 
 
-def _verdict_of_started(job: JobView, world: World) -> Verdict | None:
+def _verdict_of_started(job: JobView, world: World) -> Decision | None:
     if job.state in {JobState.RUN, JobState.CLEANUP}:
         hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
-        return Verdict(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
+        return Decision(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
     if job.state is JobState.INACTIVE:
-        return Verdict(Reason.ENDED, {"result": job.result})
+        return Decision(Reason.ENDED, {"result": job.result})
     return None
 
 

@@ -38,9 +38,10 @@ from burst.core.sync import sync
 from burst.core.transaction import Action, Draft
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
+from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 
 # So many ended bursts stay on the books, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
@@ -52,7 +53,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     books: Books
     events: tuple[tuple[BurstId, Event], ...]
     actions: tuple[Action, ...]
-    verdicts: Mapping[JobId, Verdict]
+    decisions: Mapping[JobId, Decision]
     """On every pending burstable job; empty where the lead could not be read."""
     standing: Standing | None = None
     """For the next tick."""
@@ -86,7 +87,7 @@ def reconcile(
             advance(draft, burst, world, settings)
     _forget(draft)
     after = draft.books()
-    verdicts: Mapping[JobId, Verdict] = {}
+    verdicts: Mapping[JobId, Decision] = {}
     if judged is not None:
         verdicts = {**judged.stands, **judged.fresh}
         standing = stand(judged, after)
@@ -94,7 +95,7 @@ def reconcile(
         books=after,
         events=tuple(draft.events),
         actions=tuple(draft.actions),
-        verdicts=verdicts,
+        decisions=verdicts,
         standing=standing,
         unsettled=judged is not None and judged.unsettled,
         behind=judged is not None and judged.behind,
@@ -106,7 +107,7 @@ def _judge(
     world: World,
     settings: Settings,
     standing: Standing | None,
-    same: Mapping[JobId, Verdict],
+    same: Mapping[JobId, Decision],
 ) -> Judged:
     """Find a verdict on each pending job, and write what it asks for."""
     assert world.lead is not None
@@ -121,7 +122,7 @@ def _judge(
         stands = lasting_ones(stands, world.lead)
         intake, plan = _place(draft, world, settings, before, stands)
     _adopt(draft, plan, world)
-    fresh = {**intake.verdicts, **intake.temper(plan.verdicts)}
+    fresh = {**intake.decisions, **intake.temper(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = grounds_of(draft, world, settings)
     shortfalls = shortfall.follow(draft, before.shortfalls, fresh, settings, stands)
@@ -148,7 +149,7 @@ def _place(
     world: World,
     settings: Settings,
     before: Standing,
-    stands: Mapping[JobId, Verdict],
+    stands: Mapping[JobId, Decision],
 ) -> tuple[Intake, Plan]:
     """Sort the jobs on which no verdict stands, and plan for them. Changes nothing."""
     constraints = Constraints(world.identity)
@@ -173,7 +174,9 @@ def make_plan(
     """Place the demands on what is free and offered now. Changes nothing."""
     assert world.lead is not None
     if world.closing:
-        return Plan(verdicts={d.job: Verdict(Reason.CLOSING) for d in demands})
+        return Plan(
+            decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in demands}
+        )
     books = draft.books()
     offers = {name: view.offers for name, view in world.providers.items()}
     market = open_market(offers, books.health, draft.now, being_asked(books.live))
@@ -203,12 +206,12 @@ def make_plan(
 
 def _nowhere(plan: Plan) -> Plan:
     """Return the plan with the reason why nothing can join."""
-    nowhere = Verdict(Reason.NO_ADDRESS)
+    nowhere = Decision(Reason.NO_ADDRESS)
     verdicts = {
         job: nowhere if verdict.reason is Reason.NO_SLOTS else verdict
-        for job, verdict in plan.verdicts.items()
+        for job, verdict in plan.decisions.items()
     }
-    return msgspec.structs.replace(plan, verdicts=verdicts)
+    return msgspec.structs.replace(plan, decisions=verdicts)
 
 
 def _limit(plan: Plan, market: Market, longest: float, now: float) -> Plan:

@@ -7,16 +7,12 @@ is made by one of the functions below, or field by field.
 
 from __future__ import annotations
 
-import datetime
 import enum
-import string
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 
-class OnJob(msgspec.Struct, frozen=True, kw_only=True):
+class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     """What a verdict on a job says, and what follows from it. No field has a default.
 
     Texts are sentences without a full stop, with facts in braces; `!t` after a fact
@@ -40,7 +36,7 @@ class OnJob(msgspec.Struct, frozen=True, kw_only=True):
     """The job is failed where `[intake] impossible` is `fail`."""
 
 
-class OnOffer(msgspec.Struct, frozen=True, kw_only=True):
+class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
     """Why an offer was turned down for a job. No field has a default."""
 
     text: str
@@ -49,9 +45,9 @@ class OnOffer(msgspec.Struct, frozen=True, kw_only=True):
     such reason to another is no news to the job."""
 
 
-def _helped(text: str, memo: str | None) -> OnJob:
+def _helped(text: str, memo: str | None) -> JobReason:
     """Return a verdict by which the job runs, ran, or has what it needs to start."""
-    return OnJob(
+    return JobReason(
         text=text,
         memo=memo,
         left_alone=False,
@@ -62,14 +58,14 @@ def _helped(text: str, memo: str | None) -> OnJob:
     )
 
 
-def _left_alone(text: str, memo: str | None) -> OnJob:
+def _left_alone(text: str, memo: str | None) -> JobReason:
     """Return a verdict on a job with which nothing is done."""
     return msgspec.structs.replace(_helped(text, memo), left_alone=True)
 
 
-def _waits(text: str, *, lasting: bool) -> OnJob:
+def _waits(text: str, *, lasting: bool) -> JobReason:
     """Return a verdict on a job that gets no burst before something changes."""
-    return OnJob(
+    return JobReason(
         text=text,
         memo="waiting",
         left_alone=False,
@@ -80,9 +76,9 @@ def _waits(text: str, *, lasting: bool) -> OnJob:
     )
 
 
-def _impossible(text: str) -> OnJob:
+def _impossible(text: str) -> JobReason:
     """Return a verdict on a job that no offer could ever serve."""
-    return OnJob(
+    return JobReason(
         text=text,
         memo="impossible",
         left_alone=False,
@@ -93,8 +89,8 @@ def _impossible(text: str) -> OnJob:
     )
 
 
-def _offer(text: str, *, passing: bool) -> OnOffer:
-    return OnOffer(text=text, passing=passing)
+def _offer(text: str, *, passing: bool) -> OfferReason:
+    return OfferReason(text=text, passing=passing)
 
 
 @enum.unique
@@ -127,7 +123,7 @@ class Reason(enum.Enum):
         " (flux queue enable)",
         memo="waiting",
     )
-    OBEYED = _left_alone(
+    TAKEN_BACK = _left_alone(
         "it was held and then taken back (by its urgency, or burst release); it is left"
         " alone",
         memo="left-alone",
@@ -164,23 +160,23 @@ class Reason(enum.Enum):
     )
 
     # About a job for which there is an isolated burst.
-    ELSEWHERE = _helped(
+    ISOLATED_ACTIVE = _helped(
         "isolated burst {burst} is to run it, and is {state}{words}",
         memo="isolated {state}",
     )
     # It stays held until it is ended, or a person decides.
-    RAN = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
-    FELL = _left_alone(
+    ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
+    ISOLATED_LOST = _left_alone(
         "was to run in isolated burst {burst}, of which it is not known how far it"
         " came: {how}",
         memo="{word}",
     )
-    REFUSED_THERE = _left_alone(
+    ISOLATED_REFUSED = _left_alone(
         "isolated burst {burst} was to run it, and its provider refuses to make it:"
         " {how}",
         memo="{word}",
     )
-    UNSURE = _left_alone(
+    ISOLATED_QUARANTINED = _left_alone(
         "isolated burst {burst}, in which it may run, is quarantined: {why}; burst down"
         " {burst} ends both",
         memo="waiting",
@@ -213,7 +209,7 @@ class Reason(enum.Enum):
         "it needs {need} nodes; the limit {key} is {limit}",
     )
     # What the plan never sees: that it cannot be moved is seen before it is placed.
-    UNMOVABLE = OnJob(
+    UNMOVABLE = JobReason(
         text="it has constraints beyond those of queue {queue}, so Flux does not let it"
         " change its queue; submit it without --requires",
         memo="impossible",
@@ -233,7 +229,7 @@ class Reason(enum.Enum):
     EXCLUDED = _impossible(
         "its constraints exclude every rank slot",
     )
-    CLOSING = _waits(
+    DAEMON_STOPPING = _waits(
         "the daemon is stopping and takes all bursts down; it makes none before it is"
         " started again",
         lasting=False,
@@ -244,7 +240,7 @@ class Reason(enum.Enum):
     )
 
     # Judged anew in each tick: it ends by time.
-    INCOMPLETE = OnJob(
+    INCOMPLETE = JobReason(
         text="a part of its nodes could not be had, and the others were given back;"
         " tried again at {until!t}",
         memo="waiting",
@@ -256,12 +252,14 @@ class Reason(enum.Enum):
     )
 
     # About an offer or a slot that was turned down for a job.
-    WISHED_OTHER = _offer("the job asks for provider {wish}", passing=False)
-    TOO_DEAR = _offer(
+    OTHER_PROVIDER = _offer("the job asks for provider {wish}", passing=False)
+    PRICE_TOO_HIGH = _offer(
         "costs {price} for a node and hour; the job pays {most} at the most",
         passing=False,
     )
-    SHAPE = _offer("its nodes have {has}; the rank slot declares {want}", passing=False)
+    SHAPE_MISMATCH = _offer(
+        "its nodes have {has}; the rank slot declares {want}", passing=False
+    )
     NODE_SMALL = _offer(
         "a node of the rank slot has {has}; the job needs {want}", passing=False
     )
@@ -279,7 +277,7 @@ class Reason(enum.Enum):
         "jobs run on a burst of it for {most} at the most; the job may for {need}",
         passing=False,
     )
-    KEPT = _offer(
+    SLOTS_RESERVED = _offer(
         "free rank slots are kept for job {job}, which is ahead of it", passing=True
     )
     NOT_JOINED = _offer(
@@ -289,7 +287,7 @@ class Reason(enum.Enum):
         "makes no isolated bursts; the job asks for one", passing=False
     )
     OFFER_SMALL = _offer("its nodes have {has}; the job needs {want}", passing=False)
-    STARTABLE = _offer(
+    NOT_HELD = _offer(
         "a job in an isolated burst must be held, and its user took it back",
         passing=False,
     )
@@ -297,7 +295,7 @@ class Reason(enum.Enum):
         "record {key} cannot be read, and may be of this job in an isolated burst",
         passing=False,
     )
-    SET_ASIDE = _offer("{why}; set aside until {until!t}", passing=True)
+    OFFER_COOLDOWN = _offer("{why}; set aside until {until!t}", passing=True)
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"
         " (burst enable {provider} forgets it)",
@@ -314,7 +312,7 @@ class Reason(enum.Enum):
         "provider {provider} failed {failures} times; next try at {until!t}",
         passing=True,
     )
-    UNREAD = _offer("provider {provider} has not answered yet", passing=True)
+    OFFERS_UNKNOWN = _offer("provider {provider} has not answered yet", passing=True)
     LIMIT_NODES = _offer(
         "limit of {limit} nodes in all: {used} in use, {need} more needed",
         passing=True,
@@ -332,71 +330,15 @@ class Reason(enum.Enum):
         return f"<Reason.{self.name}>"
 
     @property
-    def on_job(self) -> OnJob:
+    def about_job(self) -> JobReason:
         """What it says of a job, and what follows. Only for reasons about jobs."""
         found = self.value
-        assert isinstance(found, OnJob), self
+        assert isinstance(found, JobReason), self
         return found
 
     @property
-    def on_offer(self) -> OnOffer:
+    def about_offer(self) -> OfferReason:
         """What it says of an offer. Only for reasons why one was turned down."""
         found = self.value
-        assert isinstance(found, OnOffer), self
+        assert isinstance(found, OfferReason), self
         return found
-
-
-def moment(seconds: float) -> str:
-    """Return a time, seconds since the epoch, as people write it, with its day."""
-    return _date(seconds, "%Y-%m-%d %H:%M")
-
-
-def _date(seconds: float, form: str) -> str:
-    """Return a time in a form of strftime(3); "never" for what no calendar has."""
-    try:
-        time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-        return time.astimezone().strftime(form)
-    except (OverflowError, ValueError, OSError):
-        return "never"
-
-
-class _Sentence(string.Formatter):
-    """Fills in facts; times are absolute, so that the text is stable meanwhile."""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:
-        if conversion != "t":
-            return super().convert_field(value, conversion)
-        return _date(value, "%H:%M:%S")
-
-
-_SENTENCE = _Sentence()
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """Why one offer was turned down."""
-
-    offer: str
-    """`provider/offer`."""
-    reason: Reason
-    facts: Mapping[str, Any] = {}
-
-    def text(self) -> str:
-        """Return the reason as a sentence without a full stop."""
-        return _SENTENCE.vformat(self.reason.on_offer.text, (), self.facts)
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What was decided about one job, and why."""
-
-    reason: Reason
-    facts: Mapping[str, Any] = {}
-    refusals: tuple[Refusal, ...] = ()
-
-    def text(self) -> str:
-        """Return the reason as a sentence without a full stop."""
-        return _SENTENCE.vformat(self.reason.on_job.text, (), self.facts)
-
-    def memo_word(self) -> str | None:
-        """Return the word of the job's memo; None where nothing is to be told."""
-        word = self.reason.on_job.memo
-        return None if word is None else _SENTENCE.vformat(word, (), self.facts)

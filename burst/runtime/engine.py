@@ -30,9 +30,9 @@ from burst.core.transaction import ReleaseJobs
 from burst.core.world import Books, Call, World
 from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
 from burst.lead import Lead
+from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
-from burst.model.reason import Verdict
 from burst.provider import Provider
 from burst.runtime.action_runner import Actor
 from burst.runtime.executor import Executor
@@ -65,7 +65,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     books: Books
     world: World
     settings: Settings
-    verdicts: Mapping[JobId, Verdict]
+    decisions: Mapping[JobId, Decision]
     standing: Standing | None = None
     """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
@@ -120,7 +120,7 @@ class Engine:
                 providers=self._watch.views,
             ),
             settings=parts.settings,
-            verdicts={},
+            decisions={},
         )
 
     def recall(self, now: float) -> None:
@@ -182,7 +182,7 @@ class Engine:
             books=self._books,
             world=world,
             settings=self._settings,
-            verdicts=decisions.verdicts,
+            decisions=decisions.decisions,
             standing=decisions.standing,
             orphans=orphans,
         )
@@ -191,7 +191,7 @@ class Engine:
             self._snapshot, reaps=self._watch.orphans
         )
         if view is not None and not self._silent:
-            self._upkeep.ask(self._books, view, decisions.verdicts, now)
+            self._upkeep.ask(self._books, view, decisions.decisions, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
         if decisions.behind:

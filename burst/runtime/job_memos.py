@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from burst import log
 from burst.core.job_memo import Memo, Told, memo, tell, tell_at
 from burst.lead import Lead
+from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView
-from burst.model.reason import Verdict
 
 # Jobs whose memo is to be changed later are looked at again after this, in seconds.
 _LOOK_AGAIN = 2.0
@@ -24,7 +24,7 @@ class Memos:
     def __init__(self, lead: Lead) -> None:
         self._lead = lead
         self._told: dict[JobId, Told] = {}
-        self._settled: dict[JobId, Verdict] = {}
+        self._settled: dict[JobId, Decision] = {}
         """Verdicts that are told, or not yet to be told."""
         self._later: set[JobId] = set()
         """Those not yet to be told."""
@@ -32,7 +32,7 @@ class Memos:
 
     def send(
         self,
-        verdicts: Mapping[JobId, Verdict],
+        verdicts: Mapping[JobId, Decision],
         jobs: Mapping[JobId, JobView],
         now: float,
     ) -> None:
@@ -63,7 +63,7 @@ class Memos:
 
     def _forget(
         self,
-        verdicts: Mapping[JobId, Verdict],
+        verdicts: Mapping[JobId, Decision],
         jobs: Mapping[JobId, JobView],
         now: float,
     ) -> None:
@@ -82,7 +82,7 @@ class Memos:
             self._later.clear()
 
     def _changed(
-        self, verdicts: Mapping[JobId, Verdict], now: float
+        self, verdicts: Mapping[JobId, Decision], now: float
     ) -> Iterator[tuple[JobId, Memo]]:
         made: dict[int, Memo] = {}
         for job, verdict in verdicts.items():

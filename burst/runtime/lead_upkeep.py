@@ -16,10 +16,10 @@ from burst.core.rank_leases import leases
 from burst.core.world import Books
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
+from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView, Leases
-from burst.model.reason import Verdict
 from burst.runtime.job_memos import Memos
 
 
@@ -48,7 +48,7 @@ class Upkeep:
         self,
         books: Books,
         view: LeadView,
-        verdicts: Mapping[JobId, Verdict],
+        verdicts: Mapping[JobId, Decision],
         now: float,
     ) -> None:
         """Ask for all that is due. Raises LeadGone."""

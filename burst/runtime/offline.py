@@ -50,7 +50,7 @@ def look(
         books=books,
         world=world,
         settings=settings,
-        verdicts={},
+        decisions={},
         orphans=find_orphans(books, world),
     )
 
@@ -66,7 +66,7 @@ def look_at_records(lead: Lead, settings: Settings) -> Snapshot:
         slots=find_slots(identity, settings.lead.slots),
         lead=lead.observe(),
     )
-    return Snapshot(now=now, books=books, world=world, settings=settings, verdicts={})
+    return Snapshot(now=now, books=books, world=world, settings=settings, decisions={})
 
 
 def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Failures]:

@@ -277,7 +277,7 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     for each in row["bursts"]:
         left = cost.down_in(bursts[each["id"]], snapshot.settings, now)
         each["down_in"] = None if left is None else round(left, 3)
-    pending = len(snapshot.verdicts)
+    pending = len(snapshot.decisions)
     totals = _totals(row["bursts"], snapshot)
     return {**row, "totals": totals, "daemon": daemon, "pending": pending}
 
@@ -295,7 +295,7 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     if burst is not None and (userid is None or userid in burst.lease.userids):
         return burst_story(burst, snapshot.now)
     job_id = _job(name)
-    row = report.explain(snapshot.books, snapshot.world, snapshot.verdicts, job_id)
+    row = report.explain(snapshot.books, snapshot.world, snapshot.decisions, job_id)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
         raise BurstError(
@@ -322,7 +322,8 @@ def plan(snapshot: Snapshot) -> Row:
             for burst in new
         ],
         "jobs": [
-            report.job_row(jobs[job], verdict) for job, verdict in made.verdicts.items()
+            report.job_row(jobs[job], verdict)
+            for job, verdict in made.decisions.items()
         ],
         "trouble": snapshot.world.trouble,
     }

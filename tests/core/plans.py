@@ -52,5 +52,5 @@ def leases(made):
 
 
 def reasons(made, job):
-    verdict = made.verdicts[job]
+    verdict = made.decisions[job]
     return verdict.reason, [(r.offer, r.reason) for r in verdict.refusals]

@@ -31,7 +31,7 @@ def hold_of(s, job):
 
 
 def why(s, job):
-    return s.engine.snapshot.verdicts[job].reason
+    return s.engine.snapshot.decisions[job].reason
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])

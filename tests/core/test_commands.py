@@ -10,9 +10,10 @@ from burst.core.transaction import Drain, Provision, ReleaseJobs
 from burst.core.world import Books, ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Result, State
+from burst.model.decision import Decision, OfferRejection
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.reason import Reason, Refusal, Verdict
+from burst.model.reason import Reason
 from burst.provider import BurstStatus, FollowerStatus, Phase
 from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.core.ticks import hold, on_books
@@ -242,11 +243,11 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Verdict(Reason.RELEASED, {"ends": ""}), "released"),
-        (Verdict(Reason.NO_SLOTS), "waiting"),
-        (Verdict(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
+        (Decision(Reason.RELEASED, {"ends": ""}), "released"),
+        (Decision(Reason.NO_SLOTS), "waiting"),
+        (Decision(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
         (
-            Verdict(
+            Decision(
                 Reason.COMING,
                 {"burst": "b", "state": "join", "online": 2, "nodes": 4, "words": ""}
                 | {"ends": ""},
@@ -260,13 +261,13 @@ def test_a_memo_has_a_word_and_a_sentence(verdict, state):
 
 
 def test_a_job_that_needs_us_not_has_no_memo():
-    assert memo(Verdict(Reason.LOCAL, {"patience": "1m"})) is None
+    assert memo(Decision(Reason.LOCAL, {"patience": "1m"})) is None
 
 
 def test_a_memo_names_the_offers_but_stays_short():
-    refusals = tuple(Refusal(f"p/{n}", Reason.SLOTS_BUSY) for n in range(20))
+    refusals = tuple(OfferRejection(f"p/{n}", Reason.SLOTS_BUSY) for n in range(20))
 
-    told = memo(Verdict(Reason.TURNED_DOWN, {}, refusals))
+    told = memo(Decision(Reason.TURNED_DOWN, {}, refusals))
 
     assert told
     text = told["why"]

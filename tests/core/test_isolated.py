@@ -111,8 +111,8 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     sim.tick(3)
     assert sim.lead.memos[job]["state"] == "isolated online"
     assert sim.lead.jobs[job].urgency == 0
-    verdict = sim.engine.snapshot.verdicts[job]
-    assert verdict.reason is Reason.ELSEWHERE
+    verdict = sim.engine.snapshot.decisions[job]
+    assert verdict.reason is Reason.ISOLATED_ACTIVE
     books, world = sim.engine.snapshot.books, sim.engine.snapshot.world
     assert find_room(books, world.lead, sim.settings, sim.now) == []
     (row,) = status(books, world, (), sim.now)["bursts"]
@@ -226,7 +226,7 @@ def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
     sim.until(over(sim))
     sim.tick(5)
     assert len(sim.bursts) == 1
-    assert sim.engine.snapshot.verdicts[job].reason is Reason.OBEYED
+    assert sim.engine.snapshot.decisions[job].reason is Reason.TAKEN_BACK
 
 
 def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):

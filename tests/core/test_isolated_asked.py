@@ -90,12 +90,12 @@ def test_limits_hold_for_it():
     sim.provider.ends_with = None
     first, second = submit(sim), submit(sim, urgency=20)
     sim.until(sim.in_state(State.ONLINE))
-    verdict = sim.engine.snapshot.verdicts[first]
+    verdict = sim.engine.snapshot.decisions[first]
     assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_BURSTS]
     assert sim.burst.jobs == {second}
     large = submit(sim, nodes=5)
     sim.tick(2)
-    assert sim.engine.snapshot.verdicts[large].reason is Reason.TURNED_DOWN
+    assert sim.engine.snapshot.decisions[large].reason is Reason.TURNED_DOWN
 
 
 def test_the_users_own_limit_holds_for_it():
@@ -104,7 +104,7 @@ def test_the_users_own_limit_holds_for_it():
     submit(sim)
     second = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
-    verdict = sim.engine.snapshot.verdicts[second]
+    verdict = sim.engine.snapshot.decisions[second]
     assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_USER]
 
 
@@ -118,7 +118,7 @@ def test_the_users_own_limit_holds_for_it():
 def test_what_an_offer_does_not_have_is_said(sim, request_, why):
     job = sim.lead.submit(request_, wish=ALONE)
     sim.tick(4)
-    verdict = sim.engine.snapshot.verdicts[job]
+    verdict = sim.engine.snapshot.decisions[job]
     assert verdict.reason is Reason.TURNED_DOWN
     assert [refusal.reason for refusal in verdict.refusals] == [why]
 
@@ -134,7 +134,7 @@ def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
     sim = Sim(modes=modes)
     job = submit(sim, wish=Wish(mode=mode, wait=0))
     sim.tick(4)
-    verdict = sim.engine.snapshot.verdicts[job]
+    verdict = sim.engine.snapshot.decisions[job]
     assert [refusal.reason for refusal in verdict.refusals] == [why]
     assert sim.bursts == []
 
@@ -156,7 +156,7 @@ def test_it_needs_neither_rank_slots_nor_an_address():
         sim.until(over(sim))
         sim.tick()
         assert reason(sim, job).endswith("exit status 0")
-        verdict = sim.engine.snapshot.verdicts[other]
+        verdict = sim.engine.snapshot.decisions[other]
         assert verdict.reason in (Reason.NO_ADDRESS, Reason.NO_SLOTS)
 
 

@@ -14,10 +14,11 @@ from burst.core.orphans import is_harmless
 from burst.core.report import find_isolated
 from burst.errors import LeadError
 from burst.model.burst import BurstId, Isolated, Lease, State
+from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 from burst.model.request import Wish
 from tests.builders import NODE, T0, whole
 from tests.core.isolation import (
@@ -41,7 +42,7 @@ def test_a_record_that_is_lost_may_be_of_any_job(sim):
     sim.boot()
     job = submit(sim)
     sim.tick(4)
-    (refusal,) = sim.engine.snapshot.verdicts[job].refusals
+    (refusal,) = sim.engine.snapshot.decisions[job].refusals
     assert "burst/burst-iso-abcdef cannot be read" in refusal.text()
 
 
@@ -68,7 +69,7 @@ def test_one_that_is_quarantined_keeps_its_job(sim):
     books = sim.engine.snapshot.books
     made = msgspec.structs.replace(sim.burst, quarantined="odd")
     verdict = isolated.elsewhere(made)
-    assert verdict.reason is Reason.UNSURE
+    assert verdict.reason is Reason.ISOLATED_QUARANTINED
     assert "odd" in verdict.text()
     assert made.spent
     assert books.holds[job].state is HoldState.HELD
@@ -82,7 +83,7 @@ def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
     sim.until(lambda: sim.burst.quarantined)
     sim.lead.deaf = False
     sim.tick(3)
-    assert sim.engine.snapshot.verdicts[job].reason is Reason.UNSURE
+    assert sim.engine.snapshot.decisions[job].reason is Reason.ISOLATED_QUARANTINED
     take_down(sim, sim.burst.id, "odd")
     sim.until(over(sim))
     sim.tick()
@@ -155,7 +156,7 @@ def test_what_the_facts_say(state, word, far, what):
 
 def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
     facts = {"burst": "burst-iso-1", "how": "exit status 0", "word": "exit 0"}
-    verdict = Verdict(Reason.RAN, facts)
+    verdict = Decision(Reason.ISOLATED_DONE, facts)
     assert memo(verdict) == {
         "state": "exit 0",
         "why": "ran in isolated burst burst-iso-1: exit status 0",

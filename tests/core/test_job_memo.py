@@ -4,24 +4,33 @@
 from __future__ import annotations
 
 from burst.core import job_memo
-from burst.model.reason import Reason, Refusal, Verdict
+from burst.model.decision import Decision, OfferRejection
+from burst.model.reason import Reason
 from tests.builders import T0
 
-FULL = Verdict(
-    Reason.TURNED_DOWN,
-    {},
-    (Refusal("a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0}),),
-)
-LATER = Verdict(
+FULL = Decision(
     Reason.TURNED_DOWN,
     {},
     (
-        Refusal(
-            "a/nodes", Reason.SET_ASIDE, {"why": "had no capacity", "until": T0 + 60}
+        OfferRejection(
+            "a/nodes", Reason.OFFER_COOLDOWN, {"why": "had no capacity", "until": T0}
         ),
     ),
 )
-OTHER = Verdict(Reason.TURNED_DOWN, {}, (Refusal("a/nodes", Reason.NOT_JOINED),))
+LATER = Decision(
+    Reason.TURNED_DOWN,
+    {},
+    (
+        OfferRejection(
+            "a/nodes",
+            Reason.OFFER_COOLDOWN,
+            {"why": "had no capacity", "until": T0 + 60},
+        ),
+    ),
+)
+OTHER = Decision(
+    Reason.TURNED_DOWN, {}, (OfferRejection("a/nodes", Reason.NOT_JOINED),)
+)
 
 
 def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:

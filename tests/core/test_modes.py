@@ -51,7 +51,7 @@ def test_the_scheduler_has_all_jobs():
     made = turn(world(view(job(1, whole(4)))), "scheduler")
 
     assert kinds(made) == [Provision]
-    assert made.verdicts[1].reason is Reason.PROPOSED
+    assert made.decisions[1].reason is Reason.PROPOSED
 
 
 def test_what_another_mode_held_is_released():
@@ -78,8 +78,8 @@ def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
     made = turn(world(view(job(1, whole(100))), local=many), "scheduler")
 
     assert made.actions == ()
-    assert made.verdicts[1].reason is Reason.NO_ROOM
-    assert "burst lead add-slot" in made.verdicts[1].text()
+    assert made.decisions[1].reason is Reason.NO_ROOM
+    assert "burst lead add-slot" in made.decisions[1].text()
 
 
 @pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])
@@ -100,7 +100,7 @@ def test_a_job_that_the_own_nodes_could_run_is_never_failed():
     made = turn(world(one_down), "scheduler", limits={"max_nodes": 1})
 
     assert made.actions == ()
-    assert made.verdicts[1].reason is Reason.TURNED_DOWN
+    assert made.decisions[1].reason is Reason.TURNED_DOWN
 
 
 def test_impossible_jobs_wait_where_the_site_wants_that():
@@ -115,7 +115,7 @@ def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
     made = turn(seen, "queue", on_books(UP))
 
     assert made.actions == (MoveJobs({ONE: "burst-ready"}),)
-    assert made.verdicts[1].reason is Reason.RELEASED
+    assert made.decisions[1].reason is Reason.RELEASED
     assert "job-release" in [event.name for _, event in made.events]
 
 
@@ -134,7 +134,7 @@ def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
 
     made = turn(seen, "queue", now=T0 + 2)
 
-    assert made.verdicts[1].reason is Reason.PROPOSED
+    assert made.decisions[1].reason is Reason.PROPOSED
 
 
 def test_a_moved_job_whose_nodes_are_lost_goes_back():
@@ -168,8 +168,8 @@ def test_a_job_that_cannot_change_its_queue_is_told(impossible):
 
     made = turn(seen, "queue", impossible=impossible)
 
-    assert made.verdicts[1].reason is Reason.UNMOVABLE
-    assert "submit it without --requires" in made.verdicts[1].text()
+    assert made.decisions[1].reason is Reason.UNMOVABLE
+    assert "submit it without --requires" in made.decisions[1].text()
     assert kinds(made) == [FailJob] * (impossible == "fail")
 
 
@@ -186,7 +186,7 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
 def test_what_its_user_holds_is_not_taken_for_ours():
     made = turn(world(view(job(1, whole(4), urgency=0))), "hold")
 
-    assert made.verdicts[1].reason is Reason.USER_HOLD
+    assert made.decisions[1].reason is Reason.USER_HOLD
 
 
 def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
@@ -197,7 +197,7 @@ def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote(
 
     assert made.actions == ()
     assert made.books.holds == {}
-    assert made.verdicts[1].reason is Reason.USER_HOLD
+    assert made.decisions[1].reason is Reason.USER_HOLD
 
 
 def test_a_held_job_that_waits_for_another_is_taken_later():
@@ -226,7 +226,7 @@ OBEYED = Hold(urgency=16, state=HoldState.OBEYED, since=T0)
 def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
     made = turn(world(view(job(1, whole(4)))), mode, Books(holds={ONE: OBEYED}))
 
-    assert made.verdicts[1].reason is Reason.OBEYED
+    assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.actions == ()
     assert made.books.bursts == {}
 
@@ -236,7 +236,7 @@ def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
 
     made = turn(world(view(taken)), "hold", on_books(COMING, holds={ONE: OBEYED}))
 
-    assert made.verdicts[1].reason is Reason.OBEYED
+    assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.books.bursts.keys() == {ID}
 
 
@@ -245,7 +245,7 @@ def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alon
 
     made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
 
-    assert made.verdicts[1].reason is Reason.PROPOSED
+    assert made.decisions[1].reason is Reason.PROPOSED
 
 
 def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
@@ -255,8 +255,8 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
 
     made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
 
-    refusals = made.verdicts[1].refusals
-    assert [refusal.reason for refusal in refusals] == [Reason.STARTABLE]
+    refusals = made.decisions[1].refusals
+    assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
 
 
 def test_a_job_takes_no_offer_that_is_too_dear_for_it():
@@ -266,8 +266,8 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
         waiting = job(1, whole(4), wish=Wish(max_price=most))
         return turn(world(view(waiting), local=offers), "hold")
 
-    assert made(1.0).verdicts[1].facts["offer"] == "local/cheap"
-    refused = made(0.5).verdicts[1]
+    assert made(1.0).decisions[1].facts["offer"] == "local/cheap"
+    refused = made(0.5).decisions[1]
     assert refused.reason is Reason.TURNED_DOWN
     assert [r.text() for r in refused.refusals] == [
         "costs 1.0 for a node and hour; the job pays 0.5 at the most",
@@ -283,7 +283,7 @@ def test_a_job_joins_no_burst_that_is_too_dear_for_it():
 
     made = turn(seen, "hold", on_books(idle))
 
-    assert made.verdicts[2].reason is Reason.PROPOSED
+    assert made.decisions[2].reason is Reason.PROPOSED
 
 
 def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
@@ -292,8 +292,8 @@ def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
 
     made = turn(world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold")
 
-    assert made.verdicts[1].reason is Reason.PROPOSED
-    assert made.verdicts[2].reason is Reason.TURNED_DOWN
+    assert made.decisions[1].reason is Reason.PROPOSED
+    assert made.decisions[2].reason is Reason.TURNED_DOWN
 
 
 def test_together_means_one_burst():
@@ -301,8 +301,8 @@ def test_together_means_one_burst():
     together = job(1, whole(6), wish=Wish(where="together"))
     one = turn(world(view(together)), "hold")
 
-    assert spread.verdicts[1].reason is Reason.PROPOSED
-    assert one.verdicts[1].reason is Reason.NO_ROOM
+    assert spread.decisions[1].reason is Reason.PROPOSED
+    assert one.decisions[1].reason is Reason.NO_ROOM
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_how_long_nodes_that_are_up_are_tried_is_the_users_to_say(wait, reason):
 
     made = turn(world(view(waiting)), "hold", now=T0 + 40)
 
-    assert made.verdicts[1].reason is reason
+    assert made.decisions[1].reason is reason
 
 
 NOBODY = view()
@@ -347,7 +347,7 @@ def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
 
     made = turn(seen, "hold", on_books(UP))
 
-    assert made.verdicts[1].reason is not Reason.RELEASED
+    assert made.decisions[1].reason is not Reason.RELEASED
     assert HoldJobs((ONE,)) in made.actions
 
 

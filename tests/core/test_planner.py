@@ -27,7 +27,7 @@ def test_a_job_gets_a_burst_of_its_size_from_the_start_of_a_slot():
     assert lease.shape == NODE
     assert lease.created == T0
     assert lease.id.startswith("burst-0-")
-    assert made.verdicts[1].text() == f"3 nodes of local/small for it as {lease.id}"
+    assert made.decisions[1].text() == f"3 nodes of local/small for it as {lease.id}"
 
 
 def test_ids_are_never_the_same_again():
@@ -172,7 +172,7 @@ def test_jobs_that_a_node_cannot_hold_do_not_share():
     lead = identity("lead-0,burst-0-[0-1],x[0-1]")
     made = plan(demand(1, whole(1)), demand(2, slots(1, 5)), lead=lead)
 
-    assert made.verdicts[2].reason is Reason.NEVER_FITS
+    assert made.decisions[2].reason is Reason.NEVER_FITS
 
 
 def test_a_large_job_gets_several_slots_where_allowed():
@@ -185,7 +185,7 @@ def test_a_large_job_gets_several_slots_where_allowed():
         Reason.NO_ROOM,
         [("local/small", Reason.SLOTS_SMALL)],
     )
-    assert made.verdicts[1].text() == (
+    assert made.decisions[1].text() == (
         "it needs 6 nodes; they are to be had, but no rank slots of the lead hold more"
         " than 4 (burst lead add-slot, then restart the lead)"
     )
@@ -225,7 +225,7 @@ def test_the_room_of_live_bursts_is_used_first():
     )
 
     assert made.assignments == {4: "burst-0-aaaaaa"}
-    assert made.verdicts[4].text() == "burst burst-0-aaaaaa has room for it"
+    assert made.decisions[4].text() == "burst burst-0-aaaaaa has room for it"
     assert leases(made) == [("burst-1", "local", 1, [1])]
 
 
@@ -233,14 +233,14 @@ def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
     made = plan(demand(1, whole(1)), demand(None, whole(2), user=None))
 
     assert leases(made) == [("burst-0", "local", 1, [1]), ("burst-1", "local", 2, [])]
-    assert made.verdicts[None].reason is Reason.PROPOSED
+    assert made.decisions[None].reason is Reason.PROPOSED
 
 
 def test_equal_jobs_are_refused_alike():
     made = plan(*[demand(n, whole(4)) for n in range(1, 6)])
 
-    assert made.verdicts[3].reason is Reason.RESERVED
-    assert made.verdicts[4] is made.verdicts[5]
+    assert made.decisions[3].reason is Reason.RESERVED
+    assert made.decisions[4] is made.decisions[5]
     assert reasons(made, 4) == (
         Reason.TURNED_DOWN,
         [("local/small", Reason.SLOTS_BUSY)],
@@ -251,7 +251,12 @@ def test_equal_jobs_are_refused_alike():
     ("what", "offers", "lead", "expected"),
     [
         (whole(1), {}, None, (Reason.NO_OFFERS, [])),
-        (whole(1), {"p": None}, None, (Reason.TURNED_DOWN, [("p/*", Reason.UNREAD)])),
+        (
+            whole(1),
+            {"p": None},
+            None,
+            (Reason.TURNED_DOWN, [("p/*", Reason.OFFERS_UNKNOWN)]),
+        ),
         (
             whole(1),
             None,
@@ -274,7 +279,7 @@ def test_equal_jobs_are_refused_alike():
             whole(1),
             {"local": [offer(shape=Shape(2))]},
             None,
-            (Reason.TURNED_DOWN, [("local/small", Reason.SHAPE)]),
+            (Reason.TURNED_DOWN, [("local/small", Reason.SHAPE_MISMATCH)]),
         ),
         (
             whole(9),
@@ -296,7 +301,7 @@ def test_a_wish_for_a_provider_that_is_not_there_is_turned_down():
 
     assert reasons(made, 1) == (
         Reason.TURNED_DOWN,
-        [("local/small", Reason.WISHED_OTHER)],
+        [("local/small", Reason.OTHER_PROVIDER)],
     )
 
 
@@ -307,7 +312,7 @@ def test_limits_and_health_are_reasons_too():
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
     aside = {"local": Health(offers={"small": OfferHealth(1, T0 + 9)})}
     made = plan(demand(1, whole(2)), health=aside)
-    assert reasons(made, 1)[1] == [("local/small", Reason.SET_ASIDE)]
+    assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
 
 
 def test_a_slot_with_a_providers_name_is_kept_for_it():
@@ -336,11 +341,11 @@ def test_nothing_is_impossible_before_each_provider_has_answered(asked):
     offers = {"local": [offer(max_nodes=1)], "gke": None}
     for wish in ("", "gke"):
         made = plan(demand(1, asked, wish=wish), offers=offers)
-        assert not made.verdicts[1].reason.on_job.final
+        assert not made.decisions[1].reason.about_job.final
     made = plan(demand(1, asked, wish="local"), offers=offers)
-    assert made.verdicts[1].reason.on_job.final
+    assert made.decisions[1].reason.about_job.final
     made = plan(demand(1, asked), offers={**offers, "gke": []})
-    assert made.verdicts[1].reason.on_job.final
+    assert made.decisions[1].reason.about_job.final
 
 
 def test_a_slot_is_kept_for_a_provider_that_has_not_answered_yet():
@@ -372,5 +377,5 @@ def test_what_a_limit_of_nodes_a_burst_keeps_from_a_job_is_said(where):
     asked = msgspec.structs.replace(asked, wish=Wish(where=where))
     made = plan(asked, limits={"max_nodes_per_burst": 2})
 
-    (refusal,) = made.verdicts[1].refusals
+    (refusal,) = made.decisions[1].refusals
     assert refusal.text() == "limit of 2 nodes a burst; 6 are needed"

@@ -167,7 +167,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
     why = "had no capacity or did not come up"
     assert unavailable("p", "o", health, now - 1) == (
-        Reason.SET_ASIDE,
+        Reason.OFFER_COOLDOWN,
         {"why": why, "until": now},
     )
     assert unavailable("p", "o", health, now) is None

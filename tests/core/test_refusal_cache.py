@@ -29,10 +29,11 @@ from burst.core.tick import reconcile
 from burst.core.transaction import Draft
 from burst.core.world import Books
 from burst.model.burst import BurstId
+from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 from burst.model.request import Wish
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -55,7 +56,7 @@ LEAD = identity()
 ID = LEASE.id
 OTHER = BurstId("burst-1-bbbbbb")
 ONE, TWO = JobId(1), JobId(2)
-REFUSED = Verdict(Reason.TOO_LARGE, {"need": 9, "most": 8})
+REFUSED = Decision(Reason.TOO_LARGE, {"need": 9, "most": 8})
 BEFORE = Grounds(
     health={},
     settings=SETTINGS,
@@ -151,13 +152,13 @@ def test_a_burst_that_was_going_and_is_gone_no_longer_counts_against_the_limits(
 
 LARGE, WAITING = job(1, whole(9), urgency=0), job(2, whole(4), urgency=0)
 LEAD_VIEW = view(LARGE, WAITING)
-VERDICTS = {ONE: REFUSED, TWO: Verdict(Reason.TURNED_DOWN)}
+VERDICTS = {ONE: REFUSED, TWO: Decision(Reason.TURNED_DOWN)}
 HOLDS = {j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in (ONE, TWO)}
 
 
 def standing(**changes: object) -> Standing:
     return Standing(
-        grounds=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, verdicts=VERDICTS
+        grounds=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, decisions=VERDICTS
     )
 
 
@@ -267,10 +268,10 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
 ) -> None:
     one = job(1, whole(9))
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
-    fresh = {ONE: Verdict(reason)}
+    fresh = {ONE: Decision(reason)}
     judged = Judged(grounds=BEFORE, jobs={ONE: one}, stands={}, fresh=fresh)
     made = stand(judged, Books(holds=holds))
-    assert made.verdicts == (fresh if stands else {})
+    assert made.decisions == (fresh if stands else {})
 
 
 @pytest.mark.parametrize(("mode", "stands"), [("", True), ("isolated", False)])
@@ -278,10 +279,10 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     mode: Literal["", "isolated"], stands: bool
 ) -> None:
     one = job(1, whole(4), wish=Wish(mode=mode))
-    fresh = {ONE: Verdict(Reason.TURNED_DOWN)}
+    fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = but(settings=settings(intake={"mode": "scheduler"}))
     judged = Judged(grounds=in_scheduler, jobs={ONE: one}, stands={}, fresh=fresh)
-    assert stand(judged, Books()).verdicts == (fresh if stands else {})
+    assert stand(judged, Books()).decisions == (fresh if stands else {})
 
 
 @pytest.mark.parametrize(
@@ -336,8 +337,8 @@ class Turns:
         )
 
     @property
-    def verdict(self) -> Verdict:
-        return self.made.verdicts[ONE]
+    def verdict(self) -> Decision:
+        return self.made.decisions[ONE]
 
 
 def test_a_job_that_is_as_it_was_keeps_its_verdict() -> None:
@@ -362,18 +363,18 @@ def test_a_job_for_which_no_slots_are_large_enough_is_not_planned_anew() -> None
 
 def test_a_job_that_is_another_is_looked_at_again_and_the_others_are_not() -> None:
     turns = Turns(ONE, TWO)
-    first = dict(turns.made.verdicts)
+    first = dict(turns.made.decisions)
     turns.jobs[0] = job(1, whole(4), urgency=0)
     turns.turn()
     assert turns.verdict.reason is Reason.PROPOSED
-    assert turns.made.verdicts[TWO] is first[TWO]
+    assert turns.made.decisions[TWO] is first[TWO]
 
 
 def test_a_job_that_is_gone_has_no_verdict() -> None:
     turns = Turns(ONE, TWO)
     turns.jobs.pop(0)
     turns.turn()
-    assert set(turns.made.verdicts) == {TWO}
+    assert set(turns.made.decisions) == {TWO}
 
 
 def test_a_job_whose_user_freed_it_is_looked_at_again() -> None:
@@ -405,7 +406,7 @@ def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands()
     unread = msgspec.structs.replace(turns.seen, lead=None)
     made = reconcile(turns.made.books, unread, SETTINGS, turns.now, stands)
     assert made.standing is stands
-    assert made.verdicts == {}
+    assert made.decisions == {}
 
 
 def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
@@ -428,8 +429,8 @@ def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:
     turns.turn()
     stands = turns.made.standing
     assert stands is not None
-    assert stands.verdicts
+    assert stands.decisions
     fewer = stands.without_refusals()
-    assert fewer == msgspec.structs.replace(stands, verdicts={})
+    assert fewer == msgspec.structs.replace(stands, decisions={})
     again = reconcile(turns.made.books, turns.seen, SETTINGS, turns.now, fewer)
-    assert again.verdicts == turns.made.verdicts
+    assert again.decisions == turns.made.decisions

@@ -40,8 +40,8 @@ change = st.one_of(
 def outcomes(made: Decisions) -> dict[JobId, str]:
     """Return what becomes of each job; why one is refused may be of a turn before."""
     return {
-        number: "refused" if verdict.reason.on_job.refused else verdict.reason.name
-        for number, verdict in made.verdicts.items()
+        number: "refused" if verdict.reason.about_job.refused else verdict.reason.name
+        for number, verdict in made.decisions.items()
     }
 
 
@@ -61,7 +61,7 @@ class Site:
         self._drained: set[int] = set()
         self._now = T0
         self._number = 0
-        self._made = Decisions(books=Books(), events=(), actions=(), verdicts={})
+        self._made = Decisions(books=Books(), events=(), actions=(), decisions={})
 
     def turn(self) -> None:
         """Take one with what stands, and see that it is as one without."""
@@ -171,14 +171,14 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
 
     made = turn(T0 + 3, view(first, second), None)
     assert made.standing
-    assert set(made.standing.verdicts) == {2}
+    assert set(made.standing.decisions) == {2}
     replace = msgspec.structs.replace
     canceled = replace(first, state=JobState.INACTIVE)
     for left in (view(second), view(canceled, second)):
         found = turn(T0 + 4, left, made.standing)
-        assert found.verdicts[JobId(2)].reason is Reason.LOCAL
+        assert found.decisions[JobId(2)].reason is Reason.LOCAL
     found = turn(T0 + 4, view(first, second), made.standing)
-    assert found.verdicts[JobId(2)] is made.verdicts[JobId(2)]
+    assert found.decisions[JobId(2)] is made.decisions[JobId(2)]
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
     scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
     made = reconcile(Books(), seen, scheduler, T0 + 3)
     assert made.standing
-    assert bool(made.standing.verdicts) is rests
+    assert bool(made.standing.decisions) is rests

@@ -36,7 +36,7 @@ def running(s, nodes, **changes):
 
 
 def verdict(s, job):
-    return s.engine.snapshot.verdicts[job]
+    return s.engine.snapshot.decisions[job]
 
 
 def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
@@ -99,7 +99,9 @@ def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
     s.tick(2)
 
     assert verdict(s, big).text().startswith("rank slots burst-0, burst-1 are kept")
-    assert [refusal.reason for refusal in verdict(s, small).refusals] == [Reason.KEPT]
+    assert [refusal.reason for refusal in verdict(s, small).refusals] == [
+        Reason.SLOTS_RESERVED
+    ]
     assert "free rank slots are kept for job" in s.lead.memos[small]["why"]
     assert len(s.bursts) == 1
 

@@ -100,7 +100,7 @@ def test_what_is_free_first_is_kept(need, busy, slots, start):
     assert made.reserved == Reservation(
         job=JobId(9), slots=frozenset(slots), start=start
     )
-    assert made.verdicts[9].reason is Reason.RESERVED
+    assert made.decisions[9].reason is Reason.RESERVED
 
 
 def test_a_job_that_is_to_have_one_burst_waits_for_one_slot():
@@ -152,8 +152,8 @@ def test_bursts_that_use_up_a_limit_are_kept_from_others_too():
     made = planned(demand(1, 8), demand(2, 1), limits={"max_nodes": 8}, **kw)
     assert made.reserved.slots == {"burst-0", "burst-1", "burst-2"}
     assert made.assignments == {}
-    assert made.verdicts[1].reason is Reason.RESERVED
-    assert [r.reason for r in made.verdicts[2].refusals] == [Reason.KEPT]
+    assert made.decisions[1].reason is Reason.RESERVED
+    assert [r.reason for r in made.decisions[2].refusals] == [Reason.SLOTS_RESERVED]
 
 
 def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
@@ -372,4 +372,4 @@ def test_no_later_job_takes_what_is_kept_and_nothing_else_changes(wanted, found,
     # Those ahead of it get what they would have got.
     for each in demands[: first - 1]:
         assert made.assignments.get(each.job) == plain.assignments.get(each.job)
-        assert made.verdicts[each.job].reason is plain.verdicts[each.job].reason
+        assert made.decisions[each.job].reason is plain.decisions[each.job].reason

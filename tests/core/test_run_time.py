@@ -29,7 +29,7 @@ def turn(*jobs, offers=None, seen=None, **tables):
 
 
 def refusals(made, number=ONE):
-    return [refusal.reason for refusal in made.verdicts[number].refusals]
+    return [refusal.reason for refusal in made.decisions[number].refusals]
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_jobs_start_on_a_burst_until_it_is_drained(end, drain, until):
 def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
     made = turn(job(1, whole(4), duration=23.6 * HOUR))
 
-    assert made.verdicts[ONE].reason is Reason.TOO_LONG
+    assert made.decisions[ONE].reason is Reason.TOO_LONG
     assert refusals(made) == [Reason.LEASE_SHORT]
     assert not made.books.bursts
-    assert made.verdicts[ONE].text().startswith("it may run for 23.6h; no burst runs")
-    assert "for 23.5h at the most" in made.verdicts[ONE].refusals[0].text()
+    assert made.decisions[ONE].text().startswith("it may run for 23.6h; no burst runs")
+    assert "for 23.5h at the most" in made.decisions[ONE].refusals[0].text()
 
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():
@@ -58,7 +58,7 @@ def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_wou
     )
 
     assert [type(action) for action in failing.actions] == [FailJob]
-    assert waiting.verdicts[ONE].reason is Reason.TURNED_DOWN
+    assert waiting.decisions[ONE].reason is Reason.TURNED_DOWN
 
 
 def test_a_job_goes_to_the_offer_that_lasts_and_what_joining_takes_is_considered():

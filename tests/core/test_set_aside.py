@@ -76,11 +76,11 @@ def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
 
     made = plan(demand(1, whole(2)), demand(2, whole(4)), health=aside(3))
     assert leases(made) == [("burst-0", "local", 2, [1])]
-    why = made.verdicts[2].refusals[0].text()
+    why = made.decisions[2].refusals[0].text()
     assert why.startswith("had no capacity for 3 nodes; set aside until")
     for nodes in (0, 1):
         made = plan(demand(1, whole(1)), health=aside(nodes))
-        assert reasons(made, 1)[1] == [("local/small", Reason.SET_ASIDE)]
+        assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
     assert leases(plan(demand(1, whole(4)), health=aside(4, T0))) != []
 
 
@@ -91,7 +91,7 @@ def test_what_may_not_be_spread_waits_for_its_size():
         made = plan(one, health=aside(4), **options)
         assert reasons(made, 1) == (
             Reason.TURNED_DOWN,
-            [("local/small", Reason.SET_ASIDE)],
+            [("local/small", Reason.OFFER_COOLDOWN)],
         )
 
 

@@ -9,9 +9,10 @@ from burst.core.placement.shortfall import Shortfall, follow
 from burst.core.transaction import Draft
 from burst.core.world import Books
 from burst.model.burst import State
+from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 from tests.builders import T0, settings, whole
 from tests.sim import Sim
 
@@ -55,7 +56,7 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     up_at = sim.now
     sim.until(lambda: not live(sim), turns=20, seconds=MINUTE)
     assert sim.now - up_at <= 18 * MINUTE
-    verdict = sim.engine.snapshot.verdicts[big]
+    verdict = sim.engine.snapshot.decisions[big]
     assert verdict.reason is Reason.INCOMPLETE
     assert "given back" in sim.lead.memos[big]["why"]
     assert sim.lead.jobs[big].urgency == 0
@@ -94,10 +95,10 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     # Nothing can be had for a while, so that its refusal stands.
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
     sim.until(
-        lambda: big in sim.engine.snapshot.standing.verdicts, turns=60, seconds=MINUTE
+        lambda: big in sim.engine.snapshot.standing.decisions, turns=60, seconds=MINUTE
     )
     sim.tick(3)
-    assert big in sim.engine.snapshot.standing.verdicts
+    assert big in sim.engine.snapshot.standing.decisions
     assert shortfall(sim, big).returned == returned
 
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
@@ -145,5 +146,5 @@ def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(returned=1)}
     draft = Draft(Books(), T0)
     assert follow(draft, before, {}, settings()) == {}
-    waits = {JobId(1): Verdict(Reason.INCOMPLETE)}
+    waits = {JobId(1): Decision(Reason.INCOMPLETE)}
     assert follow(draft, before, waits, settings()) == before

@@ -36,7 +36,7 @@ def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():
 
     made = turn(seen)
 
-    assert made.verdicts[ONE].reason is Reason.STARTING
+    assert made.decisions[ONE].reason is Reason.STARTING
     assert made.actions == ()
     assert made.unsettled
 
@@ -44,7 +44,7 @@ def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():
 def test_a_job_for_which_there_is_no_node_and_that_did_not_change_is_a_demand():
     made = turn(view(job(1, whole(2)), busy=(0, 1), changed=frozenset({TWO})))
 
-    assert made.verdicts[ONE].reason is Reason.PROPOSED
+    assert made.decisions[ONE].reason is Reason.PROPOSED
     assert kinds(made) == [Provision, HoldJobs]
     assert not made.unsettled
 
@@ -58,7 +58,7 @@ def test_what_is_being_given_away_may_be_the_jobs_where_it_would_do(need, reason
 
     made = turn(granting(seen, 1))
 
-    assert {made.verdicts[each].reason for each in (ONE, TWO)} == {reason}
+    assert {made.decisions[each].reason for each in (ONE, TWO)} == {reason}
     assert made.unsettled is (reason is Reason.STARTING)
 
 
@@ -68,7 +68,7 @@ def test_a_job_that_is_held_cannot_be_starting():
 
     made = turn(granting(seen, 1), held)
 
-    assert made.verdicts[ONE].reason is Reason.PROPOSED
+    assert made.decisions[ONE].reason is Reason.PROPOSED
 
 
 def test_a_job_in_the_stopped_queue_cannot_be_starting():
@@ -76,7 +76,7 @@ def test_a_job_in_the_stopped_queue_cannot_be_starting():
 
     made = turn(granting(view(parked, busy=(0, 1)), 1), mode="queue")
 
-    assert made.verdicts[ONE].reason is Reason.PROPOSED
+    assert made.decisions[ONE].reason is Reason.PROPOSED
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(patience, waited, 
 
     made = turn(seen, now=T0 + waited, patience=patience)
 
-    assert made.verdicts[JobId(0)].reason is reason
+    assert made.decisions[JobId(0)].reason is reason
 
 
 def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
@@ -105,5 +105,5 @@ def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
 
     made = turn(seen, books)
 
-    assert made.verdicts[ONE].reason is Reason.STARTING
+    assert made.decisions[ONE].reason is Reason.STARTING
     assert made.actions == ()

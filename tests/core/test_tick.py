@@ -53,8 +53,8 @@ def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
 
     made = turn(world(view(one)))
 
-    assert made.verdicts[1].reason is reason
-    assert made.verdicts[1].text() == text
+    assert made.decisions[1].reason is reason
+    assert made.decisions[1].text() == text
     assert made.actions == ()
 
 
@@ -64,8 +64,8 @@ def test_a_job_with_a_constraint_is_left_where_that_can_start():
 
     made = turn(world(view(local, burst)), now=T0 + 10)
 
-    assert made.verdicts[1].reason is Reason.LOCAL
-    assert made.verdicts[2].reason is Reason.PROPOSED
+    assert made.decisions[1].reason is Reason.LOCAL
+    assert made.decisions[2].reason is Reason.PROPOSED
 
 
 def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
@@ -73,8 +73,8 @@ def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
 
     made = turn(world(busy), now=T0 + 10)
 
-    assert made.verdicts[1].reason is Reason.PROPOSED
-    assert made.verdicts[1] is made.verdicts[2]
+    assert made.decisions[1].reason is Reason.PROPOSED
+    assert made.decisions[1] is made.decisions[2]
 
 
 def test_a_new_burst_found_on_the_books_is_started():
@@ -173,7 +173,7 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
         world(None), on_books(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
     )
 
-    assert made.verdicts == {}
+    assert made.decisions == {}
     assert made.actions == ()
     assert made.books.holds
 
@@ -241,8 +241,8 @@ def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
     shared = turn(seen, on_books(up))
     alone = turn(seen, on_books(up), plan={"share": False})
 
-    assert shared.verdicts[2].reason is Reason.ASSIGNED
-    assert alone.verdicts[2].reason is Reason.PROPOSED
+    assert shared.decisions[2].reason is Reason.ASSIGNED
+    assert alone.decisions[2].reason is Reason.PROPOSED
 
 
 def test_room_is_what_no_job_of_the_burst_will_take():
@@ -252,7 +252,7 @@ def test_room_is_what_no_job_of_the_burst_will_take():
 
     made = turn(seen, on_books(coming), limits={"max_bursts": 1})
 
-    assert made.verdicts[2].reason is Reason.RESERVED
+    assert made.decisions[2].reason is Reason.RESERVED
 
 
 def test_an_unreadable_record_keeps_its_slot():
@@ -267,7 +267,7 @@ def test_an_unreadable_record_keeps_its_slot():
 def test_a_rank_without_free_cores_known_has_none():
     seen = view(job(1, whole(2)), free={})
 
-    assert turn(world(seen), now=T0 + 5).verdicts[1].reason is Reason.PROPOSED
+    assert turn(world(seen), now=T0 + 5).decisions[1].reason is Reason.PROPOSED
 
 
 def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
@@ -373,4 +373,4 @@ def test_jobs_that_could_run_here_once_are_not_held_while_nothing_else_is_to_be_
     made = turn(world(view(*two, busy=(0, 1))), limits={"max_nodes": 1})
 
     assert made.actions == ()
-    assert made.verdicts[2].reason is Reason.TURNED_DOWN
+    assert made.decisions[2].reason is Reason.TURNED_DOWN

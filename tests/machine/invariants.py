@@ -261,7 +261,7 @@ class Invariants:
         silent = [
             job.id
             for job in view.jobs.values()
-            if job.state is JobState.SCHED and job.id not in snapshot.verdicts
+            if job.state is JobState.SCHED and job.id not in snapshot.decisions
         ]
         self.must("told", not silent, f"jobs {silent} have no verdict")
 
@@ -348,7 +348,7 @@ class Invariants:
         same = quick.books == slow.books and quick.actions == slow.actions
         self.must("standing", same, "decisions differ")
         verdicts = [
-            {job: verdict.reason for job, verdict in decided.verdicts.items()}
+            {job: verdict.reason for job, verdict in decided.decisions.items()}
             for decided in (quick, slow)
         ]
         self.must(

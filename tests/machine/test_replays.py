@@ -87,10 +87,10 @@ def test_a_job_that_may_have_no_offer_is_not_told_that_it_runs_too_long() -> Non
     machine.take("turn", {"seconds": 1.0})
     machine.take("submit", {"nodes": 4, "user": 1, "wish": wish})
     machine.take("turn", {"seconds": 1.0})
-    verdicts = machine.world.engine.snapshot.verdicts.values()
+    verdicts = machine.world.engine.snapshot.decisions.values()
     assert [v.reason for v in verdicts] == [Reason.TURNED_DOWN] * 2
     found = {refusal.reason for v in verdicts for refusal in v.refusals}
-    assert found == {Reason.WISHED_OTHER}
+    assert found == {Reason.OTHER_PROVIDER}
 
 
 BOTH = {

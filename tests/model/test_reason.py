@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 import burst
-from burst.model.reason import OnJob, OnOffer, Reason, Refusal, Verdict, moment
+from burst.model.decision import Decision, OfferRejection, moment
+from burst.model.reason import JobReason, OfferReason, Reason
 
-ABOUT_JOBS = [reason for reason in Reason if isinstance(reason.value, OnJob)]
-ABOUT_OFFERS = [reason for reason in Reason if isinstance(reason.value, OnOffer)]
+ABOUT_JOBS = [reason for reason in Reason if isinstance(reason.value, JobReason)]
+ABOUT_OFFERS = [reason for reason in Reason if isinstance(reason.value, OfferReason)]
 
 
 class AnyFact(dict[str, object]):
@@ -23,7 +24,7 @@ class AnyFact(dict[str, object]):
         return 0.0
 
 
-@pytest.mark.parametrize("implied", [OnJob, OnOffer])
+@pytest.mark.parametrize("implied", [JobReason, OfferReason])
 def test_nothing_that_a_reason_implies_has_a_default(implied):
     fields = msgspec.structs.fields(implied)
 
@@ -49,7 +50,7 @@ def test_each_reason_is_given_somewhere(reason):
 
 @pytest.mark.parametrize("reason", ABOUT_JOBS)
 def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
-    implied = reason.on_job
+    implied = reason.about_job
 
     if implied.hopeless:
         assert implied.final
@@ -66,14 +67,14 @@ def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
 
 @pytest.mark.parametrize("reason", ABOUT_JOBS)
 def test_a_job_is_told_a_sentence_with_all_its_facts(reason):
-    verdict = Verdict(reason, AnyFact())
+    verdict = Decision(reason, AnyFact())
 
     assert "{" not in verdict.text() + (verdict.memo_word() or "")
 
 
 @pytest.mark.parametrize("reason", ABOUT_OFFERS)
 def test_an_offer_is_turned_down_in_a_sentence_with_all_its_facts(reason):
-    assert "{" not in Refusal("local/small", reason, AnyFact()).text()
+    assert "{" not in OfferRejection("local/small", reason, AnyFact()).text()
 
 
 def test_times_are_times_of_day_whatever_the_reason():
@@ -86,13 +87,13 @@ def test_times_are_times_of_day_whatever_the_reason():
 
     assert fields == {("until", "t")}
     assert (
-        Verdict(Reason.NOT_STARTED, {"limit": "5m", "until": 0.0}).text().count(":")
+        Decision(Reason.NOT_STARTED, {"limit": "5m", "until": 0.0}).text().count(":")
         == 3
     )
 
 
 def test_other_conversions_of_facts_are_those_of_python():
-    shown = Refusal("local/small", Reason.UNREAD, {"provider": "gke!t"})
+    shown = OfferRejection("local/small", Reason.OFFERS_UNKNOWN, {"provider": "gke!t"})
 
     assert shown.text() == "provider gke!t has not answered yet"
 
@@ -100,7 +101,7 @@ def test_other_conversions_of_facts_are_those_of_python():
 @pytest.mark.parametrize("until", [float("inf"), 1e12, float("nan")])
 def test_a_time_that_no_calendar_has_is_never(until):
     assert (
-        Refusal("a/b", Reason.SET_ASIDE, {"why": "full", "until": until})
+        OfferRejection("a/b", Reason.OFFER_COOLDOWN, {"why": "full", "until": until})
         .text()
         .endswith("never")
     )

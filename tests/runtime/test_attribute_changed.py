@@ -32,7 +32,7 @@ def test_a_held_job_is_released_before_it_is_forgotten() -> None:
     sim.tick(3)
 
     assert sim.lead.jobs[job].urgency == 20
-    assert sim.engine.snapshot.verdicts[job].reason is Reason.NOT_BURSTABLE
+    assert sim.engine.snapshot.decisions[job].reason is Reason.NOT_BURSTABLE
     assert not held_jobs(sim.engine.snapshot.books)
     assert sim.lead.memos[job]["state"] == "left-alone"
     sim.lead.finish(job)

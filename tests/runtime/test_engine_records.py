@@ -38,7 +38,7 @@ def decided(books, *bursts: Burst, actions=()) -> Decisions:
         books=msgspec.structs.replace(books, bursts=after),
         events=tuple((burst.id, Event(T0, "submit")) for burst in bursts),
         actions=actions,
-        verdicts={},
+        decisions={},
     )
 
 
@@ -163,7 +163,7 @@ def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
     sim.tick(3)
     assert sim.bursts == []
     assert (
-        "is disabled: no quota" in sim.engine.snapshot.verdicts[job].refusals[0].text()
+        "is disabled: no quota" in sim.engine.snapshot.decisions[job].refusals[0].text()
     )
 
     sim.until(lambda: sim.lead.running() == [job], turns=20, seconds=60.0)

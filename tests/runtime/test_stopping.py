@@ -16,7 +16,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
     first = s.lead.submit(whole(4))
     s.until(lambda: first in s.lead.running())
     # Its verdict stands from before.
-    assert refused in s.engine.snapshot.verdicts
+    assert refused in s.engine.snapshot.decisions
     s.engine.stop_planning()
     s.engine.post(take_all_down)
     s.tick()
@@ -27,7 +27,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
 
     assert [burst.state for burst in s.bursts] == [State.INACTIVE]
     for job in (refused, waiting):
-        assert s.engine.snapshot.verdicts[job].reason is Reason.CLOSING
+        assert s.engine.snapshot.decisions[job].reason is Reason.DAEMON_STOPPING
     assert "the daemon is stopping" in str(s.lead.memos[waiting]["why"])
     # Ranks that we drained for it may be used by the next daemon.
     assert not s.lead.drained

@@ -18,11 +18,12 @@ from burst.core.provider_health import Outcome
 from burst.core.transaction import Draft, EndJob
 from burst.core.world import Books, World
 from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
+from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 from burst.provider import BurstStatus
 
 # An allocation may be on its way to a job that was just held, in seconds.
@@ -202,22 +203,24 @@ def next_change(burst: Burst, settings: Settings) -> float:
     return min(run_until(burst, settings), burst.lease.end or math.inf)
 
 
-def elsewhere(burst: Burst, words: str = "") -> Verdict:
+def elsewhere(burst: Burst, words: str = "") -> Decision:
     """Return the verdict on a job that runs, or may have run, in an isolated burst.
 
     `words` are what its provider says of it, after a colon.
     """
     if burst.quarantined:
         facts = {"burst": burst.id, "why": burst.quarantined}
-        return Verdict(Reason.UNSURE, facts)
+        return Decision(Reason.ISOLATED_QUARANTINED, facts)
     if burst.spent:
         word, how = _outcome(burst)
-        reason = Reason.FELL if burst.exit_status is None else Reason.RAN
+        reason = (
+            Reason.ISOLATED_LOST if burst.exit_status is None else Reason.ISOLATED_DONE
+        )
         if burst.exception == Outcome.SPEC.value:
-            reason = Reason.REFUSED_THERE
-        return Verdict(reason, {"burst": burst.id, "how": how, "word": word})
+            reason = Reason.ISOLATED_REFUSED
+        return Decision(reason, {"burst": burst.id, "how": how, "word": word})
     facts = {"burst": burst.id, "state": burst.state.value, "words": words}
-    return Verdict(Reason.ELSEWHERE, facts)
+    return Decision(Reason.ISOLATED_ACTIVE, facts)
 
 
 def _outcome(burst: Burst) -> tuple[str, str]:

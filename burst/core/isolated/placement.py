@@ -12,7 +12,8 @@ from burst.core.placement.offers import Market, Priced
 from burst.core.placement.plan import Demand, Proposal
 from burst.core.world import Books
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
-from burst.model.reason import Reason, Refusal
+from burst.model.decision import OfferRejection
+from burst.model.reason import Reason
 from burst.model.request import BurstMode, Wish
 from burst.provider import Offer
 
@@ -42,7 +43,9 @@ class Apart:
         self._lost = lost
         self._placed: list[tuple[Priced, Demand, int]] = []
 
-    def take(self, priced: Priced, demand: Demand, market: Market) -> Refusal | None:
+    def take(
+        self, priced: Priced, demand: Demand, market: Market
+    ) -> OfferRejection | None:
         """Place a demand on an offer; return why not, None if it is."""
         nodes = nodes_needed(demand.request, priced.offer.shape)
         refusal = self._refuse(priced, demand, nodes) or market.refused(
@@ -78,19 +81,21 @@ class Apart:
             proposals.append(Proposal(lease, jobs))
         return proposals
 
-    def _refuse(self, priced: Priced, demand: Demand, nodes: int) -> Refusal | None:
+    def _refuse(
+        self, priced: Priced, demand: Demand, nodes: int
+    ) -> OfferRejection | None:
         offer, key = priced.offer, priced.key
         if demand.isolated is None:
-            return Refusal(key, Reason.STARTABLE)
+            return OfferRejection(key, Reason.NOT_HELD)
         if self._lost:
-            return Refusal(key, Reason.LOST_RECORD, {"key": self._lost})
+            return OfferRejection(key, Reason.LOST_RECORD, {"key": self._lost})
         if not nodes:
             want = describe_need(demand.request)
             facts: dict[str, object] = {"has": str(offer.shape), "want": want}
-            return Refusal(key, Reason.OFFER_SMALL, facts)
+            return OfferRejection(key, Reason.OFFER_SMALL, facts)
         if nodes > offer.max_nodes:
             facts = {"most": offer.max_nodes, "need": nodes}
-            return Refusal(key, Reason.FEW_NODES, facts)
+            return OfferRejection(key, Reason.FEW_NODES, facts)
         return self.usage.refuse(key, (nodes,), 0) or self.usage.refuse_user(
             key, nodes, demand.userid
         )

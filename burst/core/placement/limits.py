@@ -11,9 +11,10 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.model.burst import Burst
+from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
-from burst.model.reason import Reason, Refusal
+from burst.model.reason import Reason
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +89,9 @@ class Usage:
         over = bool(by_user) and 0 < limits.max_nodes_per_user < most
         return Reason.LIMIT_USER if over else None
 
-    def refuse(self, offer: str, sizes: tuple[int, ...], grown: int) -> Refusal | None:
+    def refuse(
+        self, offer: str, sizes: tuple[int, ...], grown: int
+    ) -> OfferRejection | None:
         """Return why that much more is too much, None if it is not.
 
         `sizes` are the nodes of each new burst; with `grown`, instead, one burst
@@ -98,22 +101,26 @@ class Usage:
         nodes = grown or sum(sizes)
         if 0 < limits.max_nodes_per_burst < max(sizes):
             facts = {"limit": limits.max_nodes_per_burst, "need": max(sizes)}
-            return Refusal(offer, Reason.LIMIT_BURST, facts)
+            return OfferRejection(offer, Reason.LIMIT_BURST, facts)
         if 0 < limits.max_bursts < self._bursts + (0 if grown else len(sizes)):
-            return Refusal(offer, Reason.LIMIT_BURSTS, {"limit": limits.max_bursts})
+            return OfferRejection(
+                offer, Reason.LIMIT_BURSTS, {"limit": limits.max_bursts}
+            )
         if 0 < limits.max_nodes < self._nodes + nodes:
             facts = {"limit": limits.max_nodes, "used": self._nodes, "need": nodes}
-            return Refusal(offer, Reason.LIMIT_NODES, facts)
+            return OfferRejection(offer, Reason.LIMIT_NODES, facts)
         return None
 
-    def refuse_user(self, offer: str, nodes: int, userid: int | None) -> Refusal | None:
+    def refuse_user(
+        self, offer: str, nodes: int, userid: int | None
+    ) -> OfferRejection | None:
         """Return why so many nodes more are too many for a user; None for nobody."""
         used = self._by_user.get(userid, 0) if userid is not None else 0
         limit = self._limits.max_nodes_per_user
         if userid is None or not 0 < limit < used + nodes:
             return None
         facts = {"limit": limit, "used": used, "need": nodes}
-        return Refusal(offer, Reason.LIMIT_USER, facts)
+        return OfferRejection(offer, Reason.LIMIT_USER, facts)
 
 
 def share_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> Share:

@@ -16,7 +16,8 @@ from burst.core.provider_health import (
     why_aside,
 )
 from burst.model.burst import Burst, State
-from burst.model.reason import Reason, Refusal
+from burst.model.decision import OfferRejection
+from burst.model.reason import Reason
 from burst.provider import Offer
 
 
@@ -36,7 +37,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     """Offers that can be taken now, cheapest first, and why the others cannot."""
 
     offers: tuple[Priced, ...]
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[OfferRejection, ...] = ()
     lasting: Mapping[str, float] = {}
     """By key of an offer: for how many seconds jobs can run on a new burst of it, where
     that is limited."""
@@ -52,14 +53,14 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     aside: Mapping[str, OfferHealth] = {}
     """By key of an offer: of what size bursts of it are not made for a while."""
 
-    def refused(self, priced: Priced, slot: str, nodes: int) -> Refusal | None:
+    def refused(self, priced: Priced, slot: str, nodes: int) -> OfferRejection | None:
         """Return why the provider is not asked for such a burst, None if it may be."""
         aside = self.aside.get(priced.key)
         if aside and nodes >= aside.nodes:
-            return Refusal(priced.key, Reason.SET_ASIDE, why_aside(aside))
+            return OfferRejection(priced.key, Reason.OFFER_COOLDOWN, why_aside(aside))
         key = priced.provider, spec_key(priced.offer.name, slot, nodes)
         facts = self.refused_specs.get(key)
-        return Refusal(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
+        return OfferRejection(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
 
     def piece(self, priced: Priced, nodes: int) -> int:
         """Return the most nodes of each burst of a job that gets several.
@@ -97,12 +98,14 @@ def open_market(
     """
     known: list[Priced] = []
     usable: list[Priced] = []
-    refusals: list[Refusal] = []
+    refusals: list[OfferRejection] = []
     aside: dict[str, OfferHealth] = {}
     for provider, its_offers in offers.items():
         if its_offers is None:
             facts = {"provider": provider}
-            refusals.append(Refusal(f"{provider}/*", Reason.UNREAD, facts))
+            refusals.append(
+                OfferRejection(f"{provider}/*", Reason.OFFERS_UNKNOWN, facts)
+            )
         for offer in its_offers or ():
             priced = Priced(provider, offer)
             known.append(priced)
@@ -111,7 +114,7 @@ def open_market(
             if not why and provider in asked and held.on_trial(now):
                 why = Reason.ON_TRIAL, {"provider": provider}
             if why:
-                refusals.append(Refusal(priced.key, *why))
+                refusals.append(OfferRejection(priced.key, *why))
             else:
                 usable.append(priced)
                 small = held.offers.get(offer.name)

@@ -13,8 +13,8 @@ from burst.core.placement.demand import Pool
 from burst.core.placement.offers import Priced
 from burst.core.placement.slots import RankSlot
 from burst.model.burst import BurstId, Isolated, Lease
+from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.reason import Verdict
 from burst.model.request import Request, Wish
 
 
@@ -77,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Idle bursts in the way of a job: it would have got them, had their leases not
     ended too soon, or their slots are kept for it."""
     reserved: Reservation | None = None
-    verdicts: Mapping[JobId | None, Verdict] = {}
+    decisions: Mapping[JobId | None, Decision] = {}
 
 
 class Opened:

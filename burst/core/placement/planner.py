@@ -21,8 +21,9 @@ from burst.core.placement.reservation import Reservations
 from burst.core.placement.run_time import Terms
 from burst.core.placement.slot_index import Ground, Kind, Piece
 from burst.model.burst import BurstId
+from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
-from burst.model.reason import Reason, Refusal, Verdict
+from burst.model.reason import Reason
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -49,8 +50,8 @@ class Planner:
         self._opened: list[Opened] = []
         self._growing: list[Opened] = []
         self._last: dict[_Key, Opened] = {}
-        self._dead: dict[_Key, Verdict] = {}
-        self._verdicts: dict[JobId | None, Verdict] = {}
+        self._dead: dict[_Key, Decision] = {}
+        self._verdicts: dict[JobId | None, Decision] = {}
         self._assignments: dict[JobId, BurstId] = {}
         self._caps: dict[str, int] = {}
         self._tried: set[str] = set()
@@ -74,7 +75,7 @@ class Planner:
                 "offer": f"{lease.provider}/{lease.offer}",
                 "burst": lease.id,
             }
-            verdict = Verdict(Reason.PROPOSED, facts)
+            verdict = Decision(Reason.PROPOSED, facts)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
                 self._verdicts.setdefault(job, verdict)
@@ -83,7 +84,7 @@ class Planner:
             assignments=self._assignments,
             ending=frozenset(self._ending),
             reserved=self._kept.made,
-            verdicts=self._verdicts,
+            decisions=self._verdicts,
         )
 
     def _place(self, demand: Demand) -> None:
@@ -107,14 +108,14 @@ class Planner:
                 self._dead[key] = dead
         self._verdicts[demand.job] = dead
 
-    def _open_lent(self, demand: Demand, key: _Key) -> Verdict | None:
+    def _open_lent(self, demand: Demand, key: _Key) -> Decision | None:
         """As `_open`, for a job that may have kept slots that are free."""
         self._kept.lend()
         dead = self._open(demand, key)
         self._kept.keep()
         return dead
 
-    def _reserve(self, demand: Demand, verdict: Verdict) -> Verdict | None:
+    def _reserve(self, demand: Demand, verdict: Decision) -> Decision | None:
         """Keep slots for the first job that is refused; idle bursts make way."""
         spread = self._may_spread(demand)
         reserved = self._kept.reserve(demand, verdict, spread, self._opened)
@@ -136,7 +137,7 @@ class Planner:
                 self._kept.join(demand, room)
                 assert demand.job is not None
                 self._assignments[demand.job] = room.burst
-                verdict = Verdict(Reason.ASSIGNED, {"burst": room.burst})
+                verdict = Decision(Reason.ASSIGNED, {"burst": room.burst})
                 self._verdicts[demand.job] = verdict
                 return True
         return False
@@ -241,9 +242,9 @@ class Planner:
         opened.add(demand)
         return True
 
-    def _open(self, demand: Demand, key: _Key) -> Verdict | None:
+    def _open(self, demand: Demand, key: _Key) -> Decision | None:
         """Make one burst or several for the job; return why not, None if it did."""
-        refusals: list[Refusal] = []
+        refusals: list[OfferRejection] = []
         for priced in self._market.offers:
             refusal = self._try(priced, demand, key)
             if refusal is None:
@@ -253,14 +254,14 @@ class Planner:
         modes = {mode_of(demand.wish, known.offer) for known in self._market.known}
         isolated = "isolated" in modes
         if not self._ground and not isolated:
-            return Verdict(Reason.NO_SLOTS)
+            return Decision(Reason.NO_SLOTS)
         refusals.extend(self._market.refusals)
         if not refusals:
-            return Verdict(Reason.NO_OFFERS)
+            return Decision(Reason.NO_OFFERS)
         never = None if isolated else self._never(demand)
         if never:
-            return Verdict(*never, tuple(refusals))
-        return Verdict(Reason.TURNED_DOWN, {}, tuple(refusals))
+            return Decision(*never, tuple(refusals))
+        return Decision(Reason.TURNED_DOWN, {}, tuple(refusals))
 
     def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
         """Return why nothing could ever serve a demand, None if something could."""
@@ -287,22 +288,22 @@ class Planner:
             reason = Reason.NO_ROOM
         return reason, facts
 
-    def _try(self, priced: Priced, demand: Demand, key: _Key) -> Refusal | None:
+    def _try(self, priced: Priced, demand: Demand, key: _Key) -> OfferRejection | None:
         refused = unwished(demand.wish, priced)
         if refused:
             return refused
         if priced.provider in self._tried & self._market.on_trial:
             facts = {"provider": priced.provider}
-            return Refusal(priced.key, Reason.ON_TRIAL, facts)
+            return OfferRejection(priced.key, Reason.ON_TRIAL, facts)
         too_short = self._terms.refuse(priced.key, demand)
         if too_short:
             return too_short
         if mode_of(demand.wish, priced.offer) == "isolated":
             return self._apart.take(priced, demand, self._market)
-        refusal: Refusal | None = None
+        refusal: OfferRejection | None = None
         for kind in self._ground.kinds(priced.provider):
             pieces = self._pieces(priced, demand, kind)
-            if isinstance(pieces, Refusal):
+            if isinstance(pieces, OfferRejection):
                 refusal = pieces
                 continue
             sizes = tuple(nodes for _, nodes in pieces)
@@ -318,15 +319,15 @@ class Planner:
 
     def _pieces(
         self, priced: Priced, demand: Demand, kind: Kind
-    ) -> list[Piece] | Refusal:
+    ) -> list[Piece] | OfferRejection:
         shape, request, offer = kind[0], demand.request, priced.offer
         if not offer.shape.holds(shape):
             facts: dict[str, object] = {"has": str(offer.shape), "want": str(shape)}
-            return Refusal(priced.key, Reason.SHAPE, facts)
+            return OfferRejection(priced.key, Reason.SHAPE_MISMATCH, facts)
         need = nodes_needed(request, shape)
         if not need:
             facts = {"has": str(shape), "want": describe_need(request)}
-            return Refusal(priced.key, Reason.NODE_SMALL, facts)
+            return OfferRejection(priced.key, Reason.NODE_SMALL, facts)
         need -= demand.coming
         most = int(min(offer.max_nodes, self._usage.largest_burst))
         found = None
@@ -346,22 +347,22 @@ class Planner:
 
     def _too_few(
         self, priced: Priced, demand: Demand, kind: Kind, need: int
-    ) -> Refusal:
+    ) -> OfferRejection:
         """Return what keeps a job from so many nodes of an offer, in such slots."""
         most, limit = priced.offer.max_nodes, self._usage.largest_burst
         if need > most and not self._may_spread(demand):
             facts: dict[str, object] = {"most": most, "need": need}
-            return Refusal(priced.key, Reason.FEW_NODES, facts)
+            return OfferRejection(priced.key, Reason.FEW_NODES, facts)
         if need > limit and limit < most:
             facts = {"limit": limit, "need": need}
-            return Refusal(priced.key, Reason.LIMIT_BURST, facts)
+            return OfferRejection(priced.key, Reason.LIMIT_BURST, facts)
         largest = self._ground.most(kind, demand.request.constraint)
         facts = {"most": largest, "need": need}
-        return Refusal(priced.key, Reason.SLOTS_SMALL, facts)
+        return OfferRejection(priced.key, Reason.SLOTS_SMALL, facts)
 
     def _one(
         self, priced: Priced, kind: Kind, nodes: int, constraint: str
-    ) -> list[Piece] | Refusal | None:
+    ) -> list[Piece] | OfferRejection | None:
         """Return the smallest slot that would do, or why those that would do not."""
         refused = None
         for slot in self._ground.fitting(kind, nodes, constraint):
@@ -396,6 +397,6 @@ class Planner:
         return self._ground.admitted(constraint) if constraint else None
 
 
-def _too_much(found: list[Piece] | Refusal) -> bool:
+def _too_much(found: list[Piece] | OfferRejection) -> bool:
     """Tell whether there is no capacity for one burst; for smaller ones there may."""
-    return isinstance(found, Refusal) and found.reason is Reason.SET_ASIDE
+    return isinstance(found, OfferRejection) and found.reason is Reason.OFFER_COOLDOWN

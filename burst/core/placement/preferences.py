@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from burst.core.isolated.placement import mode_of
 from burst.core.placement.offers import Priced
-from burst.model.reason import Reason, Refusal
+from burst.model.decision import OfferRejection
+from burst.model.reason import Reason
 from burst.model.request import Wish
 
 
@@ -15,17 +16,19 @@ def suits(wish: Wish, provider: str, price: float) -> bool:
     return cheap and wish.provider in {"", provider}
 
 
-def unwished(wish: Wish, priced: Priced) -> Refusal | None:
+def unwished(wish: Wish, priced: Priced) -> OfferRejection | None:
     """Return why the user does not want an offer, None if he does."""
     price = priced.offer.price
     if wish.provider not in {"", priced.provider}:
-        return Refusal(priced.key, Reason.WISHED_OTHER, {"wish": wish.provider})
+        return OfferRejection(
+            priced.key, Reason.OTHER_PROVIDER, {"wish": wish.provider}
+        )
     if not suits(wish, priced.provider, price):
         facts = {"price": price, "most": wish.max_price}
-        return Refusal(priced.key, Reason.TOO_DEAR, facts)
+        return OfferRejection(priced.key, Reason.PRICE_TOO_HIGH, facts)
     if mode_of(wish, priced.offer) is None:
         isolated = wish.mode == "isolated"
-        return Refusal(
+        return OfferRejection(
             priced.key, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
         )
     return None

@@ -27,10 +27,10 @@ from burst.core.select.triage import is_far, parked
 from burst.core.transaction import Draft
 from burst.core.world import Books, World
 from burst.model.burst import Burst, BurstId, State
+from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
-from burst.model.reason import Verdict
 from burst.model.shape import Shape
 
 
@@ -114,9 +114,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that were given room on own nodes that are free."""
     helped: Set[JobId] = frozenset()
     """Jobs that have bursts, though not enough."""
-    stands: Mapping[JobId, Verdict]
+    stands: Mapping[JobId, Decision]
     """On jobs that were not looked at again."""
-    fresh: Mapping[JobId, Verdict]
+    fresh: Mapping[JobId, Decision]
     shortfalls: Mapping[JobId, Shortfall] = {}
     reserved: Reservation | None = None
     keepings: Mapping[JobId, Keeping] = {}
@@ -136,7 +136,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that were given room that others could have had."""
     holds: Mapping[JobId, Hold] = {}
     """All holds."""
-    verdicts: Mapping[JobId, Verdict] = {}
+    decisions: Mapping[JobId, Decision] = {}
     """The refusals: of jobs that wait where they harm nobody."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
@@ -147,7 +147,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_refusals(self) -> Standing:
         """Return what it says of the jobs that decides, not only spares work."""
-        return msgspec.structs.replace(self, verdicts={})
+        return msgspec.structs.replace(self, decisions={})
 
 
 def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
@@ -190,27 +190,29 @@ def _stage(burst: Burst) -> Stage:
 
 def unchanged(
     before: Standing | None, books: Books, lead: LeadView | None
-) -> Mapping[JobId, Verdict]:
+) -> Mapping[JobId, Decision]:
     """Return the refusals of jobs that are as they were: the job, and our hold."""
     if before is None or lead is None:
         return {}
     jobs, old = lead.jobs, before.jobs
-    other = {job for job in before.verdicts if jobs.get(job) is not old[job]}
+    other = {job for job in before.decisions if jobs.get(job) is not old[job]}
     holds, held = books.holds, before.holds
     if holds is not held:
-        other |= {job for job in before.verdicts if holds.get(job) is not held.get(job)}
+        other |= {
+            job for job in before.decisions if holds.get(job) is not held.get(job)
+        }
     if not other:
-        return before.verdicts
-    return {job: v for job, v in before.verdicts.items() if job not in other}
+        return before.decisions
+    return {job: v for job, v in before.decisions.items() if job not in other}
 
 
 def still_standing(
     before: Standing | None,
-    same: Mapping[JobId, Verdict],
+    same: Mapping[JobId, Decision],
     grounds: Grounds,
     lead: LeadView,
     now: float,
-) -> Mapping[JobId, Verdict]:
+) -> Mapping[JobId, Decision]:
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
     if before is None or not grounds.no_larger(before.grounds):
         return {}
@@ -220,14 +222,14 @@ def still_standing(
 
 
 def lasting_ones(
-    same: Mapping[JobId, Verdict], lead: LeadView
-) -> Mapping[JobId, Verdict]:
+    same: Mapping[JobId, Decision], lead: LeadView
+) -> Mapping[JobId, Decision]:
     """Return the refusals that hold whatever becomes free."""
     jobs = lead.jobs
     return {
         job: verdict
         for job, verdict in same.items()
-        if verdict.reason.on_job.lasting and _is_plain(jobs[job])
+        if verdict.reason.about_job.lasting and _is_plain(jobs[job])
     }
 
 
@@ -239,7 +241,7 @@ def stand(judged: Judged, books: Books) -> Standing:
     new = {
         job: verdict
         for job, verdict in judged.fresh.items()
-        if verdict.reason.on_job.refused
+        if verdict.reason.about_job.refused
         and job not in judged.helped
         # Slots may be kept for it again at a time of its own.
         and job not in judged.keepings
@@ -250,7 +252,7 @@ def stand(judged: Judged, books: Books) -> Standing:
         jobs=judged.jobs,
         here=judged.here,
         holds=books.holds,
-        verdicts={**judged.stands, **new} if new else judged.stands,
+        decisions={**judged.stands, **new} if new else judged.stands,
         shortfalls=judged.shortfalls,
         reserved=judged.reserved,
         keepings=judged.keepings,
@@ -264,7 +266,7 @@ def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
     scheduler, where no room on own nodes was counted as its.
     """
     intake = judged.grounds.settings.intake
-    if judged.fresh[job].reason.on_job.final and intake.fails_impossible:
+    if judged.fresh[job].reason.about_job.final and intake.fails_impossible:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD

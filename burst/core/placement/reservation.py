@@ -23,8 +23,9 @@ from burst.core.placement.run_time import Terms
 from burst.core.placement.slot_index import Ground, Kind
 from burst.core.placement.slots import RankSlot
 from burst.model.burst import BurstId
+from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Reason, Refusal, Verdict
+from burst.model.reason import Reason
 
 # For so many demands slots are looked for; where that finds none, limits are in the
 # way, as they are for those behind.
@@ -132,15 +133,17 @@ class Reservations:
         """Keep those that are free."""
         self._kept = self._ground.keep(self.slots)
 
-    def busy_or_kept(self, offer: str) -> Refusal:
+    def busy_or_kept(self, offer: str) -> OfferRejection:
         """Return why no slot is free for a job."""
         if self.made and self._kept:
-            return Refusal(offer, Reason.KEPT, {"job": format_f58(self.made.job)})
-        return Refusal(offer, Reason.SLOTS_BUSY)
+            return OfferRejection(
+                offer, Reason.SLOTS_RESERVED, {"job": format_f58(self.made.job)}
+            )
+        return OfferRejection(offer, Reason.SLOTS_BUSY)
 
     def reserve(
-        self, demand: Demand, verdict: Verdict, spread: bool, opened: Sequence[Opened]
-    ) -> Verdict | None:
+        self, demand: Demand, verdict: Decision, spread: bool, opened: Sequence[Opened]
+    ) -> Decision | None:
         """Keep slots for a refused job, if it is the first that they would serve.
 
         With `spread` it may have several bursts; `opened` are those of this plan.
@@ -156,7 +159,7 @@ class Reservations:
                 self.made, self.demand = found, demand
                 self.keep()
                 facts = {"slots": ", ".join(sorted(found.slots))}
-                return Verdict(Reason.RESERVED, facts, verdict.refusals)
+                return Decision(Reason.RESERVED, facts, verdict.refusals)
         return None
 
     def _never_suits(self, priced: Priced, demand: Demand) -> bool:

@@ -15,8 +15,9 @@ from burst.config import DeadlineSettings
 from burst.core.placement.offers import Market, Priced, lease_end
 from burst.core.placement.plan import Demand
 from burst.model.burst import Lease
+from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
-from burst.model.reason import Reason, Refusal
+from burst.model.reason import Reason
 from burst.model.request import Wish
 
 
@@ -81,13 +82,13 @@ class Terms:
         """Return a number that is the same where the same bursts last long enough."""
         return bisect.bisect_left(self._lasts, self.needed(demand))
 
-    def refuse(self, offer: str, demand: Demand) -> Refusal | None:
+    def refuse(self, offer: str, demand: Demand) -> OfferRejection | None:
         """Return why a new burst does not last for a job, None if it does."""
         lasts = self._on_new(offer)
         if lasts >= self.needed(demand):
             return None
         need = format_fsd(demand.duration) if demand.duration else "ever"
-        return Refusal(
+        return OfferRejection(
             offer, Reason.LEASE_SHORT, {"most": format_fsd(lasts), "need": need}
         )
 

@@ -16,9 +16,10 @@ from burst.config import Settings
 from burst.core.placement.capacity import is_up
 from burst.core.transaction import Draft
 from burst.model.burst import Burst
+from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 
 _MOST_DOUBLINGS = 6
 
@@ -37,7 +38,7 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
 def follow(
     draft: Draft,
     before: Mapping[JobId, Shortfall],
-    verdicts: Mapping[JobId, Verdict],
+    verdicts: Mapping[JobId, Decision],
     settings: Settings,
     stands: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
@@ -58,7 +59,7 @@ def follow(
         found[job] = msgspec.structs.replace(known, since=since)
     for job in bursts_of.keys() & verdicts.keys():
         reason = verdicts[job].reason
-        if not reason.on_job.refused and reason is not Reason.RESERVED:
+        if not reason.about_job.refused and reason is not Reason.RESERVED:
             continue
         known = before.get(job, Shortfall())
         since = draft.now if known.since is None else known.since

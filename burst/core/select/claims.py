@@ -15,11 +15,12 @@ import msgspec
 from burst.core.placement.capacity import is_up
 from burst.core.transaction import COUNTED_ON, Draft
 from burst.model.burst import Burst
+from burst.model.decision import Decision
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 
 _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
@@ -46,14 +47,14 @@ def expire(draft: Draft, lead: LeadView, limit: float) -> None:
                 _remember(draft, view)
 
 
-def pause(hold: Hold | None, job: JobView, limit: float, now: float) -> Verdict | None:
+def pause(hold: Hold | None, job: JobView, limit: float, now: float) -> Decision | None:
     """Return the verdict on a job that left its bursts a while ago, if it did."""
     if hold is None or not hold.expired or limit > LONGEST:
         return None
     again = hold.expired + max(limit, hold.expired - job.t_submit)
     if now >= again:
         return None
-    return Verdict(Reason.NOT_STARTED, {"limit": format_fsd(limit), "until": again})
+    return Decision(Reason.NOT_STARTED, {"limit": format_fsd(limit), "until": again})
 
 
 def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:

@@ -18,10 +18,11 @@ from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.select.triage import Intake, is_far, parked
 from burst.core.transaction import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.model.burst import Burst
+from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView, LeadView
-from burst.model.reason import Reason, Verdict
+from burst.model.reason import Reason
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
@@ -38,7 +39,7 @@ def settle(
     draft: Draft,
     lead: LeadView,
     intake: Intake,
-    verdicts: dict[JobId, Verdict],
+    verdicts: dict[JobId, Decision],
     settings: IntakeSettings,
 ) -> None:
     """Decide on hold, release, queue or failure of every pending job."""
@@ -49,7 +50,7 @@ def settle(
     moving: dict[JobId, str] = {}
     for job_id, verdict in verdicts.items():
         job = lead.jobs[job_id]
-        if verdict.reason.on_job.left_alone or _is_over(verdict, settings):
+        if verdict.reason.about_job.left_alone or _is_over(verdict, settings):
             continue
         bursts = bursts_of.get(job_id, [])
         unread = verdict.reason is Reason.NOT_YET_READ
@@ -81,7 +82,7 @@ def settle(
 
 
 def _fail_some(
-    draft: Draft, verdicts: dict[JobId, Verdict], settings: IntakeSettings
+    draft: Draft, verdicts: dict[JobId, Decision], settings: IntakeSettings
 ) -> None:
     """Fail jobs that nothing could ever serve, where the site wants that."""
     over = (job for job, v in verdicts.items() if _is_over(v, settings))
@@ -89,9 +90,9 @@ def _fail_some(
         draft.actions.append(FailJob(job, verdicts[job].text()))
 
 
-def _is_over(verdict: Verdict, settings: IntakeSettings) -> bool:
+def _is_over(verdict: Decision, settings: IntakeSettings) -> bool:
     """Tell whether nothing could ever serve a job, and the site wants it failed."""
-    return verdict.reason.on_job.final and settings.fails_impossible
+    return verdict.reason.about_job.final and settings.fails_impossible
 
 
 def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:

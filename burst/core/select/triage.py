@@ -18,10 +18,11 @@ from burst.core.select.claims import pause
 from burst.core.select.constraints import Constraints
 from burst.core.world import Books, World
 from burst.model.burst import Burst, Isolated
+from burst.model.decision import Decision, moment
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.reason import Reason, Verdict, moment
+from burst.model.reason import Reason
 from burst.model.request import Request
 from burst.model.shape import Shape
 
@@ -70,7 +71,7 @@ class Intake:
         self._unread: frozenset[str] = frozenset()
         self.starting: set[JobId] = set()
         """Those of which the next picture of the lead tells whether they started."""
-        self.verdicts: dict[JobId, Verdict] = {}
+        self.decisions: dict[JobId, Decision] = {}
         self.demands: list[Demand] = []
 
     def sort(
@@ -98,8 +99,8 @@ class Intake:
         )
         for job in fresh:
             found = self._triage(job, bursts_of.get(job.id, []))
-            if isinstance(found, Verdict):
-                self.verdicts[job.id] = found
+            if isinstance(found, Decision):
+                self.decisions[job.id] = found
             else:
                 self.demands.append(found)
 
@@ -117,21 +118,23 @@ class Intake:
         """Whether some constraints are left for a later tick."""
         return bool(self._unread)
 
-    def temper(self, verdicts: Mapping[JobId | None, Verdict]) -> dict[JobId, Verdict]:
+    def temper(
+        self, verdicts: Mapping[JobId | None, Decision]
+    ) -> dict[JobId, Decision]:
         """Return a plan's verdicts on jobs, none hopeless that need not be.
 
         What no offer could ever serve may still run on the lead's own nodes, when
         those that are down come back, or those that are busy become free.
         """
         # Jobs that share a verdict that is hopeless ask for the same.
-        made: dict[int, Verdict] = {}
-        tempered: dict[JobId, Verdict] = {}
+        made: dict[int, Decision] = {}
+        tempered: dict[JobId, Decision] = {}
         for job, verdict in verdicts.items():
             assert job is not None  # only a request ahead of jobs is for none
             if id(verdict) not in made:
                 made[id(verdict)] = verdict
-                if verdict.reason.on_job.hopeless and self._is_own(job):
-                    milder = Verdict(Reason.TURNED_DOWN, {}, verdict.refusals)
+                if verdict.reason.about_job.hopeless and self._is_own(job):
+                    milder = Decision(Reason.TURNED_DOWN, {}, verdict.refusals)
                     made[id(verdict)] = milder
             tempered[job] = made[id(verdict)]
         return tempered
@@ -155,24 +158,24 @@ class Intake:
     def _rank(self, job: JobView) -> tuple[int, int]:
         return -self.urgency(job), job.id
 
-    def _triage(self, job: JobView, bursts: list[Burst]) -> Verdict | Demand:
+    def _triage(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
         if not (job.burstable or bursts or job.id in self._elsewhere):
-            return Verdict(Reason.NOT_BURSTABLE)
+            return Decision(Reason.NOT_BURSTABLE)
         alone = self._leave_alone(job)
         if alone:
             return alone
         assert job.request is not None
         if not bursts and job.request.constraint in self._unread:
-            return Verdict(Reason.NOT_YET_READ)
+            return Decision(Reason.NOT_YET_READ)
         found = self._need(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
             self.starting.add(job.id)
-            return Verdict(Reason.STARTING)
+            return Decision(Reason.STARTING)
         return found
 
     def _need(
         self, job: JobView, request: Request, bursts: list[Burst]
-    ) -> Verdict | Demand:
+    ) -> Decision | Demand:
         """Return what the job lacks, as far as this picture shows."""
         if bursts:
             return self._helped(job, request, bursts)
@@ -183,7 +186,7 @@ class Intake:
         if late:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
-            return Verdict(Reason.LOCAL)
+            return Decision(Reason.LOCAL)
         return self._wanted(job, request, 0)
 
     def _may_be_starting(self, job: JobView, request: Request) -> bool:
@@ -222,23 +225,23 @@ class Intake:
             fits = self._granted[request] = pool.take(request, self._admitted(request))
         return fits
 
-    def _leave_alone(self, job: JobView) -> Verdict | None:
+    def _leave_alone(self, job: JobView) -> Decision | None:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
         if job.id in self._elsewhere:
             return elsewhere(self._elsewhere[job.id])
         if job.request is None:
-            return Verdict(Reason.UNREADABLE, {"why": job.unreadable})
+            return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
             what = "dependencies" if job.state is JobState.DEPEND else "priority"
-            return Verdict(Reason.NOT_READY, {"what": what})
+            return Decision(Reason.NOT_READY, {"what": what})
         if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
-            return Verdict(Reason.USER_HOLD)
+            return Decision(Reason.USER_HOLD)
         if parked(job, self._settings) and not self._may_move(job.request):
-            return Verdict(Reason.UNMOVABLE, {"queue": job.queue})
+            return Decision(Reason.UNMOVABLE, {"queue": job.queue})
         return None
 
-    def _closed(self, job: JobView) -> Verdict | None:
+    def _closed(self, job: JobView) -> Decision | None:
         """Return the verdict on a job whose queue lets none start, if it is so."""
         moved = parked(job, self._settings)
         name = self._settings.ready if moved else job.queue
@@ -248,21 +251,21 @@ class Intake:
         why = f" ({queue.reason})" if queue.reason else ""
         if not queue.started:
             facts = {"queue": f" {name}" if name else "", "why": why}
-            return Verdict(Reason.QUEUE_STOPPED, facts)
+            return Decision(Reason.QUEUE_STOPPED, facts)
         if moved and not queue.enabled:
-            return Verdict(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
+            return Decision(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
         return None
 
     def _helped(
         self, job: JobView, request: Request, bursts: list[Burst]
-    ) -> Verdict | Demand:
+    ) -> Decision | Demand:
         """Judge a job that bursts are made for: is it enough, and how far is it."""
         missing, coming = missing_nodes(request, bursts, self._lead)
         if missing:
             return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
-            released = Verdict(Reason.RELEASED, {"ends": told_end(job, bursts)})
+            released = Decision(Reason.RELEASED, {"ends": told_end(job, bursts)})
             return self._closed(job) or released
         if late.lease.isolated:
             words = provider_words(late, self._world)
@@ -276,7 +279,7 @@ class Intake:
             "words": _after_colon(provider_words(late, self._world)),
             "ends": told_end(job, bursts),
         }
-        return Verdict(Reason.COMING, facts)
+        return Decision(Reason.COMING, facts)
 
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
@@ -311,16 +314,16 @@ class Intake:
         expected: dict[str, object] = {"properties": list(required)}
         return bool(msgspec.json.decode(request.constraint) == expected)
 
-    def _wanted(self, job: JobView, request: Request, coming: int) -> Verdict | Demand:
+    def _wanted(self, job: JobView, request: Request, coming: int) -> Decision | Demand:
         """Return what is to be had for the job; a verdict if its user took it back.
 
         One in the stopped queue could not start without us, whatever its urgency.
         """
         if self._taken_back(job) and not parked(job, self._settings):
-            return Verdict(Reason.OBEYED)
+            return Decision(Reason.TAKEN_BACK)
         short = self._shortfalls.get(job.id)
         if short and not coming and self._now < short.until:
-            return Verdict(Reason.INCOMPLETE, {"until": short.until})
+            return Decision(Reason.INCOMPLETE, {"until": short.until})
         return Demand(
             job=job.id,
             userid=job.userid,

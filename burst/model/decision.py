@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What was decided about a job, and why an offer was turned down for it, as text."""
+
+from __future__ import annotations
+
+import datetime
+import string
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from burst.model.reason import Reason
+
+
+def moment(seconds: float) -> str:
+    """Return a time, seconds since the epoch, as people write it, with its day."""
+    return _date(seconds, "%Y-%m-%d %H:%M")
+
+
+def _date(seconds: float, form: str) -> str:
+    """Return a time in a form of strftime(3); "never" for what no calendar has."""
+    try:
+        time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        return time.astimezone().strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return "never"
+
+
+class _Sentence(string.Formatter):
+    """Fills in facts; times are absolute, so that the text is stable meanwhile."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion != "t":
+            return super().convert_field(value, conversion)
+        return _date(value, "%H:%M:%S")
+
+
+_SENTENCE = _Sentence()
+
+
+class OfferRejection(msgspec.Struct, frozen=True):
+    """Why one offer was turned down."""
+
+    offer: str
+    """`provider/offer`."""
+    reason: Reason
+    facts: Mapping[str, Any] = {}
+
+    def text(self) -> str:
+        """Return the reason as a sentence without a full stop."""
+        return _SENTENCE.vformat(self.reason.about_offer.text, (), self.facts)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What was decided about one job, and why."""
+
+    reason: Reason
+    facts: Mapping[str, Any] = {}
+    refusals: tuple[OfferRejection, ...] = ()
+
+    def text(self) -> str:
+        """Return the reason as a sentence without a full stop."""
+        return _SENTENCE.vformat(self.reason.about_job.text, (), self.facts)
+
+    def memo_word(self) -> str | None:
+        """Return the word of the job's memo; None where nothing is to be told."""
+        word = self.reason.about_job.memo
+        return None if word is None else _SENTENCE.vformat(word, (), self.facts)
