@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from burst_local import LocalProvider, launch
-from burst_local.burst_dirs import Home
+from burst_local.burst_dirs import ProviderDirectory
 
 from benchmarks.table import Goal, Measure, main_of
 from burst import flux
@@ -92,7 +92,7 @@ class Hand:
         identity = lead.identity()
         settings = LocalProvider.Settings(dir=str(desk.directory / "h"), cores=4)
         self._provider = LocalProvider("hand", settings, identity.owner)
-        home = Home(desk.directory / "h", identity.owner, "hand")
+        home = ProviderDirectory(desk.directory / "h", identity.owner, "hand")
         self._spec = example_spec(identity, 0, "local", NODES)
         self._place = home.burst(self._spec.burst_id)
         self._home = home

@@ -40,8 +40,8 @@ _DECORATION = re.compile(r"[^\x20-\x7e]+|\.\.\.\s*$|^\W+")
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-class Errand(msgspec.Struct, frozen=True):
-    """How the last errand is doing."""
+class BackgroundCommand(msgspec.Struct, frozen=True):
+    """How the last command is doing."""
 
     what: str = ""
     """What it is for; empty if there was none."""
@@ -49,7 +49,7 @@ class Errand(msgspec.Struct, frozen=True):
     running: bool = False
     status: int | None = None
     """Exit status; None while it runs, and if it was cut short."""
-    words: str = ""
+    message: str = ""
     """What it is at, or was; the complaint, if there was one."""
 
     def stop(self) -> None:
@@ -59,14 +59,14 @@ class Errand(msgspec.Struct, frozen=True):
                 os.killpg(self.group, signal.SIGKILL)
 
 
-def begin(
+def start(
     what: str, commands: Sequence[str], log: Path, environment: Mapping[str, str]
 ) -> None:
     """Start commands for sh, each of which must succeed for the next to be run.
 
-    Raises Transient if another errand is running.
+    Raises Transient if another command is running.
     """
-    _bury()
+    _reap_zombies()
     try:
         file = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
@@ -101,24 +101,24 @@ def command(step: str, argv: Sequence[str], source: str = "") -> str:
     return f"echo {shlex.quote(f'> {step}')}\n{shlex.join(argv)}{given}"
 
 
-def look(log: Path) -> Errand:
-    """Return how the errand with this log is doing."""
-    _bury()
+def status_of(log: Path) -> BackgroundCommand:
+    """Return how the command with this log is doing."""
+    _reap_zombies()
     try:
         with log.open(errors="replace") as file:
             running = _is_locked(file.fileno())
             said = file.read()
     except FileNotFoundError:
-        return Errand()
+        return BackgroundCommand()
     first, last = _FIRST.match(said), _LAST.search(said)
     body = said[first.end() if first else 0 : last.start() if last else None]
     status = int(last[1]) if last and not running else None
-    return Errand(
+    return BackgroundCommand(
         what=first[1] if first else "",
         group=int(first[2]) if first else 0,
         running=running,
         status=status,
-        words=_words(body, failed=bool(status)),
+        message=_words(body, failed=bool(status)),
     )
 
 
@@ -142,7 +142,7 @@ def _words(said: str, failed: bool) -> str:
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"
 
 
-def _bury() -> None:
+def _reap_zombies() -> None:
     # A copy, since another provider's thread may begin one meanwhile.
     for pid, child in list(_children.items()):
         if child.poll() is not None:

@@ -28,7 +28,7 @@ _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
 
 
-def is_name(text: str) -> bool:
+def is_safe_name(text: str) -> bool:
     """Tell whether the text is safe as the name of a directory or file of ours."""
     return bool(_NAME.match(text))
 
@@ -47,7 +47,7 @@ class PrivateDirectory:
 
     def __init__(self, base: Path, owner: str, name: str) -> None:
         for word in (owner, name):
-            if not is_name(word):
+            if not is_safe_name(word):
                 raise Refused(f"{word!r} cannot be part of a directory's name")
         self._base = base
         # A dot is in neither, so no two pairs share a directory.
@@ -112,7 +112,7 @@ class PrivateDirectory:
     def names(self) -> list[str]:
         """Return the names in it that are like ours; none if it is not there."""
         try:
-            return sorted(filter(is_name, os.listdir(self.path)))
+            return sorted(filter(is_safe_name, os.listdir(self.path)))
         except FileNotFoundError:
             return []
 
@@ -125,7 +125,7 @@ class PrivateDirectory:
                 raise
 
 
-def load(path: Path, kind: type[_T]) -> _T | None:
+def load_json(path: Path, kind: type[_T]) -> _T | None:
     """Return what the file holds as JSON; None if it is not there, or is damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

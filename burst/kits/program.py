@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Runs a program with a time limit, and classes what it complains of.
 
-    MEANINGS = (
+    PATTERNS = (
         Meaning("Invalid account", Refused, "set account to one of yours"),
         Meaning("node configuration is not available", InsufficientCapacity),
     )
-    answer = run(["sbatch", "--parsable"], given=script, meanings=MEANINGS)
+    answer = run(["sbatch", "--parsable"], given=script, patterns=PATTERNS)
 
 For programs that answer in seconds. Those that take minutes are run by
 `burst.kits.background_command`, as a provider never waits for progress.
@@ -29,7 +29,7 @@ _DEADLINE_S = 10.0
 _LONGEST_WORDS = 400
 
 
-class Meaning(msgspec.Struct, frozen=True):
+class ErrorPattern(msgspec.Struct, frozen=True):
     """What a complaint of a program means to the daemon."""
 
     pattern: str
@@ -46,12 +46,12 @@ def run(
     limit: float = 30.0,
     given: str = "",
     environment: Mapping[str, str] | None = None,
-    meanings: Sequence[Meaning] = (),
+    patterns: Sequence[ErrorPattern] = (),
 ) -> str:
     """Return what the program wrote to standard output, given text as its input.
 
     `limit` is in seconds; after it the program and all that it started is killed.
-    `environment` is by default ours. Of `meanings` the first that is found decides what
+    `environment` is by default ours. Of `patterns` the first that is found decides what
     is raised where the exit status is not 0; Transient if none is. Also raises Refused
     if the program cannot be run, Transient past the limit. Standard output is in no
     error, as on success it may be a token.
@@ -86,18 +86,18 @@ def run(
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
     if child.returncode:
-        raise _explain(what, complaint, child.returncode, meanings)
+        raise _explain(what, complaint, child.returncode, patterns)
     return said
 
 
 def _explain(
-    what: str, complaint: str, status: int, meanings: Sequence[Meaning]
+    what: str, complaint: str, status: int, patterns: Sequence[ErrorPattern]
 ) -> ProviderError:
     words = " ".join(complaint.split())[-_LONGEST_WORDS:]
     text = f"`{what}` failed: {words or f'exit status {status}'}"
-    for meaning in meanings:
-        if re.search(meaning.pattern, complaint, re.IGNORECASE):
-            return meaning.error(text, meaning.advice)
+    for pattern in patterns:
+        if re.search(pattern.pattern, complaint, re.IGNORECASE):
+            return pattern.error(text, pattern.advice)
     return Transient(text)
 
 

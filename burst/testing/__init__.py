@@ -21,7 +21,7 @@ pytest.register_assert_rewrite(
 )
 
 from burst.testing.backend import Backend  # noqa: E402
-from burst.testing.cloud import Call, FakeCloud, FakeSettings  # noqa: E402
+from burst.testing.cloud import FakeCloud, FakeSettings, ProviderCall  # noqa: E402
 from burst.testing.contract import ProviderContract  # noqa: E402
 from burst.testing.examples import example_lead, example_spec, isolate  # noqa: E402
 from burst.testing.fake import FakeProvider  # noqa: E402
@@ -29,10 +29,10 @@ from burst.testing.trial import Trial  # noqa: E402
 
 __all__ = [
     "Backend",
-    "Call",
     "FakeCloud",
     "FakeProvider",
     "FakeSettings",
+    "ProviderCall",
     "ProviderContract",
     "Trial",
     "example_lead",

@@ -35,7 +35,7 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With any other word each call raises Refused."""
 
 
-class Call(NamedTuple):
+class ProviderCall(NamedTuple):
     """One call that a provider got, whether or not it raised."""
 
     method: str

@@ -17,7 +17,7 @@ from burst.provider import (
     Offer,
     Phase,
 )
-from burst.testing.cloud import Call, FakeBurst, FakeCloud, FakeSettings, Key
+from burst.testing.cloud import FakeBurst, FakeCloud, FakeSettings, Key, ProviderCall
 
 
 class FakeProvider:
@@ -72,7 +72,7 @@ class FakeProvider:
         self.settings = settings or FakeSettings()
         self.owner = owner
         self.cloud = cloud or FakeCloud()
-        self.calls: list[Call] = []
+        self.calls: list[ProviderCall] = []
 
     def fail(
         self, burst_id: BurstId, why: str, failure: Failure = Failure.OTHER
@@ -100,7 +100,7 @@ class FakeProvider:
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
-        self._enter(Call("offers"))
+        self._enter(ProviderCall("offers"))
         return [
             Offer(
                 name="nodes",
@@ -119,7 +119,7 @@ class FakeProvider:
 
     def provision(self, spec: BurstSpec) -> None:
         """Make what is missing of the burst."""
-        self._enter(Call("provision", spec.burst_id))
+        self._enter(ProviderCall("provision", spec.burst_id))
         burst = self._admit(spec)
         missing = [host for host in spec.hosts if host not in burst.made]
         some, self.build_only = missing[: self.build_only], None
@@ -133,7 +133,7 @@ class FakeProvider:
 
     def observe(self) -> Sequence[BurstStatus]:
         """List our bursts, and let one unit of time pass for them."""
-        self._enter(Call("observe"))
+        self._enter(ProviderCall("observe"))
         listed = []
         for burst_id, burst in self._mine().items():
             burst.observed += 1
@@ -144,7 +144,7 @@ class FakeProvider:
 
     def reap(self, burst_id: BurstId) -> None:
         """Begin to end a burst, or let one unit of time pass for its end."""
-        self._enter(Call("reap", burst_id))
+        self._enter(ProviderCall("reap", burst_id))
         burst = self._mine().get(burst_id)
         if burst is None:
             raise NotFound(f"nothing of {burst_id} is left")
@@ -153,7 +153,7 @@ class FakeProvider:
         self._pass(burst_id, burst)
         self._leave()
 
-    def _enter(self, call: Call) -> None:
+    def _enter(self, call: ProviderCall) -> None:
         """Do what a knob says instead of the call."""
         self.calls.append(call)
         if self.hang:

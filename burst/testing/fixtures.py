@@ -10,7 +10,7 @@ import pytest
 
 from burst.provider import BurstSpec, Provider
 from burst.testing.backend import Backend
-from burst.testing.trial import Patience, Trial
+from burst.testing.trial import Trial, TrialTiming
 
 MakeProvider = Callable[[str], Provider]
 MakeSpec = Callable[[str, int], BurstSpec]
@@ -63,7 +63,7 @@ class ContractFixtures:
         self, make_provider: MakeProvider, count: Count | None
     ) -> Iterator[Begin]:
         """Begin trials, and at the end reap all that they were given."""
-        patience = Patience(self.patience, self.pause, self.prompt)
+        patience = TrialTiming(self.patience, self.pause, self.prompt)
         trials: list[Trial] = []
 
         def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:

@@ -23,7 +23,7 @@ from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider
 _T = TypeVar("_T")
 
 
-class Patience(msgspec.Struct, frozen=True):
+class TrialTiming(msgspec.Struct, frozen=True):
     """How long things may take, in seconds."""
 
     total: float
@@ -81,7 +81,7 @@ class Trial:
     def __init__(
         self,
         provider: Provider,
-        patience: Patience,
+        patience: TrialTiming,
         count: Callable[[BurstSpec], int] | None = None,
     ) -> None:
         self.provider = provider

@@ -16,24 +16,26 @@ from collections.abc import Callable
 from typing import Any
 
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import MiniClusters, MiniClusterSettings, PodProvider
-from burst.kits.program import Meaning, run
+from burst.kits.pods import PodBursts, PodProvider, PodSettings
+from burst.kits.program import ErrorPattern, run
 from burst.provider import Refused
 
 _TIMEOUT_S = 20.0
 # A token is renewed so many seconds before it ends: EKS gives it for 15 minutes.
 _EARLY_S = 60.0
 # What a person has to mend; everything else may pass by itself.
-_MEANINGS = (
-    Meaning("ResourceNotFoundException", Refused, "set cluster and region"),
-    Meaning("AccessDenied", Refused, "allow eks:DescribeCluster to this identity"),
-    Meaning("UnrecognizedClient", Refused, "renew the credentials of `aws`"),
-    Meaning("ExpiredToken", Refused, "renew the credentials of `aws`"),
-    Meaning("Unable to locate cred", Refused, "give `aws` credentials, best by a role"),
+_PATTERNS = (
+    ErrorPattern("ResourceNotFoundException", Refused, "set cluster and region"),
+    ErrorPattern("AccessDenied", Refused, "allow eks:DescribeCluster to this identity"),
+    ErrorPattern("UnrecognizedClient", Refused, "renew the credentials of `aws`"),
+    ErrorPattern("ExpiredToken", Refused, "renew the credentials of `aws`"),
+    ErrorPattern(
+        "Unable to locate cred", Refused, "give `aws` credentials, best by a role"
+    ),
 )
 
 
-class EksSettings(MiniClusterSettings, frozen=True, kw_only=True):
+class EksSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "eks"`: the usual keys of pods, and where."""
 
     cluster: str
@@ -51,9 +53,9 @@ class EksProvider(PodProvider):
     def __init__(self, name: str, settings: EksSettings, owner: str) -> None:
         super().__init__(name, settings, owner)
         self._settings = settings
-        self._made: MiniClusters | None = None
+        self._made: PodBursts | None = None
 
-    def bursts(self) -> MiniClusters:
+    def bursts(self) -> PodBursts:
         """Connect at the first call: an error then is this provider's, not a crash."""
         if self._made is None:
             settings = self._settings
@@ -64,7 +66,7 @@ class EksProvider(PodProvider):
             token = Token(lambda: get_token(settings))
             endpoint = Endpoint(found["cluster"]["endpoint"], authority.decode(), token)
             cluster = Cluster(endpoint, timeout=settings.timeout)
-            self._made = MiniClusters(cluster, settings, self.tags)
+            self._made = PodBursts(cluster, settings, self.tags)
         return self._made
 
 
@@ -99,4 +101,4 @@ def ask_aws(settings: EksSettings, verb: str, *arguments: str) -> Any:
     region = ["--region", settings.region] if settings.region else []
     command = [settings.aws, "eks", verb, *arguments, *region, "--output", "json"]
     # On success a token is in what it prints, which no error of `run` tells.
-    return json.loads(run(command, limit=_TIMEOUT_S, meanings=_MEANINGS))
+    return json.loads(run(command, limit=_TIMEOUT_S, patterns=_PATTERNS))

@@ -18,8 +18,14 @@ import msgspec
 from burst import provider
 from burst.kits import followers
 from burst.kits.join_errors import explain_log
-from burst.kits.private_dir import PrivateDirectory, disk_errors, is_name, load, store
-from burst.kits.program import Meaning, run
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    disk_errors,
+    is_safe_name,
+    load_json,
+    store,
+)
+from burst.kits.program import ErrorPattern, run
 from burst.provider import BurstId, BurstSpec, BurstStatus, Offer, Phase
 
 _SCRIPT = """#!/bin/sh
@@ -31,9 +37,13 @@ _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 _PHASES = {"PENDING": Phase.PENDING, "CONFIGURING": Phase.PENDING}
 _PHASES |= {"COMPLETING": Phase.ENDING, **dict.fromkeys(_ENDED, Phase.FAILED)}
 Job = tuple[str, str, str]  # its id, state and reason, as squeue tells
-_MEANINGS = (
-    Meaning("invalid (account|partition)", provider.Refused, "set another partition"),
-    Meaning("configuration is not available|policy", provider.InsufficientCapacity),
+_PATTERNS = (
+    ErrorPattern(
+        "invalid (account|partition)", provider.Refused, "set another partition"
+    ),
+    ErrorPattern(
+        "configuration is not available|policy", provider.InsufficientCapacity
+    ),
 )
 
 
@@ -71,7 +81,7 @@ class SlurmProvider:
         """Write the followers' files, and submit the job unless there is one."""
         [offer] = self.offers()
         fits = len(spec.hosts) <= offer.max_nodes and offer.shape.holds(spec.shape)
-        if spec.offer != offer.name or not fits or not is_name(spec.burst_id):
+        if spec.offer != offer.name or not fits or not is_safe_name(spec.burst_id):
             raise provider.SpecRefused(
                 f"no offer {spec.offer!r} of {len(spec.hosts)} such nodes"
             )
@@ -82,7 +92,7 @@ class SlurmProvider:
             store(place / "spec.json", msgspec.json.encode(spec))
         if spec.burst_id not in self._jobs():
             script = _SCRIPT.format(words=shlex.join([str(start), *spec.hosts]))
-            run(self._sbatch(spec, place), given=script, meanings=_MEANINGS)
+            run(self._sbatch(spec, place), given=script, patterns=_PATTERNS)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return what has files, or a job that may have nodes."""
@@ -99,7 +109,7 @@ class SlurmProvider:
             run(["scancel", job[0]])
             return
         self._home.check()
-        if is_name(burst_id):
+        if is_safe_name(burst_id):
             followers.remove(self._home.path / burst_id)
         self._home.close()
         raise provider.NotFound(f"no job and no file of {burst_id} is left")
@@ -128,7 +138,7 @@ class SlurmProvider:
 
     def _status(self, name: str, job: Job | None) -> BurstStatus:
         place = self._home.path / name
-        spec, log = load(place / "spec.json", BurstSpec), place / "log"
+        spec, log = load_json(place / "spec.json", BurstSpec), place / "log"
         said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
         # squeue forgets a job some minutes after its end; its log tells that it was.
         gone = ("", "FAILED" if said else "PENDING", "there is no such job")

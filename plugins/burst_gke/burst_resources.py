@@ -9,15 +9,15 @@ import msgspec
 
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
-from burst_gke.names import Mark
-from burst_gke.resources import Ground
+from burst_gke.names import Labels
+from burst_gke.resources import GkeResource
 
 
-class Site(msgspec.Struct, frozen=True):
+class BurstResources(msgspec.Struct, frozen=True):
     """The place of one burst: a cluster of its own, or a pool in somebody's."""
 
-    cluster: Ground
-    pool: Ground | None = None
+    cluster: GkeResource
+    pool: GkeResource | None = None
 
     @property
     def own_cluster(self) -> bool:
@@ -25,7 +25,7 @@ class Site(msgspec.Struct, frozen=True):
         return self.pool is None
 
     @property
-    def ground(self) -> Ground:
+    def resource(self) -> GkeResource:
         """What decides how it is: of a cluster of its own, the pool that is not well,
         as a cluster counts as running that got no nodes.
         """
@@ -40,31 +40,35 @@ def target_of(cluster: str, pool: str) -> str:
     return f"clusters/{cluster}/nodePools/{pool}" if pool else f"clusters/{cluster}"
 
 
-def find_sites(clusters: Iterable[Ground], mark: Mark) -> dict[BurstId, Site]:
+def find_bursts(
+    clusters: Iterable[GkeResource], mark: Labels
+) -> dict[BurstId, BurstResources]:
     """Return the places that bear the labels of these bursts, whoever's cluster."""
     return dict(_sites(clusters, mark))
 
 
-def _sites(clusters: Iterable[Ground], mark: Mark) -> Iterator[tuple[BurstId, Site]]:
+def _sites(
+    clusters: Iterable[GkeResource], mark: Labels
+) -> Iterator[tuple[BurstId, BurstResources]]:
     for cluster in clusters:
         burst_id = mark.burst_of(cluster.labels)
         if burst_id:
-            yield burst_id, Site(cluster)
+            yield burst_id, BurstResources(cluster)
             continue
         for pool in cluster.pools:
             burst_id = mark.burst_of(pool.labels)
             if burst_id:
-                yield burst_id, Site(cluster, pool)
+                yield burst_id, BurstResources(cluster, pool)
 
 
 def describe(
-    burst_id: BurstId, site: Site | None, status: BurstStatus | None
+    burst_id: BurstId, site: BurstResources | None, status: BurstStatus | None
 ) -> BurstStatus:
     """Say what a burst's place and its pods say. One of them is there."""
-    if site is None or (status and site.ground.phase is Phase.RUNNING):
+    if site is None or (status and site.resource.phase is Phase.RUNNING):
         assert status is not None, "one of them is there"
         return status
-    ground = site.ground
+    ground = site.resource
     return BurstStatus(
         burst_id=burst_id,
         phase=Phase.PENDING if ground.phase is Phase.RUNNING else ground.phase,

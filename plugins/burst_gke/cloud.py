@@ -25,8 +25,8 @@ from google.rpc.error_details_pb2 import RetryInfo
 
 from burst.errors import NotFound, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
-from burst_gke.failures import LOG_IN, Fault, is_lack
-from burst_gke.resources import Deed, Ground
+from burst_gke.failures import LOG_IN, CloudFailure, is_lack
+from burst_gke.resources import GkeOperation, GkeResource
 
 # Of one call, in seconds; GKE answers in one or not at all.
 _TIMEOUT_S = 20.0
@@ -52,7 +52,7 @@ _POOL_PHASES: dict[Any, Phase] = {
 _LACKS = (StatusCondition.Code.GCE_STOCKOUT, StatusCondition.Code.GCE_QUOTA_EXCEEDED)
 
 
-class Exists(Transient):
+class ResourceExists(Transient):
     """There is one of that name: look at it before anything else."""
 
 
@@ -76,7 +76,7 @@ class Cloud:
         self._credentials = credentials
         self._timeout = timeout
 
-    def clusters(self) -> list[Ground]:
+    def clusters(self) -> list[GkeResource]:
         """Return all clusters, whoever made them."""
         found = self._ask("to list clusters", "list_clusters", {"parent": self.parent})
         if found.missing_zones:
@@ -85,7 +85,7 @@ class Cloud:
             raise Transient(f"Google Cloud could not list the clusters in {zones}")
         return [_cluster(cluster) for cluster in found.clusters]
 
-    def cluster(self, name: str) -> Ground | None:
+    def cluster(self, name: str) -> GkeResource | None:
         """Return one cluster, None if there is none of that name.
 
         Unlike a list, this is never late.
@@ -116,7 +116,7 @@ class Cloud:
         request = {"name": f"{self._name(cluster)}/nodePools/{name}"}
         self._call(f"to delete node pool {name}", "delete_node_pool", request)
 
-    def deeds(self, target: str) -> list[Deed]:
+    def operations(self, target: str) -> list[GkeOperation]:
         """Return the operations on what is named, the latest first.
 
         `target` is such as `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
@@ -179,7 +179,7 @@ class Cloud:
 
 def _error(error: GoogleAPICallError, doing: str) -> ProviderError:
     code = error.grpc_status_code
-    fault = Fault(
+    fault = CloudFailure(
         code=code.name if code else "UNKNOWN",
         message=str(error.message or ""),
         retry_after=_retry_after(error),
@@ -187,7 +187,7 @@ def _error(error: GoogleAPICallError, doing: str) -> ProviderError:
     if isinstance(error, NoSuchThing):
         return NotFound(f"Google Cloud declined {doing}: {fault.message}")
     if isinstance(error, AlreadyExists):
-        return Exists(f"Google Cloud declined {doing}: {fault.message}")
+        return ResourceExists(f"Google Cloud declined {doing}: {fault.message}")
     return fault.error(doing)
 
 
@@ -198,12 +198,12 @@ def _retry_after(error: GoogleAPICallError) -> float | None:
     return None
 
 
-def _cluster(cluster: Cluster) -> Ground:
+def _cluster(cluster: Cluster) -> GkeResource:
     pools = tuple(_pool(pool) for pool in cluster.node_pools)
     own = _judge(cluster, _PHASES)
     plane = cluster.control_plane_endpoints_config
     private = plane.ip_endpoints_config.private_endpoint
-    return Ground(
+    return GkeResource(
         name=cluster.name,
         labels=dict(cluster.resource_labels),
         endpoint=cluster.endpoint,
@@ -215,8 +215,8 @@ def _cluster(cluster: Cluster) -> Ground:
     )
 
 
-def _pool(pool: NodePool) -> Ground:
-    return Ground(
+def _pool(pool: NodePool) -> GkeResource:
+    return GkeResource(
         name=pool.name,
         labels=dict(pool.config.resource_labels),
         **_judge(pool, _POOL_PHASES),
@@ -247,15 +247,15 @@ def _lacks(conditions: Sequence[StatusCondition]) -> bool:
     return bool(codes.intersection(_LACKS)) or Code.RESOURCE_EXHAUSTED in canonical
 
 
-def _deed(operation: Operation) -> Deed:
+def _deed(operation: Operation) -> GkeOperation:
     fault = None
     if operation.error.code:
         name = Code.Name(operation.error.code)
-        fault = Fault(code=name, message=operation.error.message)
+        fault = CloudFailure(code=name, message=operation.error.message)
     elif operation.status_message:
         # The older way to say that it failed.
-        fault = Fault(code="UNKNOWN", message=operation.status_message)
-    return Deed(
+        fault = CloudFailure(code="UNKNOWN", message=operation.status_message)
+    return GkeOperation(
         kind=operation.operation_type.name.lower(),
         done=operation.status == Operation.Status.DONE,
         fault=fault,

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Phase
-from burst_gke.burst_resources import find_sites
+from burst_gke.burst_resources import find_bursts
 from burst_gke.cloud import Cloud
-from burst_gke.names import Mark
-from burst_gke.resources import Ground
+from burst_gke.names import Labels
+from burst_gke.resources import GkeResource
 from burst_gke.settings import GkeSettings
 
 
 def examine_cloud(
-    cloud: Cloud, settings: GkeSettings, mark: Mark
-) -> tuple[list[Finding], Ground | None]:
+    cloud: Cloud, settings: GkeSettings, mark: Labels
+) -> tuple[list[Finding], GkeResource | None]:
     """Look at credentials, project and the cluster that is named.
 
     The second is that cluster where its API server can be asked more.
@@ -28,7 +28,7 @@ def examine_cloud(
     except ProviderError as error:
         return [wrong(error.what, error.advice or "try again later")], None
     found = [ok(f"{cloud.parent} can be listed; {len(clusters)} clusters there")]
-    bursts = find_sites(clusters, mark)
+    bursts = find_bursts(clusters, mark)
     if bursts:
         found.append(note(f"bursts there now: {', '.join(sorted(bursts))}"))
     found += _leases(settings)
@@ -55,7 +55,7 @@ def _leases(settings: GkeSettings) -> Iterator[Finding]:
 
 
 def _shared(
-    cluster: Ground | None, settings: GkeSettings, clusters: Sequence[Ground]
+    cluster: GkeResource | None, settings: GkeSettings, clusters: Sequence[GkeResource]
 ) -> Iterator[Finding]:
     if cluster is None:
         names = ", ".join(c.name for c in clusters) or "none"

@@ -33,7 +33,7 @@ _PASSING = {
 }
 
 
-class Fault(msgspec.Struct, frozen=True):
+class CloudFailure(msgspec.Struct, frozen=True):
     """What a call or an operation failed with."""
 
     code: str
@@ -42,7 +42,7 @@ class Fault(msgspec.Struct, frozen=True):
     retry_after: float | None = None
     """Seconds, where the service says so."""
 
-    def last_word(self, doing: str) -> ProviderError:
+    def final_error(self, doing: str) -> ProviderError:
         """Return what to raise where it was not a call but the work that failed.
 
         To try the same again would be to order it again, so nothing is Transient.

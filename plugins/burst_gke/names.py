@@ -60,7 +60,7 @@ def label_value(text: str) -> str:
     return (_squeeze(text, "_")[: 63 - len(tail)] + tail).lstrip("_-")
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Labels(msgspec.Struct, frozen=True):
     """Whose bursts: those of one provider of one lead."""
 
     owner: str

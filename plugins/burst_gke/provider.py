@@ -18,19 +18,19 @@ from burst.errors import (
     ProviderError,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, MiniClusters, Tags, check_burst
+from burst.kits.pods import Bursts, PodBursts, Tags, check_burst
 from burst.kits.pods.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
-from burst_gke.burst_resources import Site, describe, find_sites
+from burst_gke.burst_resources import BurstResources, describe, find_bursts
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
-from burst_gke.names import Mark
-from burst_gke.provisioner import Places
+from burst_gke.names import Labels
+from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
-from burst_gke.resources import Ground
+from burst_gke.resources import GkeResource
 from burst_gke.settings import GkeSettings, offers_of
 
 # So long pods may take to leave before their nodes are deleted under them: nodes cost.
@@ -38,10 +38,10 @@ _LEAVE_S = 60.0
 
 
 def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
-    return MiniClusters(cluster, settings, tags, own_cluster=not settings.cluster)
+    return PodBursts(cluster, settings, tags, own_cluster=not settings.cluster)
 
 
-class Means(msgspec.Struct, frozen=True):
+class Dependencies(msgspec.Struct, frozen=True):
     """What a provider works with."""
 
     cloud: Cloud
@@ -59,18 +59,20 @@ class GkeProvider:
         name: str,
         settings: GkeSettings,
         owner: str,
-        means: Means | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
-        means = means or Means(Cloud(settings.parent))
+        dependencies = dependencies or Dependencies(Cloud(settings.parent))
         self._settings = settings
-        self._mark = Mark(owner, name)
+        self._labels = Labels(owner, name)
         self._tags = Tags(owner, name)
-        self._cloud = means.cloud
-        self._places = Places(means.cloud, settings, self._mark, means.clock)
-        self._make_followers = means.followers
+        self._cloud = dependencies.cloud
+        self._provisioner = Provisioner(
+            dependencies.cloud, settings, self._labels, dependencies.clock
+        )
+        self._make_followers = dependencies.followers
         self._reached: dict[str, Cluster] = {}
         """Connections, by the address of the API server and its authority."""
-        self._clock = means.clock
+        self._clock = dependencies.clock
         self._leaving: dict[BurstId, float] = {}
         """Since when the pods of a burst are asked to leave. Forgotten with us; then
         they get the time once more."""
@@ -92,8 +94,8 @@ class GkeProvider:
         """
         # Before anything is paid for.
         check_burst(spec, self._settings, self._tags, self._clock)
-        site = self._places.usable(spec)
-        ground = site.ground
+        site = self._provisioner.ensure(spec)
+        ground = site.resource
         # A pool that others made may be good enough, whatever GKE says of it.
         if ground.phase is Phase.FAILED and not self._settings.pool:
             if ground.failure is Failure.CAPACITY:
@@ -106,7 +108,7 @@ class GkeProvider:
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""
         clusters = self._cloud.clusters()
-        sites = find_sites(clusters, self._mark)
+        sites = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
         for cluster in self._inhabited(clusters, sites.values()):
@@ -131,8 +133,8 @@ class GkeProvider:
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
-        clusters = self._places.look_for(burst_id)
-        site = find_sites(clusters, self._mark).get(burst_id)
+        clusters = self._provisioner.find_clusters(burst_id)
+        site = find_bursts(clusters, self._labels).get(burst_id)
         trouble: ProviderError | None = None
         try:
             if not self._pods_left(burst_id, clusters, site):
@@ -141,18 +143,18 @@ class GkeProvider:
             # Nobody can say whether there are pods. What costs is deleted all the same.
             trouble = error
         if site is not None:
-            if site.ground.phase is not Phase.ENDING:
-                self._places.delete(site)
+            if site.resource.phase is not Phase.ENDING:
+                self._provisioner.delete(site)
             return
         if trouble:
             raise trouble
-        self._places.check_finished(burst_id)
+        self._provisioner.check_finished(burst_id)
         self._leaving.pop(burst_id, None)
         raise NotFound(f"GKE has nothing of {burst_id} any more")
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at credentials, project and what bursts go into."""
-        found, cluster = examine_cloud(self._cloud, self._settings, self._mark)
+        found, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is not None:
             return [*found, *self._followers(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
@@ -161,7 +163,7 @@ class GkeProvider:
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Have a pod try whether it reaches the lead, where a cluster is named."""
-        _, cluster = examine_cloud(self._cloud, self._settings, self._mark)
+        _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is None:
             advice = "with cluster = NAME, that of a cluster that runs, a pod can"
             return [note("there is no cluster in which a pod could try it", advice)]
@@ -171,7 +173,10 @@ class GkeProvider:
         return self._followers(cluster, settings).probe(lead, tell)
 
     def _pods_left(
-        self, burst_id: BurstId, clusters: Sequence[Ground], site: Site | None
+        self,
+        burst_id: BurstId,
+        clusters: Sequence[GkeResource],
+        site: BurstResources | None,
     ) -> bool:
         """Ask the pods to leave; tell whether to go on without waiting for them."""
         since = self._leaving.setdefault(burst_id, self._clock())
@@ -185,15 +190,15 @@ class GkeProvider:
         return gone or (site is not None and self._clock() - since > _LEAVE_S)
 
     def _inhabited(
-        self, clusters: Sequence[Ground], sites: Iterable[Site]
-    ) -> list[Ground]:
+        self, clusters: Sequence[GkeResource], sites: Iterable[BurstResources]
+    ) -> list[GkeResource]:
         """Return the clusters in which there may be pods of ours."""
         names = {site.cluster.name for site in sites} | {self._settings.cluster}
         running = [c for c in clusters if c.name in names and c.endpoint]
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
     def _followers(
-        self, cluster: Ground, settings: GkeSettings | None = None
+        self, cluster: GkeResource, settings: GkeSettings | None = None
     ) -> Bursts:
         url, authority = cluster.reach(self._settings.endpoint)
         key = f"{url} {authority}"

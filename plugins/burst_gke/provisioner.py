@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
-from burst_gke.burst_resources import Site, find_sites, target_of
-from burst_gke.cloud import Cloud, Exists
-from burst_gke.names import SPEC, Mark, hash_spec
-from burst_gke.requests import cluster_order, pool_order
-from burst_gke.resources import Deed, Ground
+from burst_gke.burst_resources import BurstResources, find_bursts, target_of
+from burst_gke.cloud import Cloud, ResourceExists
+from burst_gke.names import SPEC, Labels, hash_spec
+from burst_gke.requests import cluster_request, node_pool_request
+from burst_gke.resources import GkeOperation, GkeResource
 from burst_gke.settings import GkeSettings
 
 # How long until a provision that waits for GKE is to be repeated: its work takes
@@ -20,35 +20,35 @@ from burst_gke.settings import GkeSettings
 _LOOK_AGAIN_S = 5.0
 
 
-class Places:
+class Provisioner:
     """The clusters and pools of one provider's bursts."""
 
     def __init__(
         self,
         cloud: Cloud,
         settings: GkeSettings,
-        mark: Mark,
+        mark: Labels,
         clock: Callable[[], float],
     ) -> None:
         self._cloud = cloud
         self._settings = settings
-        self._mark = mark
+        self._labels = mark
         self._clock = clock
 
-    def look_for(self, burst_id: BurstId) -> list[Ground]:
+    def find_clusters(self, burst_id: BurstId) -> list[GkeResource]:
         """Return all clusters, those of this burst even where lists are late.
 
         Money hangs on it: what is not among them counts as gone.
         """
         clusters = self._cloud.clusters()
-        if burst_id in find_sites(clusters, self._mark):
+        if burst_id in find_bursts(clusters, self._labels):
             return clusters
         name = self._settings.cluster or self._settings.name_of(burst_id)
         there = self._cloud.cluster(name)
         others = [cluster for cluster in clusters if cluster.name != name]
         return [*others, there] if there else others
 
-    def usable(self, spec: BurstSpec) -> Site:
+    def ensure(self, spec: BurstSpec) -> BurstResources:
         """Return the burst's place, once GKE has made it or given it up.
 
         Orders it if nobody did. Raises Transient until then, InsufficientCapacity and
@@ -59,7 +59,9 @@ class Places:
         name = self._settings.cluster
         if not name:
             cluster = clusters.get(self._settings.name_of(spec.burst_id))
-            return self._usable(spec, labels, Site(cluster) if cluster else None)
+            return self._usable(
+                spec, labels, BurstResources(cluster) if cluster else None
+            )
         shared = clusters.get(name)
         if shared is None or shared.phase is Phase.ENDING:
             raise Refused(
@@ -72,24 +74,26 @@ class Places:
         pools = {pool.name: pool for pool in shared.pools}
         if not self._settings.pool:
             pool = pools.get(self._settings.name_of(spec.burst_id))
-            return self._usable(spec, labels, Site(shared, pool) if pool else None)
+            return self._usable(
+                spec, labels, BurstResources(shared, pool) if pool else None
+            )
         if self._settings.pool not in pools:
             raise Refused(
                 f"cluster {name} has no node pool {self._settings.pool}",
                 f"it has {', '.join(pools)}",
             )
-        return Site(shared, pools[self._settings.pool])
+        return BurstResources(shared, pools[self._settings.pool])
 
     def _usable(
-        self, spec: BurstSpec, labels: Mapping[str, str], site: Site | None
-    ) -> Site:
+        self, spec: BurstSpec, labels: Mapping[str, str], site: BurstResources | None
+    ) -> BurstResources:
         """Return the place of the burst's name if it is the burst's and at its end."""
         name = self._settings.name_of(spec.burst_id)
         if site is None:
-            self._order(spec, labels)
+            self._request(spec, labels)
             raise Transient(f"GKE begins to make {name}", retry_after=_LOOK_AGAIN_S)
         found = (site.pool or site.cluster).labels
-        if self._mark.burst_of(found) != spec.burst_id:
+        if self._labels.burst_of(found) != spec.burst_id:
             what = "cluster" if site.own_cluster else "node pool"
             raise SpecRefused(
                 f"there is a {what} {name} in {self._cloud.parent} that lacks our"
@@ -100,17 +104,17 @@ class Places:
             raise SpecRefused(
                 f"{name} is there with other hosts or of another machine", "reap it"
             )
-        if site.ground.phase in (Phase.PENDING, Phase.ENDING):
-            raise Transient(site.ground.why, retry_after=_LOOK_AGAIN_S)
+        if site.resource.phase in (Phase.PENDING, Phase.ENDING):
+            raise Transient(site.resource.why, retry_after=_LOOK_AGAIN_S)
         return site
 
-    def _order(self, spec: BurstSpec, labels: Mapping[str, str]) -> None:
+    def _request(self, spec: BurstSpec, labels: Mapping[str, str]) -> None:
         """Order it from GKE, unless that was done before.
 
         Ordered twice it would be paid twice, or hide that the first one failed.
         """
         name = self._settings.name_of(spec.burst_id)
-        last = next(iter(self._deeds(spec.burst_id)), None)
+        last = next(iter(self._operations(spec.burst_id)), None)
         if last is not None:
             if not last.done:
                 what = f"GKE is at {last.kind} of {name}"
@@ -118,17 +122,17 @@ class Places:
             if last.kind.startswith("delete"):
                 raise InsufficientCapacity(f"{name} was deleted while it was made")
             if last.fault:
-                raise last.fault.last_word(f"to make {name}")
+                raise last.fault.final_error(f"to make {name}")
             what = f"GKE says that it made {name}, and does not show it"
             raise Transient(what, retry_after=_LOOK_AGAIN_S)
-        order = pool_order if self._settings.cluster else cluster_order
+        order = node_pool_request if self._settings.cluster else cluster_request
         try:
             # From here on it may cost; its labels come with the order.
             self._cloud.create(order(self._settings, spec, labels, self._clock()))
-        except Exists as error:
+        except ResourceExists as error:
             raise Transient(error.what, retry_after=_LOOK_AGAIN_S) from error
 
-    def delete(self, site: Site) -> None:
+    def delete(self, site: BurstResources) -> None:
         """Have GKE delete what bears the labels of a burst, with all that is in it."""
         try:
             if site.pool:
@@ -143,7 +147,7 @@ class Places:
 
         What is being made can appear after one has looked for it.
         """
-        for deed in self._deeds(burst_id):
+        for deed in self._operations(burst_id):
             if not deed.done:
                 raise Transient(f"GKE still has {deed.kind} of {burst_id} to do")
 
@@ -152,9 +156,9 @@ class Places:
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
         spec_hash = hash_spec(spec, *kind, self._settings.node_zone)
-        return self._mark.labels_of(spec, spec_hash)
+        return self._labels.labels_of(spec, spec_hash)
 
-    def _deeds(self, burst_id: BurstId) -> list[Deed]:
+    def _operations(self, burst_id: BurstId) -> list[GkeOperation]:
         name, shared = self._settings.name_of(burst_id), self._settings.cluster
         target = target_of(shared, name) if shared else target_of(name, "")
-        return self._cloud.deeds(target)
+        return self._cloud.operations(target)

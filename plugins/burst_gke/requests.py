@@ -29,7 +29,7 @@ TAINT = "burst"
 """Keeps the pods of others off a pool that is deleted with its burst."""
 
 
-def cluster_order(
+def cluster_request(
     settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
 ) -> Request:
     """Return the request for a cluster of the burst's own, with one pool."""
@@ -57,7 +57,7 @@ def cluster_order(
     return {"parent": settings.parent, "cluster": cluster}
 
 
-def pool_order(
+def node_pool_request(
     settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
 ) -> Request:
     """Return the request for a node pool of the burst's own in the named cluster."""

@@ -9,10 +9,10 @@ import msgspec
 
 from burst.errors import Refused
 from burst.provider import Failure, Phase
-from burst_gke.failures import Fault
+from burst_gke.failures import CloudFailure
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster or a node pool, as GKE sees it now."""
 
     name: str
@@ -29,7 +29,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     """Its name in the DNS, by which Google lets in who may, from anywhere."""
     ca: str = ""
     """Certificate of its authority, PEM."""
-    pools: tuple[Ground, ...] = ()
+    pools: tuple[GkeResource, ...] = ()
     """Of a cluster."""
 
     def reach(self, by: str) -> tuple[str, str]:
@@ -52,11 +52,11 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         return f"https://{found}", "" if by == "dns" else self.ca
 
 
-class Deed(msgspec.Struct, frozen=True, kw_only=True):
+class GkeOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation of GKE's on one cluster or pool."""
 
     kind: str
     """Such as `create_cluster` or `delete_node_pool`."""
     done: bool
     """At its end, by which nothing is said of how."""
-    fault: Fault | None = None
+    fault: CloudFailure | None = None

@@ -12,7 +12,7 @@ import msgspec
 
 from burst.config import Seconds
 from burst.errors import Refused
-from burst.kits.pods import MiniClusterSettings, OfferTable, offers
+from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
 from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
@@ -64,7 +64,7 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
 
 
-class GkeSettings(MiniClusterSettings, frozen=True, kw_only=True):
+class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "gke"`.
 
     Change project, location, cluster and pool only while no burst lives: what was made

@@ -17,7 +17,7 @@ import msgspec
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.kits import background_command
-from burst_kind.programs import Node, Programs
+from burst_kind.programs import NodeContainer, Programs
 from burst_kind.settings import KindSettings
 
 # Of the container's name, NAME-control-plane, which is a host's name; kind says 50.
@@ -33,7 +33,7 @@ def is_archive(image: str) -> bool:
     return image.endswith(_ARCHIVES)
 
 
-class Stage(enum.Enum):
+class ClusterState(enum.Enum):
     """How far a cluster is."""
 
     ABSENT = "there is none"
@@ -45,12 +45,12 @@ class Stage(enum.Enum):
     DELETING = "it is being deleted"
 
 
-class Sight(msgspec.Struct, frozen=True):
+class ClusterView(msgspec.Struct, frozen=True):
     """What was seen of a cluster at one time."""
 
-    stage: Stage
+    stage: ClusterState
     why: str = ""
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[NodeContainer, ...] = ()
     """The control plane first."""
     open: bool = False
     """Whether there may be bursts in it, and it can be asked for them."""
@@ -86,58 +86,65 @@ class KindCluster:
         """What stands for a cluster of ours that no burst is known to need."""
         return self.name if self.ours else ""
 
-    def look(self) -> Sight:
+    def look(self) -> ClusterView:
         """Return how it is now. Raises Transient, Refused."""
-        doing = background_command.look(self._log)
+        doing = background_command.status_of(self._log)
         nodes = self._programs.nodes(self.name)
         stopped = [node for node in nodes if node.state != "running"]
         runs = bool(nodes) and not stopped
         if doing.running:
             deleting = doing.what == "delete"
-            stage = Stage.DELETING if deleting else Stage.MAKING
-            return Sight(stage, doing.words, nodes, open=runs and not self.ours)
+            stage = ClusterState.DELETING if deleting else ClusterState.MAKING
+            return ClusterView(stage, doing.message, nodes, open=runs and not self.ours)
         if runs and self._is_complete(nodes[0]):
-            return Sight(Stage.READY, "", nodes, open=True)
+            return ClusterView(ClusterState.READY, "", nodes, open=True)
         # Another's may have bursts in it though images are still to be loaded.
         may_have = runs and not self.ours
         if doing.what == "make" and doing.status:
-            return Sight(Stage.FAILED, doing.words, nodes, open=may_have)
+            return ClusterView(ClusterState.FAILED, doing.message, nodes, open=may_have)
         if stopped:
             node = stopped[0]
-            return Sight(Stage.BROKEN, f"its node {node.name} is {node.state}", nodes)
-        return Sight(Stage.UNMADE if nodes else Stage.ABSENT, "", nodes, open=may_have)
+            return ClusterView(
+                ClusterState.BROKEN, f"its node {node.name} is {node.state}", nodes
+            )
+        return ClusterView(
+            ClusterState.UNMADE if nodes else ClusterState.ABSENT,
+            "",
+            nodes,
+            open=may_have,
+        )
 
-    def bring_up(self) -> Sight:
+    def bring_up(self) -> ClusterView:
         """Go on until it is ready, and return how it is then.
 
         Raises Transient until then, InsufficientCapacity if it came to nothing.
         """
-        sight = self.look()
-        if sight.stage is Stage.READY:
-            return sight
+        view = self.look()
+        if view.stage is ClusterState.READY:
+            return view
         what = f"the kind cluster {self.name}"
-        if sight.stage is Stage.FAILED:
-            raise InsufficientCapacity(f"{what} could not be made ready: {sight.why}")
-        if sight.stage is Stage.BROKEN and self.ours:
-            raise InsufficientCapacity(f"{what} is to be deleted: {sight.why}")
-        if sight.stage is Stage.BROKEN:
-            raise Transient(f"{what}: {sight.why}", "`docker start` brings it back")
-        if sight.stage is Stage.ABSENT and not self.ours:
+        if view.stage is ClusterState.FAILED:
+            raise InsufficientCapacity(f"{what} could not be made ready: {view.why}")
+        if view.stage is ClusterState.BROKEN and self.ours:
+            raise InsufficientCapacity(f"{what} is to be deleted: {view.why}")
+        if view.stage is ClusterState.BROKEN:
+            raise Transient(f"{what}: {view.why}", "`docker start` brings it back")
+        if view.stage is ClusterState.ABSENT and not self.ours:
             raise Refused(
                 f"there is no kind cluster {self.name}",
                 f"`kind create cluster --name {self.name}` makes one, or create = true",
             )
-        if sight.stage in (Stage.ABSENT, Stage.UNMADE):
-            background_command.begin(
+        if view.stage in (ClusterState.ABSENT, ClusterState.UNMADE):
+            background_command.start(
                 "make", self._make(), self._log, self._programs.environment
             )
-        doing = f": {sight.why}" if sight.why else ""
-        verb = "deleted" if sight.stage is Stage.DELETING else "made ready"
+        doing = f": {view.why}" if view.why else ""
+        verb = "deleted" if view.stage is ClusterState.DELETING else "made ready"
         raise Transient(f"{what} is being {verb}{doing}", retry_after=_AGAIN_S)
 
     def take_down(self) -> bool:
         """Delete it, if it is ours, or go on; tell whether nothing of it is left."""
-        doing = background_command.look(self._log)
+        doing = background_command.status_of(self._log)
         if doing.running:
             if doing.what == "make":
                 doing.stop()
@@ -148,7 +155,7 @@ class KindCluster:
             # what was stopped, and makes it a moment later.
             delete = self._kind("delete", "cluster")
             commands = [background_command.command("deleting", delete)]
-            background_command.begin(
+            background_command.start(
                 "delete", commands, self._log, self._programs.environment
             )
             return False
@@ -217,7 +224,7 @@ class KindCluster:
         own = (f"--name={self.name}", f"--kubeconfig={self.kubeconfig}")
         return self._programs.kind(*words, *own)
 
-    def _is_complete(self, node: Node) -> bool:
+    def _is_complete(self, node: NodeContainer) -> bool:
         if not self.ours and not self._settings.images:
             return True
         if self._complete != node.id:

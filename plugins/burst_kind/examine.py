@@ -11,31 +11,31 @@ from urllib.parse import urlsplit
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
-from burst_kind.cluster import KindCluster, Sight, Stage, is_archive
+from burst_kind.cluster import ClusterState, ClusterView, KindCluster, is_archive
 from burst_kind.programs import Programs
 
 
-def examine_cluster(cluster: KindCluster, sight: Sight) -> Iterator[Finding]:
+def examine_cluster(cluster: KindCluster, view: ClusterView) -> Iterator[Finding]:
     """Say how the cluster is. That it could be read says that docker answers."""
     name = f"the kind cluster {cluster.name}"
-    why = f": {sight.why}" if sight.why else ""
-    if sight.stage is Stage.ABSENT and cluster.ours:
+    why = f": {view.why}" if view.why else ""
+    if view.stage is ClusterState.ABSENT and cluster.ours:
         yield ok(f"{name} is made for the first burst; docker answers")
-    elif sight.stage is Stage.ABSENT:
+    elif view.stage is ClusterState.ABSENT:
         yield wrong(
             f"there is no kind cluster {cluster.name}",
             f"`kind create cluster --name {cluster.name}` makes one, or create = true",
         )
-    elif sight.stage in (Stage.FAILED, Stage.BROKEN):
+    elif view.stage in (ClusterState.FAILED, ClusterState.BROKEN):
         advice = "its bursts are ended, and then it is deleted"
         yield wrong(
-            f"{name}: {sight.stage.value}{why}",
+            f"{name}: {view.stage.value}{why}",
             advice if cluster.ours else "`docker start` its nodes, or make it anew",
         )
-    elif sight.stage is Stage.READY:
-        yield ok(f"{name} runs with {len(sight.nodes)} nodes")
+    elif view.stage is ClusterState.READY:
+        yield ok(f"{name} runs with {len(view.nodes)} nodes")
     else:
-        yield note(f"{name}: {sight.stage.value}{why}", "look again in half a minute")
+        yield note(f"{name}: {view.stage.value}{why}", "look again in half a minute")
     yield from _examine_kind(cluster)
 
 

@@ -23,7 +23,7 @@ _ADVICE = {
 }
 
 
-class Node(msgspec.Struct, frozen=True):
+class NodeContainer(msgspec.Struct, frozen=True):
     """A node of a kind cluster: a container."""
 
     id: str
@@ -85,13 +85,15 @@ class Programs:
             raise _explain(what, done.stderr)
         return done.stdout
 
-    def nodes(self, cluster: str) -> tuple[Node, ...]:
+    def nodes(self, cluster: str) -> tuple[NodeContainer, ...]:
         """Return the nodes of a cluster, the control plane first; none if it is not."""
         label = f"label=io.x-k8s.kind.cluster={cluster}"
         ask = self.docker(
             "ps", "--all", "--no-trunc", "--filter", label, "--format", _NODES
         )
-        nodes = [Node(*line.split(" ", 3)) for line in self.run(ask).splitlines()]
+        nodes = [
+            NodeContainer(*line.split(" ", 3)) for line in self.run(ask).splitlines()
+        ]
         return tuple(sorted(nodes, key=lambda n: (n.role != "control-plane", n.name)))
 
     def address(self, container: str) -> str:

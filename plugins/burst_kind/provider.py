@@ -21,7 +21,7 @@ from burst.errors import (
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import (
     Bursts,
-    MiniClusters,
+    PodBursts,
     Tags,
     check_burst,
     offers,
@@ -30,15 +30,15 @@ from burst.kits.private_dir import (
     PrivateDirectory,
     default_base,
     disk_errors,
-    is_name,
-    load,
+    is_safe_name,
+    load_json,
     store,
 )
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
-from burst_kind.cluster import KindCluster, Sight, Stage
+from burst_kind.cluster import ClusterState, ClusterView, KindCluster
 from burst_kind.examine import examine_address, examine_cluster, examine_images
 from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
@@ -104,19 +104,19 @@ class KindProvider:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         with disk_errors(self._home.path, writing=True):
             self._claim(spec.burst_id, Claim(spec.hosts))
-        sight = self._cluster.bring_up()
+        view = self._cluster.bring_up()
         if spec.program is None:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
-        self._bursts(sight).provision(spec)
+        self._bursts(view).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return the bursts in the cluster, and those that wait for it."""
         self._home.check()
-        claims, sight = self._claims(), self._cluster.look()
-        found = self._inside(sight)
+        claims, view = self._claims(), self._cluster.look()
+        found = self._inside(view)
         for burst_id, claim in claims.items():
-            found.setdefault(burst_id, _outside(burst_id, claim, sight))
-        if not found and self._cluster.ours and sight.nodes:
+            found.setdefault(burst_id, _outside(burst_id, claim, view))
+        if not found and self._cluster.ours and view.nodes:
             # Whoever wanted it is not known any more. By its own name it can be seen,
             # and reaped.
             why = f"the kind cluster {self._cluster.name} has no burst in it"
@@ -128,20 +128,20 @@ class KindProvider:
         """Delete the burst's pods, and with the last burst the cluster."""
         self._home.check()
         gone = NotFound(f"nothing of {burst_id} is left")
-        claims, sight = self._claims(), self._cluster.look()
-        inside = self._inside(sight)
+        claims, view = self._claims(), self._cluster.look()
+        inside = self._inside(view)
         if burst_id not in {*claims, *inside, self._cluster.orphan}:
             raise gone
         claim = claims.pop(burst_id, Claim(()))
         self._note_ending(burst_id, claim)
         inside.pop(burst_id, None)
         # Asked for also where the list has it not (any more): a list may be late.
-        if sight.open and not self._gone_inside(burst_id, sight):
+        if view.open and not self._gone_inside(burst_id, view):
             return
         others = inside or any(not claim.ending for claim in claims.values())
-        if sight.stage is Stage.BROKEN and (others or not self._cluster.ours):
+        if view.stage is ClusterState.BROKEN and (others or not self._cluster.ours):
             raise Transient(
-                f"the kind cluster {self._cluster.name}: {sight.why}",
+                f"the kind cluster {self._cluster.name}: {view.why}",
                 "its pods end with the cluster, or once `docker start` brought it back",
             )
         if not others and not self._cluster.take_down():
@@ -153,9 +153,9 @@ class KindProvider:
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at docker, kind, the cluster, and how followers find the lead."""
         self._home.check()
-        sight = self._cluster.look()
+        view = self._cluster.look()
         found = [
-            *examine_cluster(self._cluster, sight),
+            *examine_cluster(self._cluster, view),
             *examine_images(self._programs, self._settings.images),
         ]
         try:
@@ -165,25 +165,25 @@ class KindProvider:
             there = None
             found.append(wrong(error.what, error.advice or "set lead otherwise"))
         found += examine_address(self._settings.lead, there)
-        return [*found, *self._bursts(sight).examine(there)] if sight.open else found
+        return [*found, *self._bursts(view).examine(there)] if view.open else found
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Have a pod try whether it reaches the lead, where there is a cluster."""
         self._home.check()
-        sight = self._cluster.look()
-        if sight.stage is not Stage.READY:
+        view = self._cluster.look()
+        if view.stage is not ClusterState.READY:
             name = f"the kind cluster {self._cluster.name}"
             advice = "try it while a burst is there, or make the cluster by hand"
-            return [note(f"no pod can try it: {name}: {sight.stage.value}", advice)]
-        return self._bursts(sight).probe(self._locate(lead), tell)
+            return [note(f"no pod can try it: {name}: {view.stage.value}", advice)]
+        return self._bursts(view).probe(self._locate(lead), tell)
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))
         cluster = Cluster(access, timeout=self._settings.timeout)
         create = self._settings.create
-        return MiniClusters(cluster, self._settings, self._tags, own_cluster=create)
+        return PodBursts(cluster, self._settings, self._tags, own_cluster=create)
 
     def _locate(self, lead: LeadIdentity) -> LeadIdentity:
         """Return the lead as followers find it in kind's docker network."""
@@ -198,9 +198,9 @@ class KindProvider:
             address = self._programs.address(self._settings.lead)
         return msgspec.structs.replace(lead, endpoint=f"tcp://{address}:{port}")
 
-    def _bursts(self, sight: Sight) -> Bursts:
+    def _bursts(self, view: ClusterView) -> Bursts:
         """Return the bursts in the cluster, which is there."""
-        control_plane = sight.nodes[0].id
+        control_plane = view.nodes[0].id
         if self._reached is None or self._reached[0] != control_plane:
             self._home.open()
             self._cluster.export_kubeconfig()
@@ -208,24 +208,26 @@ class KindProvider:
             self._reached = control_plane, bursts
         return self._reached[1]
 
-    def _inside(self, sight: Sight) -> dict[BurstId, BurstStatus]:
+    def _inside(self, view: ClusterView) -> dict[BurstId, BurstStatus]:
         """Return what is said of the bursts in the cluster, where it can be asked."""
-        listed = self._bursts(sight).observe() if sight.open else ()
+        listed = self._bursts(view).observe() if view.open else ()
         return {status.burst_id: status for status in listed}
 
-    def _gone_inside(self, burst_id: BurstId, sight: Sight) -> bool:
+    def _gone_inside(self, burst_id: BurstId, view: ClusterView) -> bool:
         """Reap in the cluster; tell whether nothing is left there."""
         try:
-            self._bursts(sight).reap(burst_id)
+            self._bursts(view).reap(burst_id)
         except NotFound:
             return True
         return False
 
     def _claims(self) -> dict[BurstId, Claim]:
         # Not a file in which one was being written when there was no more room.
-        paths = [p for p in self._home.path.glob(f"*{_CLAIM}") if is_name(p.stem)]
+        paths = [p for p in self._home.path.glob(f"*{_CLAIM}") if is_safe_name(p.stem)]
         # One that is damaged is of a burst all the same, and has to be reaped.
-        return {BurstId(p.stem): load(p, Claim) or Claim(()) for p in sorted(paths)}
+        return {
+            BurstId(p.stem): load_json(p, Claim) or Claim(()) for p in sorted(paths)
+        }
 
     def _claim(self, burst_id: BurstId, claim: Claim) -> None:
         store(self._claim_path(burst_id), msgspec.json.encode(claim))
@@ -245,22 +247,22 @@ class KindProvider:
 
 
 _WORDS = {
-    Stage.READY: "its pods are not made yet",
-    Stage.ABSENT: "there is no kind cluster for it yet",
-    Stage.UNMADE: "the kind cluster for it is not complete",
-    Stage.MAKING: "the kind cluster for it is being made",
-    Stage.FAILED: "the kind cluster for it could not be made",
-    Stage.BROKEN: "the kind cluster that it was in does not run",
-    Stage.DELETING: "the kind cluster is being deleted",
+    ClusterState.READY: "its pods are not made yet",
+    ClusterState.ABSENT: "there is no kind cluster for it yet",
+    ClusterState.UNMADE: "the kind cluster for it is not complete",
+    ClusterState.MAKING: "the kind cluster for it is being made",
+    ClusterState.FAILED: "the kind cluster for it could not be made",
+    ClusterState.BROKEN: "the kind cluster that it was in does not run",
+    ClusterState.DELETING: "the kind cluster is being deleted",
 }
 
 
-def _outside(burst_id: BurstId, claim: Claim, sight: Sight) -> BurstStatus:
+def _outside(burst_id: BurstId, claim: Claim, view: ClusterView) -> BurstStatus:
     """Return the status of a burst that has nothing in the cluster."""
-    failed = sight.stage in (Stage.FAILED, Stage.BROKEN)
+    failed = view.stage in (ClusterState.FAILED, ClusterState.BROKEN)
     phase = Phase.FAILED if failed else Phase.PENDING
     phase = Phase.ENDING if claim.ending else phase
-    why = _WORDS[sight.stage] + (f": {sight.why}" if sight.why else "")
+    why = _WORDS[view.stage] + (f": {view.why}" if view.why else "")
     return BurstStatus(
         burst_id=burst_id,
         phase=phase,

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import msgspec
 
-from burst.kits.pods import MiniClusterSettings
+from burst.kits.pods import PodSettings
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class KindSettings(MiniClusterSettings, frozen=True, kw_only=True):
+class KindSettings(PodSettings, frozen=True, kw_only=True):
     """What any cluster has (`burst.kits.pods`), and where this one is from."""
 
     cluster: str = ""

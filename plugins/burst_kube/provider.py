@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access, server_of
-from burst.kits.pods import MiniClusters, MiniClusterSettings, PodProvider
+from burst.kits.pods import PodBursts, PodProvider, PodSettings
 
 
-class KubeSettings(MiniClusterSettings, frozen=True, kw_only=True):
+class KubeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "kube"`."""
 
     kubeconfig: str = ""
@@ -31,12 +31,12 @@ class KubeProvider(PodProvider):
         access = choose_access(settings.kubeconfig, settings.context, settings.login)
         cluster = Cluster(access, timeout=settings.timeout)
         self._place = f"{server_of(access)} namespace {settings.namespace}"
-        self._bursts = MiniClusters(cluster, settings, self.tags)
+        self._bursts = PodBursts(cluster, settings, self.tags)
 
     def place(self) -> str:
         """Return the API server and the namespace."""
         return self._place
 
-    def bursts(self) -> MiniClusters:
+    def bursts(self) -> PodBursts:
         """Return the bursts in the cluster."""
         return self._bursts

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import msgspec
 
-from burst.kits.private_dir import PrivateDirectory, load, store
+from burst.kits.private_dir import PrivateDirectory, load_json, store
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
-from burst_local.processes import Birth
+from burst_local.processes import ProcessIdentity
 
 _TAIL_BYTES = 2048
 # A broker that cannot join says why first, and then how its shutdown went.
@@ -39,7 +39,7 @@ def _plain(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-class FollowerPlace(msgspec.Struct, frozen=True):
+class FollowerDirectory(msgspec.Struct, frozen=True):
     """The directory of one follower."""
 
     path: Path
@@ -54,13 +54,13 @@ class FollowerPlace(msgspec.Struct, frozen=True):
         """Where its output goes."""
         return self.path / "log"
 
-    def birth(self) -> Birth | None:
+    def identity(self) -> ProcessIdentity | None:
         """Return which process it is; None if none was recorded."""
-        return load(self.path / "born", Birth)
+        return load_json(self.path / "born", ProcessIdentity)
 
-    def record(self, birth: Birth) -> None:
+    def record(self, identity: ProcessIdentity) -> None:
         """Write down which process it is."""
-        store(self.path / "born", msgspec.json.encode(birth))
+        store(self.path / "born", msgspec.json.encode(identity))
 
     def unrecord(self) -> None:
         """Forget which process it was, before there is another."""
@@ -81,7 +81,7 @@ class FollowerPlace(msgspec.Struct, frozen=True):
         return " / ".join(self.log_end()[-_TAIL_LINES:])
 
 
-class BurstPlace(msgspec.Struct, frozen=True):
+class BurstDirectory(msgspec.Struct, frozen=True):
     """The directory of one burst."""
 
     path: Path
@@ -100,17 +100,17 @@ class BurstPlace(msgspec.Struct, frozen=True):
         """Tell whether anything of the burst is on disk."""
         return self.path.exists()
 
-    def follower(self, host: str) -> FollowerPlace:
+    def follower(self, host: str) -> FollowerDirectory:
         """Return the place of a follower."""
-        return FollowerPlace(self.path / host)
+        return FollowerDirectory(self.path / host)
 
-    def followers(self) -> Iterator[FollowerPlace]:
+    def followers(self) -> Iterator[FollowerDirectory]:
         """Yield the places of all followers there are any of."""
         if self.path.is_dir():
             for path in sorted(self.path.iterdir()):
                 if path.is_dir() and not path.is_symlink():
                     _allow(path)
-                    yield FollowerPlace(path)
+                    yield FollowerDirectory(path)
 
     def make(self, spec: BurstSpec, config: str) -> None:
         """Make the directories, with what all followers need."""
@@ -122,11 +122,11 @@ class BurstPlace(msgspec.Struct, frozen=True):
 
     def spec(self) -> BurstSpec | None:
         """Return what was asked for; None if that was not written, or is damaged."""
-        return load(self.path / "spec.json", BurstSpec)
+        return load_json(self.path / "spec.json", BurstSpec)
 
     def ending_since(self) -> float | None:
         """Return when the first reap was, on the clock of the provider."""
-        return load(self.path / "ending", float)
+        return load_json(self.path / "ending", float)
 
     def note_ending(self, since: float) -> None:
         """Write down since when it is being reaped, if that can be written.
@@ -149,14 +149,14 @@ class BurstPlace(msgspec.Struct, frozen=True):
             shutil.rmtree(self.path)
 
 
-class Home(PrivateDirectory):
+class ProviderDirectory(PrivateDirectory):
     """The directory of one owner's provider, and the bursts in it."""
 
-    def burst(self, burst_id: str) -> BurstPlace:
+    def burst(self, burst_id: str) -> BurstDirectory:
         """Return the place of a burst, which `is_name` has to know."""
-        return BurstPlace(self.path / burst_id)
+        return BurstDirectory(self.path / burst_id)
 
-    def bursts(self) -> list[BurstPlace]:
+    def bursts(self) -> list[BurstDirectory]:
         """Return the places of all bursts of which anything is on disk."""
         places = [self.burst(name) for name in self.names()]
         for place in places:

@@ -14,7 +14,7 @@ from burst.kits.program import flux_version
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
-from burst_local.burst_dirs import Home
+from burst_local.burst_dirs import ProviderDirectory
 
 # A burst's id is the name of its rank slot, which its hosts' names begin with, and 7
 # characters more.
@@ -52,7 +52,9 @@ def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
         )
 
 
-def examine_home(home: Home, lead: LeadIdentity | None) -> Iterator[Finding]:
+def examine_home(
+    home: ProviderDirectory, lead: LeadIdentity | None
+) -> Iterator[Finding]:
     """Look at the directory of the followers' directories, which is not made."""
     try:
         home.check()
@@ -90,7 +92,7 @@ def _takes_directories(place: Path) -> bool:
     return may and place.stat().st_dev not in kernels
 
 
-def _too_long(home: Home, host: str) -> str:
+def _too_long(home: ProviderDirectory, host: str) -> str:
     """Say why that host's broker could not have its socket; empty if it can."""
     stem = host.rstrip("0123456789").rstrip("-") or host
     rundir = home.burst(stem + _ID_TAIL).follower(host).path

@@ -14,7 +14,7 @@ from pathlib import Path
 from burst.errors import Refused, Transient
 from burst.kits.broker import embedded_follower_argv, flux_follower_argv
 from burst.provider import BurstSpec
-from burst_local.burst_dirs import FollowerPlace
+from burst_local.burst_dirs import FollowerDirectory
 from burst_local.processes import Process
 
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]
@@ -71,7 +71,7 @@ def limit_time(argv: list[str], lease_end: float) -> list[str]:
 
 def start(
     argv: list[str],
-    place: FollowerPlace,
+    place: FollowerDirectory,
     tags: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> int:
@@ -104,7 +104,7 @@ def start(
     return child.pid
 
 
-def how_it_ended(place: FollowerPlace, pid: int) -> str:
+def how_it_ended(place: FollowerDirectory, pid: int) -> str:
     """Say how a follower that is gone ended, as far as that is known."""
     ended, status = _ends.get(place.path, (0, 0))
     if ended != pid:
@@ -116,7 +116,7 @@ def how_it_ended(place: FollowerPlace, pid: int) -> str:
     return f"exited with status {status}"
 
 
-def collect(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None:
+def reap_zombies(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None:
     """Wait for children that have ended, which is for their parent to do.
 
     `ended` are all zombies. `sessions` are those of our followers, by the pid of their

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.kits.broker import is_host_name
-from burst.kits.private_dir import is_name
-from burst_local.burst_dirs import FollowerPlace, Home
+from burst.kits.private_dir import is_safe_name
+from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
 from burst_local.processes import Process
 
 
-class Members(msgspec.Struct, frozen=True):
+class FollowerProcesses(msgspec.Struct, frozen=True):
     """Living processes of one follower."""
 
     leader: Process | None
@@ -28,12 +28,12 @@ class Members(msgspec.Struct, frozen=True):
         return (self.leader, *self.others) if self.leader else self.others
 
 
-Followers = Mapping[str, Members]
+Followers = Mapping[str, FollowerProcesses]
 """By host. A follower of which nothing lives is not in it."""
 
 
 def find_members(
-    processes: Mapping[int, Process], tags: Mapping[str, str], home: Home
+    processes: Mapping[int, Process], tags: Mapping[str, str], home: ProviderDirectory
 ) -> dict[str, Followers]:
     """Return the followers of each burst of which any process lives, by burst id.
 
@@ -47,12 +47,12 @@ def find_members(
     sessions: dict[int, list[Process]] = defaultdict(list)
     for process in processes.values():
         sessions[process.session].append(process)
-    places: dict[tuple[str, str], FollowerPlace] = {
+    places: dict[tuple[str, str], FollowerDirectory] = {
         (burst.id, place.host): place
         for burst in home.bursts()
         for place in burst.followers()
     }
-    found: dict[str, dict[str, Members]] = defaultdict(dict)
+    found: dict[str, dict[str, FollowerProcesses]] = defaultdict(dict)
     for burst_id, host in sorted({*tagged, *places}):
         place = places.get((burst_id, host))
         members = _members(tagged.get((burst_id, host), []), place, sessions)
@@ -70,20 +70,20 @@ def _tagged(
         if tags.items() <= environ.items():
             burst_id = environ.get("BURST_ID", "")
             host = environ.get("BURST_HOST", "")
-            if is_name(burst_id) and is_host_name(host):
+            if is_safe_name(burst_id) and is_host_name(host):
                 found[burst_id, host].append(process)
     return found
 
 
 def _members(
     tagged: list[Process],
-    place: FollowerPlace | None,
+    place: FollowerDirectory | None,
     sessions: Mapping[int, list[Process]],
-) -> Members:
-    birth = place.birth() if place else None
-    if birth:
-        session = sessions.get(birth.pid, [])
-        leader = next((p for p in session if p.birth == birth), None)
+) -> FollowerProcesses:
+    identity = place.identity() if place else None
+    if identity:
+        session = sessions.get(identity.pid, [])
+        leader = next((p for p in session if p.identity == identity), None)
         uri = f"local://{place.path}/local" if place else ""
         if leader is None:
             session = [p for p in session if p.environ.get("FLUX_URI") == uri]
@@ -91,7 +91,7 @@ def _members(
         # It was started and not written down, or its directory is gone. What leads a
         # session and is the oldest to do so is the follower; jobs may lead others.
         leaders = [p for p in tagged if p.pid == p.session]
-        leader = min(leaders, key=lambda p: p.birth.start, default=None)
+        leader = min(leaders, key=lambda p: p.identity.start, default=None)
         session = sessions.get(leader.pid, []) if leader else []
     others = {p.pid: p for p in (*tagged, *session) if p is not leader}
-    return Members(leader, tuple(others.values()))
+    return FollowerProcesses(leader, tuple(others.values()))

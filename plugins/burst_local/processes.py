@@ -26,7 +26,7 @@ _LOOKS = 10
 _PAUSE = 0.002
 
 
-class Birth(msgspec.Struct, frozen=True):
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """What tells a process from all others, of other boots too."""
 
     pid: int
@@ -38,7 +38,7 @@ class Birth(msgspec.Struct, frozen=True):
 class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A process as proc(5) shows it."""
 
-    birth: Birth
+    identity: ProcessIdentity
     parent: int
     group: int
     session: int
@@ -53,7 +53,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pid(self) -> int:
         """The pid, for as long as the process lives."""
-        return self.birth.pid
+        return self.identity.pid
 
 
 def scan(proc: Path = PROC) -> dict[int, Process]:
@@ -97,8 +97,8 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
             try:
                 # The handle stays with one process, whatever becomes of the pid. That
                 # it is the one we mean has to be looked up after it was opened.
-                again = _read(PROC, process.pid, process.birth.boot)
-                if again and again.birth == process.birth and not again.ended:
+                again = _read(PROC, process.pid, process.identity.boot)
+                if again and again.identity == process.identity and not again.ended:
                     signal.pidfd_send_signal(handle, signum)
             except PermissionError as error:
                 raise Refused(
@@ -109,9 +109,9 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
                 os.close(handle)
 
 
-def birth_of(pid: int) -> Birth:
+def identity_of(pid: int) -> ProcessIdentity:
     """Return what tells a child of ours from all others, a zombie too."""
-    return Birth(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
+    return ProcessIdentity(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
 
 
 def is_hidden(pid: int, proc: Path = PROC) -> bool:
@@ -153,7 +153,7 @@ def _read(proc: Path, pid: int, boot: str) -> Process | None:
     pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
     named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
     return Process(
-        birth=Birth(pid, int(fields[19]), boot),
+        identity=ProcessIdentity(pid, int(fields[19]), boot),
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),

@@ -25,17 +25,23 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
-from burst.kits.private_dir import default_base, disk_errors, is_name
+from burst.kits.private_dir import default_base, disk_errors, is_safe_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst_local import launch
-from burst_local.burst_dirs import BurstPlace, Home
+from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
 from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
-from burst_local.processes import Birth, birth_of, is_hidden, scan_all, send
+from burst_local.processes import (
+    ProcessIdentity,
+    identity_of,
+    is_hidden,
+    scan_all,
+    send,
+)
 from burst_local.status import describe
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
@@ -87,11 +93,11 @@ class LocalProvider:
         self._tags = {"BURST_OWNER": owner, "BURST_PROVIDER": name}
         base = Path(settings.dir) if settings.dir else default_base()
         self._base = base.absolute()
-        self._home = Home(self._base, owner, name)
+        self._home = ProviderDirectory(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
         # Of the machine, so that a daemon after this one can go on by it.
         self._clock = clock
-        self._asked: dict[str, dict[Birth, float]] = {}
+        self._asked: dict[str, dict[ProcessIdentity, float]] = {}
         """When processes got SIGTERM last, by burst."""
         self._ending: dict[str, float] = {}
         """Since when bursts are being reaped, where that could not be written."""
@@ -135,7 +141,7 @@ class LocalProvider:
                 self._start(spec, place, host, argv)
             else:
                 # It may have been started by one who did not come to write it down.
-                place.follower(host).record(members.leader.birth)
+                place.follower(host).record(members.leader.identity)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a directory or a process."""
@@ -155,7 +161,7 @@ class LocalProvider:
 
     def _reap(self, burst_id: BurstId) -> None:
         gone = NotFound(f"nothing of {burst_id} is left on this host")
-        if not is_name(burst_id):
+        if not is_safe_name(burst_id):
             raise gone
         place = self._home.burst(burst_id)
         followers = self._members().get(burst_id, {})
@@ -183,10 +189,10 @@ class LocalProvider:
             *examine_home(self._home, lead),
         ]
 
-    def _admit(self, spec: BurstSpec) -> BurstPlace:
+    def _admit(self, spec: BurstSpec) -> BurstDirectory:
         """Return the burst's place, if it is one that we sell and have room for."""
         (offer,) = self.offers()
-        if not is_name(spec.burst_id):
+        if not is_safe_name(spec.burst_id):
             raise SpecRefused(f"{spec.burst_id!r} is no burst id")
         place = self._home.burst(spec.burst_id)
         if spec.offer != offer.name or not offer.shape.holds(spec.shape):
@@ -212,13 +218,13 @@ class LocalProvider:
             )
         return place
 
-    def _argv(self, spec: BurstSpec, place: BurstPlace, host: str) -> list[str]:
+    def _argv(self, spec: BurstSpec, place: BurstDirectory, host: str) -> list[str]:
         rundir = place.follower(host).path
         argv = self._command(spec, host, place.config, rundir)
         return launch.limit_time(argv, spec.lease_end)
 
     def _start(
-        self, spec: BurstSpec, place: BurstPlace, host: str, argv: list[str]
+        self, spec: BurstSpec, place: BurstDirectory, host: str, argv: list[str]
     ) -> None:
         follower = place.follower(host)
         # What is recorded must never be an earlier process while a later one runs:
@@ -226,38 +232,40 @@ class LocalProvider:
         follower.unrecord()
         tags = {**self._tags, "BURST_ID": spec.burst_id, "BURST_HOST": host}
         pid = launch.start(argv, follower, tags, self._settings.environment)
-        follower.record(birth_of(pid))
+        follower.record(identity_of(pid))
 
     def _members(self) -> dict[str, Followers]:
         self._home.check()
         found = scan_all()
-        births = [
-            (birth, follower.path)
+        identities = [
+            (identity, follower.path)
             for burst in self._home.bursts()
             for follower in burst.followers()
-            if (birth := follower.birth())
+            if (identity := follower.identity())
         ]
-        for birth, path in births:
-            if birth.pid not in found and is_hidden(birth.pid):
+        for identity, path in identities:
+            if identity.pid not in found and is_hidden(identity.pid):
                 raise Refused(
-                    f"process {birth.pid}, of {path}, cannot be seen in /proc",
+                    f"process {identity.pid}, of {path}, cannot be seen in /proc",
                     "mount /proc without hidepid, or with gid= of the daemon's group",
                 )
         # After the look at them: what was seen as ended has been waited for then, and
         # is no zombie once its burst is said to be gone.
-        launch.collect(
+        launch.reap_zombies(
             [process for process in found.values() if process.ended],
-            {birth.pid: path for birth, path in births},
+            {identity.pid: path for identity, path in identities},
         )
         running = {pid: p for pid, p in found.items() if not p.ended}
         return find_members(running, self._tags, self._home)
 
-    def _since(self, place: BurstPlace) -> float | None:
+    def _since(self, place: BurstDirectory) -> float | None:
         """Return since when the burst is being reaped; None if it is not."""
         written = place.ending_since()
         return self._ending.get(place.id) if written is None else written
 
-    def _stop(self, place: BurstPlace, followers: Followers, *, overdue: bool) -> None:
+    def _stop(
+        self, place: BurstDirectory, followers: Followers, *, overdue: bool
+    ) -> None:
         """Signal what is to end next. Does not wait for it."""
         if overdue:
             send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
@@ -275,11 +283,11 @@ class LocalProvider:
         ]
         now = self._clock()
         asked = self._asked.setdefault(place.id, {})
-        again = [p for p in ask if now - asked.get(p.birth, -math.inf) >= _ASK_AGAIN]
+        again = [p for p in ask if now - asked.get(p.identity, -math.inf) >= _ASK_AGAIN]
         send(signal.SIGTERM, again)
-        asked.update((process.birth, now) for process in again)
+        asked.update((process.identity, now) for process in again)
 
-    def _forget(self, place: BurstPlace) -> None:
+    def _forget(self, place: BurstDirectory) -> None:
         self._asked.pop(place.id, None)
         self._ending.pop(place.id, None)
         launch.forget(place.path)

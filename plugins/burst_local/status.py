@@ -6,12 +6,14 @@ from __future__ import annotations
 from burst.kits.join_errors import explain_log
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, FollowerStatus, Phase
-from burst_local.burst_dirs import BurstPlace
+from burst_local.burst_dirs import BurstDirectory
 from burst_local.launch import how_it_ended
-from burst_local.members import Followers, Members
+from burst_local.members import FollowerProcesses, Followers
 
 
-def describe(place: BurstPlace, followers: Followers, *, ending: bool) -> BurstStatus:
+def describe(
+    place: BurstDirectory, followers: Followers, *, ending: bool
+) -> BurstStatus:
     """Return the status of a burst of which something exists."""
     if ending:
         return _ending(place.id, followers)
@@ -52,15 +54,17 @@ def _ending(burst_id: BurstId, followers: Followers) -> BurstStatus:
     )
 
 
-def _follower(place: BurstPlace, host: str, members: Members | None) -> FollowerStatus:
+def _follower(
+    place: BurstDirectory, host: str, members: FollowerProcesses | None
+) -> FollowerStatus:
     follower = place.follower(host)
     explained = explain_log("\n".join(follower.log_end()))
     if members and members.leader:
         return FollowerStatus(host, Phase.RUNNING, explained)
-    birth = follower.birth()
-    if birth is None and members is None:
+    identity = follower.identity()
+    if identity is None and members is None:
         return FollowerStatus(host, Phase.PENDING, "is not started yet")
-    ended = how_it_ended(follower, birth.pid) if birth else "is gone"
+    ended = how_it_ended(follower, identity.pid) if identity else "is gone"
     words = follower.last_words() or "it said nothing"
     told = [ended, explained, words] if explained else [ended, words]
     return FollowerStatus(host, Phase.FAILED, ": ".join(told))

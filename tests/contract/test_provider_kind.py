@@ -13,7 +13,7 @@ from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.plugins.kind.backend import KindBackend
-from tests.plugins.kind.desk import Desk, open_desk
+from tests.plugins.kind.harness import Desk, open_desk
 
 
 class TestKindProvider(ProviderContract):

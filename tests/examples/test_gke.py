@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
-from burst_gke.names import Mark
-from burst_gke.provider import Means
+from burst_gke.names import Labels
+from burst_gke.provider import Dependencies
 
 from burst.cli.runburst import command
 from burst.config import Settings, convert, load
@@ -80,7 +80,7 @@ def test_each_way_is_ordered_and_reaped(
     gke: Gke, way: Way, tmp_path: Path, offer: str, things: int
 ) -> None:
     settings, cloud = way
-    means = Means(cloud, Kubernetes(gke).followers, build.Clock())
+    means = Dependencies(cloud, Kubernetes(gke).followers, build.Clock())
     provider = GkeProvider("gke", settings, "owner-a", means)
     asking = build.Asking(provider, _spec(tmp_path, offer))
     asking.provision()
@@ -99,7 +99,7 @@ def test_its_command_has_flags_that_there_are() -> None:
 
 def test_what_it_says_of_labels_is_so(tmp_path: Path) -> None:
     spec = msgspec.structs.replace(_spec(tmp_path, "spot"), lease_end=1.0)
-    labels = Mark("owner-a", "gke").labels_of(spec, "0")
+    labels = Labels("owner-a", "gke").labels_of(spec, "0")
     assert set(re.findall(r"`(burst-[a-z-]+)`", README)) >= labels.keys()
 
 

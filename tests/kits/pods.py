@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import MiniClusterSettings, OfferTable, Tags
+from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.render import render
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 
 TAGS = Tags("owner", "far")
 replace = msgspec.structs.replace
-SETTINGS = MiniClusterSettings(
+SETTINGS = PodSettings(
     image="flux:0.88.0",
     namespace="jobs",
     user=1000,
@@ -32,12 +32,12 @@ def make_spec(directory: Path) -> BurstSpec:
 
 
 def by_kind(
-    spec: BurstSpec, settings: MiniClusterSettings, now: float = 0
+    spec: BurstSpec, settings: PodSettings, now: float = 0
 ) -> dict[str, Manifest]:
     return {item["kind"]: item for item in render(spec, settings, TAGS, now)}
 
 
-def pod_spec(spec: BurstSpec, settings: MiniClusterSettings) -> Any:
+def pod_spec(spec: BurstSpec, settings: PodSettings) -> Any:
     return by_kind(spec, settings)["Job"]["spec"]["template"]["spec"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from burst.errors import NotFound, Refused, Transient
 from burst.kits.kube import Cluster, Endpoint, install
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE
-from burst.kits.pods import MiniClusters
+from burst.kits.pods import PodBursts
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
@@ -83,7 +83,7 @@ def test_no_burst_is_made_before_its_operator_is_there(
     path = tmp_path / "operator.yaml"
     path.write_text(MANIFEST)
     settings = replace(SETTINGS, form="operator", operator_yaml=str(path))
-    bursts = MiniClusters(cluster, settings, TAGS)
+    bursts = PodBursts(cluster, settings, TAGS)
     spec = make_spec(tmp_path)
     # Nothing can be of a kind that is yet to be installed, and all else is read.
     for kind in OTHERS:

@@ -10,7 +10,7 @@ import pytest
 
 from burst.errors import NotFound, Refused
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, MiniClusters, PodProvider, check_burst
+from burst.kits.pods import Bursts, PodBursts, PodProvider, check_burst
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import Examined, Probed, Provider
@@ -27,7 +27,7 @@ class OnePod(PodProvider):
 
     def bursts(self) -> Bursts:
         cluster = Cluster(Endpoint(self.server.url, "", lambda: "t"))
-        return MiniClusters(cluster, SETTINGS, self.tags)
+        return PodBursts(cluster, SETTINGS, self.tags)
 
 
 def test_what_is_left_to_write_is_the_way_to_the_cluster(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_in_a_cluster_of_their_own_bursts_have_their_namespace_made(
         server.answer("GET", NAMESPACE, absent)
         server.answer("PATCH", NAMESPACE, (201, {}))
         cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
-        bursts = MiniClusters(cluster, SETTINGS, TAGS, own_cluster=True)
+        bursts = PodBursts(cluster, SETTINGS, TAGS, own_cluster=True)
         for _ in range(2):  # what follows is answered 404, as by no API server
             with pytest.raises(Refused, match="does not know it"):
                 bursts.provision(make_spec(tmp_path))

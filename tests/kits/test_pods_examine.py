@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import MiniClusters
+from burst.kits.pods import PodBursts
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -43,7 +43,7 @@ def examine(
 ) -> dict[Level, list[str]]:
     cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
     found: dict[Level, list[str]] = {level: [] for level in Level}
-    bursts = MiniClusters(cluster, replace(SETTINGS, **changes), TAGS)
+    bursts = PodBursts(cluster, replace(SETTINGS, **changes), TAGS)
     for finding in bursts.examine(lead):
         assert isinstance(finding, Finding)
         found[finding.level].append(f"{finding.what}; {finding.advice}")

@@ -13,7 +13,7 @@ import pytest
 from burst.config import Seconds, convert
 from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
-from burst.kits.pods import MiniClusterSettings, OfferTable, Tags
+from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.render import render
 from burst.kits.pods.settings import offers
 from burst.model.lead import HostEntry
@@ -30,7 +30,7 @@ from tests.kits.pods import (
 
 
 @pytest.fixture
-def settings() -> MiniClusterSettings:
+def settings() -> PodSettings:
     return SETTINGS
 
 
@@ -53,7 +53,7 @@ def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
 
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
-    spec: BurstSpec, settings: MiniClusterSettings, form: Any
+    spec: BurstSpec, settings: PodSettings, form: Any
 ) -> None:
     spec = gateway(spec, "tcp://burst-0.jobs.svc.cluster.local:8050")
     service = by_kind(spec, replace(settings, form=form))["Service"]
@@ -74,13 +74,13 @@ def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
     ],
 )
 def test_an_address_elsewhere_is_the_sites_own(
-    spec: BurstSpec, settings: MiniClusterSettings, address: str
+    spec: BurstSpec, settings: PodSettings, address: str
 ) -> None:
     assert "Service" not in by_kind(gateway(spec, address), settings)
 
 
 def test_a_minicluster_has_no_secret_and_is_no_lead(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     with_view = replace(
         settings,
@@ -125,7 +125,7 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
 
 
 def test_a_miniclusters_start_lines_work(
-    spec: BurstSpec, settings: MiniClusterSettings, tmp_path: Path
+    spec: BurstSpec, settings: PodSettings, tmp_path: Path
 ) -> None:
     """In a bash with the variables that the operator's script has there."""
     made = by_kind(spec, replace(settings, form="operator"))["MiniCluster"]["spec"]
@@ -167,7 +167,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("words", "changed", "set_so"), REFUSED)
 def test_what_cannot_be_made_is_refused_in_words(
     spec: BurstSpec,
-    settings: MiniClusterSettings,
+    settings: PodSettings,
     words: str,
     changed: dict[str, Any],
     set_so: dict[str, Any],
@@ -178,22 +178,20 @@ def test_what_cannot_be_made_is_refused_in_words(
 
 @pytest.mark.parametrize("tags", [Tags("o" * 64, "far"), Tags("a b", "far")])
 def test_an_owner_that_is_no_label_is_refused(
-    spec: BurstSpec, settings: MiniClusterSettings, tags: Tags
+    spec: BurstSpec, settings: PodSettings, tags: Tags
 ) -> None:
     with pytest.raises(Refused, match="cannot be a label's value"):
         render(spec, settings, tags, 0)
 
 
-def test_too_many_nodes_are_refused(
-    spec: BurstSpec, settings: MiniClusterSettings
-) -> None:
+def test_too_many_nodes_are_refused(spec: BurstSpec, settings: PodSettings) -> None:
     table = OfferTable(cores=4, max_nodes=1)
     with pytest.raises(Refused, match="it sells 1 at the most"):
         render(spec, replace(settings, offers={"nodes": table}), TAGS, 0)
 
 
 def test_a_lead_that_cannot_be_joined_is_refused(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     nowhere = replace(spec, lead=replace(spec.lead, endpoint=""))
     with pytest.raises(Refused, match="no follower can connect to the lead"):
@@ -204,7 +202,7 @@ def test_a_lead_that_cannot_be_joined_is_refused(
 
 
 def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     operator = replace(settings, form="operator")
     embedded = replace(spec, lead=replace(spec.lead, kind="embedded"))
@@ -223,11 +221,11 @@ def test_settings_come_from_a_table() -> None:
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "schedule": "1m",
     }
-    settings = convert(MiniClusterSettings, table, "providers.far")
+    settings = convert(PodSettings, table, "providers.far")
     (offer,) = offers(settings)
     sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
     assert offer == replace(sold, modes=("joined", "isolated"))
     assert settings.schedule == Seconds(60)
     for wrong in ({"image": "x"}, {**table, "offers": {"a": {"cores": 0}}}):
         with pytest.raises(ConfigError, match=r"providers.far"):
-            convert(MiniClusterSettings, wrong, "providers.far")
+            convert(PodSettings, wrong, "providers.far")

@@ -17,9 +17,9 @@ from burst.kits import certificate
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import (
-    MiniClusters,
-    MiniClusterSettings,
     OfferTable,
+    PodBursts,
+    PodSettings,
 )
 from burst.kits.pods.instance import (
     bounded,
@@ -31,7 +31,7 @@ from burst.kits.pods.instance import (
 from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
 from burst.kits.pods.render import render
 from burst.kits.pods.settings import offers
-from burst.kits.pods.status import describe, group
+from burst.kits.pods.status import describe, group_by_burst
 from burst.model.program import Program
 from burst.model.shape import Shape
 from burst.provider import OUTPUT_MOST, BurstSpec, BurstStatus, Failure, Phase
@@ -48,7 +48,7 @@ def spec(tmp_path: Path) -> BurstSpec:
     return isolate(make_spec(tmp_path), "hostname")
 
 
-def config(spec: BurstSpec, settings: MiniClusterSettings = SETTINGS) -> dict[str, str]:
+def config(spec: BurstSpec, settings: PodSettings = SETTINGS) -> dict[str, str]:
     found: dict[str, str] = by_kind(spec, settings)["ConfigMap"]["data"]
     return found
 
@@ -176,7 +176,7 @@ RESULT = {"message": '{"exit_status": 3}'}
 
 
 def look(*objects: Manifest, log: str | None = "", **options: Any) -> BurstStatus:
-    (found,) = group(objects)
+    (found,) = group_by_burst(objects)
     base = describe(found, {}, {}, 300, NOW)
     settings = replace(SETTINGS, **options)
     return describe_instance(found, base, log, settings)
@@ -302,7 +302,7 @@ def test_an_output_is_bounded_and_says_so() -> None:
 
 
 def test_what_joins_has_no_program() -> None:
-    (found,) = group([thing("Job", program="")])
+    (found,) = group_by_burst([thing("Job", program="")])
     assert program_of(found) == ""
     assert exit_status_of(found) is None
     assert failed_pod(found) is None
@@ -328,19 +328,19 @@ def server() -> Iterator[Said]:
 LOG = "/api/v1/namespaces/jobs/pods/p0/log"
 
 
-def result_of(bursts: MiniClusters) -> tuple[int | None, str]:
+def result_of(bursts: PodBursts) -> tuple[int | None, str]:
     (status,) = bursts.observe()
     assert status.instance
     return status.instance.exit_status, status.instance.output
 
 
 @pytest.fixture
-def bursts(server: Said) -> MiniClusters:
+def bursts(server: Said) -> PodBursts:
     cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
-    return MiniClusters(cluster, SETTINGS, TAGS, clock=lambda: NOW)
+    return PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
 
 
-def test_the_log_is_read_whole(server: Said, bursts: MiniClusters) -> None:
+def test_the_log_is_read_whole(server: Said, bursts: PodBursts) -> None:
     server.answer("GET", LOG, (200, "one\ntwo\n"))
     assert result_of(bursts) == (3, "one\ntwo\n")
     (asked,) = {path for _, path, _ in server.asked if "/log" in path}
@@ -348,7 +348,7 @@ def test_the_log_is_read_whole(server: Said, bursts: MiniClusters) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(
-    server: Said, bursts: MiniClusters
+    server: Said, bursts: PodBursts
 ) -> None:
     server.answer("GET", LOG, (500, {"kind": "Status", "message": "no kubelet"}))
     for _ in range(19):
@@ -358,7 +358,7 @@ def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(
     assert "its log cannot be read: " in output
 
 
-def test_why_a_lead_failed_is_in_its_log(server: Said, bursts: MiniClusters) -> None:
+def test_why_a_lead_failed_is_in_its_log(server: Said, bursts: PodBursts) -> None:
     path = "/api/v1/namespaces/jobs/pods"
     items = [pod(0, "Failed", ended={"exitCode": 1})]
     server.answer("GET", path, (200, {"items": items, "metadata": {}}))

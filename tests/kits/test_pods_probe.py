@@ -16,10 +16,10 @@ import pytest
 from burst.config import Seconds
 from burst.errors import Refused, Transient
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import MiniClusterSettings
+from burst.kits.pods import PodSettings
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
-from burst.kits.pods.probe import Patience, Probe
-from burst.kits.pods.probepod import End, end_of, judge, render_probe
+from burst.kits.pods.probe import Probe, ProbeTiming
+from burst.kits.pods.probepod import ProbeResult, judge, render_probe, result_of
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -38,7 +38,7 @@ def lead(tmp_path: Path) -> LeadIdentity:
 
 
 def render(lead: LeadIdentity, **changes: Any) -> Any:
-    settings: MiniClusterSettings = replace(SETTINGS, **changes)
+    settings: PodSettings = replace(SETTINGS, **changes)
     return render_probe("burst-probe-1", lead, settings, TAGS)
 
 
@@ -110,7 +110,7 @@ def bare(tmp_path: Path) -> Path:
     return place
 
 
-def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> End:
+def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
     """Run the container's command with only this PATH."""
     told = replace(lead, kind="embedded", endpoint=endpoint)
     (container,) = pod_of(render(told, python="python"))["containers"]
@@ -122,7 +122,7 @@ def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> End:
         timeout=60,
         check=False,
     )
-    return End(done.returncode, done.stdout)
+    return ProbeResult(done.returncode, done.stdout)
 
 
 PROGRAMS = {"python": sys.executable, "bash": shutil.which("bash")}
@@ -155,15 +155,15 @@ def test_an_image_with_neither_is_told_of(lead: LeadIdentity, bare: Path) -> Non
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        (End(1, "[Errno 110] Connection timed out\n"), "there is no answer"),
-        (End(1, "bash: connect: No route to host"), "no way leads there"),
-        (End(1, "[Errno 101] Network is unreachable"), "no way leads there"),
-        (End(1, "[Errno -2] Name or service not known"), "cannot be resolved"),
-        (End(137), "it ended with exit status 137"),
-        (End(1, "something\nelse"), "something else"),
+        (ProbeResult(1, "[Errno 110] Connection timed out\n"), "there is no answer"),
+        (ProbeResult(1, "bash: connect: No route to host"), "no way leads there"),
+        (ProbeResult(1, "[Errno 101] Network is unreachable"), "no way leads there"),
+        (ProbeResult(1, "[Errno -2] Name or service not known"), "cannot be resolved"),
+        (ProbeResult(137), "it ended with exit status 137"),
+        (ProbeResult(1, "something\nelse"), "something else"),
     ],
 )
-def test_what_it_says_in_words(end: End, words: str) -> None:
+def test_what_it_says_in_words(end: ProbeResult, words: str) -> None:
     found = judge(end, ENDPOINT)
     assert found.level is Level.WRONG
     assert found.advice
@@ -172,8 +172,8 @@ def test_what_it_says_in_words(end: End, words: str) -> None:
 
 
 def test_only_an_end_is_an_end() -> None:
-    assert end_of({"status": {"phase": "Pending"}}) is None
-    assert end_of({"status": {"containerStatuses": [{"state": {}}]}}) is None
+    assert result_of({"status": {"phase": "Pending"}}) is None
+    assert result_of({"status": {"containerStatuses": [{"state": {}}]}}) is None
 
 
 class Time:
@@ -182,8 +182,8 @@ class Time:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def patience(self) -> Patience:
-        return Patience(clock=lambda: self.now, pause=self.wait)
+    def patience(self) -> ProbeTiming:
+        return ProbeTiming(clock=lambda: self.now, pause=self.wait)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds

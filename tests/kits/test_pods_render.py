@@ -13,7 +13,7 @@ import pytest
 
 from burst.kits import certificate
 from burst.kits.kube.kinds import name_of
-from burst.kits.pods import MiniClusterSettings, OfferTable, Toleration
+from burst.kits.pods import OfferTable, PodSettings, Toleration
 from burst.kits.pods.names import hosts_of
 from burst.kits.pods.render import render
 from burst.model.lead import HostEntry
@@ -30,7 +30,7 @@ from tests.kits.pods import (
 
 
 @pytest.fixture
-def settings() -> MiniClusterSettings:
+def settings() -> PodSettings:
     return SETTINGS
 
 
@@ -39,9 +39,7 @@ def spec(tmp_path: Path) -> BurstSpec:
     return make_spec(tmp_path)
 
 
-def test_every_object_says_whose_it_is(
-    spec: BurstSpec, settings: MiniClusterSettings
-) -> None:
+def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -> None:
     leased = replace(spec, lease_end=1234.5)
     objects = render(leased, settings, TAGS, 0)
     assert [item["kind"] for item in objects] == ["ConfigMap", "Secret", "Job"]
@@ -57,14 +55,12 @@ def test_every_object_says_whose_it_is(
     assert {name_of(item) for item in objects} == {spec.burst_id}
 
 
-def test_it_is_the_same_each_time(
-    spec: BurstSpec, settings: MiniClusterSettings
-) -> None:
+def test_it_is_the_same_each_time(spec: BurstSpec, settings: PodSettings) -> None:
     assert render(spec, settings, TAGS, 1) == render(spec, settings, TAGS, 2)
 
 
 def test_the_secret_is_the_leads_certificate(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     data = by_kind(spec, settings)["Secret"]["data"]["curve.cert"]
     text = base64.b64decode(data).decode()
@@ -73,7 +69,7 @@ def test_the_secret_is_the_leads_certificate(
 
 
 def test_brokers_read_the_leads_hosts_and_their_own_certificate(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     data = by_kind(spec, settings)["ConfigMap"]["data"]
     table = tomllib.loads(data["broker.toml"])["bootstrap"]
@@ -84,7 +80,7 @@ def test_brokers_read_the_leads_hosts_and_their_own_certificate(
 
 @pytest.mark.parametrize("kind", ["flux", "embedded"])
 def test_the_start_script_starts_the_host_of_its_index(
-    spec: BurstSpec, settings: MiniClusterSettings, tmp_path: Path, kind: Any
+    spec: BurstSpec, settings: PodSettings, tmp_path: Path, kind: Any
 ) -> None:
     """Run as it is, but for where things are mounted, with a program that shows."""
     told = replace(spec, lead=replace(spec.lead, kind=kind), hosts=("n-07", "n-03"))
@@ -118,9 +114,7 @@ def test_the_start_script_starts_the_host_of_its_index(
     assert list((tmp_path / "run/broker").iterdir()) == []
 
 
-def test_a_pod_is_as_safe_as_can_be(
-    spec: BurstSpec, settings: MiniClusterSettings
-) -> None:
+def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec, settings: PodSettings) -> None:
     """What Kubernetes calls the restricted standard, and no token."""
     pod = pod_spec(spec, settings)
     assert pod["automountServiceAccountToken"] is False
@@ -139,7 +133,7 @@ def test_a_pod_is_as_safe_as_can_be(
 
 
 def test_a_leads_user_is_the_pods_by_default(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     context = pod_spec(spec, replace(settings, user=None))["securityContext"]
     assert context["runAsUser"] == os.geteuid()
@@ -150,7 +144,7 @@ def test_a_leads_user_is_the_pods_by_default(
 
 
 def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
-    spec: BurstSpec, settings: MiniClusterSettings
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     table = OfferTable(
         cores=8,
@@ -193,9 +187,7 @@ def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
     assert {"name": "host-0", "hostPath": {"path": "/opt/flux"}} in pod["volumes"]
 
 
-def test_one_broker_a_node_or_several(
-    spec: BurstSpec, settings: MiniClusterSettings
-) -> None:
+def test_one_broker_a_node_or_several(spec: BurstSpec, settings: PodSettings) -> None:
     alone = pod_spec(spec, settings)
     (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
     assert term["topologyKey"] == "kubernetes.io/hostname"
@@ -212,7 +204,7 @@ LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_the_lease_ends_it_without_us(
     spec: BurstSpec,
-    settings: MiniClusterSettings,
+    settings: PodSettings,
     lease_end: float,
     seconds: int | None,
     form: Any,

@@ -13,7 +13,7 @@ from burst.kits.pods.status import (
     Warnings,
     describe,
     followers,
-    group,
+    group_by_burst,
     latest_warnings,
 )
 from burst.provider import BurstStatus, Failure, Phase
@@ -51,7 +51,7 @@ def look(
     logs: dict[str, str] | None = None,
     schedule: float = 300,
 ) -> BurstStatus:
-    (found,) = group(objects)
+    (found,) = group_by_burst(objects)
     return describe(found, warnings or {}, logs or {}, schedule, NOW)
 
 
@@ -228,7 +228,7 @@ def test_an_index_is_found_in_the_annotation_too() -> None:
     old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
     stray = pod(0, **RUNNING)
     stray["metadata"]["labels"] = {ID: "b"}
-    (found,) = group([thing("Job"), old, stray])
+    (found,) = group_by_burst([thing("Job"), old, stray])
     assert {host: name for host, (_, name) in followers(found).items()} == {
         "n-0": "",
         "n-1": "p0",
@@ -326,7 +326,7 @@ def test_what_is_being_deleted_is_ending() -> None:
 def test_what_bears_no_bursts_id_is_nobodys() -> None:
     stray = thing("Secret")
     stray["metadata"]["labels"] = {}
-    assert group([stray]) == []
+    assert group_by_burst([stray]) == []
 
 
 def test_the_last_warning_counts() -> None:

@@ -12,7 +12,7 @@ from burst.kits.private_dir import (
     PrivateDirectory,
     default_base,
     disk_errors,
-    is_name,
+    is_safe_name,
     store,
 )
 
@@ -33,7 +33,7 @@ from burst.kits.private_dir import (
     ],
 )
 def test_only_safe_names_become_directories(text: str, safe: bool) -> None:
-    assert is_name(text) == safe
+    assert is_safe_name(text) == safe
 
 
 @pytest.mark.parametrize(("owner", "name"), [("../x", "here"), ("o", "a.b"), ("", "a")])

@@ -15,7 +15,7 @@ from burst.errors import (
     Refused,
     Transient,
 )
-from burst.kits.program import Meaning, flux_version, run
+from burst.kits.program import ErrorPattern, flux_version, run
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
 
@@ -60,10 +60,10 @@ def test_a_real_flux_tells_its_version() -> None:
     assert major_minor(flux_version(program)) >= (0, 84)
 
 
-MEANINGS = (
-    Meaning("no such job", NotFound),
-    Meaning(r"account \w+ is not", Refused, "set account"),
-    Meaning("not available", InsufficientCapacity),
+PATTERNS = (
+    ErrorPattern("no such job", NotFound),
+    ErrorPattern(r"account \w+ is not", Refused, "set account"),
+    ErrorPattern("not available", InsufficientCapacity),
 )
 
 
@@ -92,7 +92,7 @@ def test_a_complaint_is_classed_and_output_is_not_told(
 ) -> None:
     program = script(tmp_path, f"echo token-5; printf '{complaint}' >&2; exit 3")
     with pytest.raises(ProviderError) as caught:
-        run([program, "up", "--token=x"], meanings=MEANINGS)
+        run([program, "up", "--token=x"], patterns=PATTERNS)
     assert type(caught.value) is error
     assert text in str(caught.value)
     assert "token" not in str(caught.value)

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
-from burst_gke.provider import Means
+from burst_gke.provider import Dependencies
 from google.cloud.container_v1.types import NodePool
 
 from burst.kits.kube import Cluster as Client
 from burst.kits.kube import Endpoint, install
-from burst.kits.pods import MiniClusters
+from burst.kits.pods import PodBursts
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
@@ -72,7 +72,7 @@ class OnKubernetes(ProviderContract):
 
     @pytest.fixture
     def make_provider(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
-        return lambda owner: GkeProvider("gke", settings, owner, Means(cloud))
+        return lambda owner: GkeProvider("gke", settings, owner, Dependencies(cloud))
 
     @pytest.fixture
     def make_interrupted(self, gke: Gke, make_provider: MakeProvider) -> MakeProvider:
@@ -86,7 +86,7 @@ class OnKubernetes(ProviderContract):
     @pytest.fixture
     def misconfigured(self, cloud: Cloud) -> Callable[[], Provider]:
         wrong = build.settings(cluster="none")
-        return lambda: GkeProvider("gke", wrong, "owner-a", Means(cloud))
+        return lambda: GkeProvider("gke", wrong, "owner-a", Dependencies(cloud))
 
     @pytest.fixture
     def count(self, api: Api, place: str, gke: Gke) -> Count | None:
@@ -105,7 +105,7 @@ class TestClusterForEachBurst(OnKubernetes):
     ) -> None:
         name = f"gke-{secrets.token_hex(3)}"
         settings = build.settings(namespace=name, user=1000, one_per_node=False)
-        provider = GkeProvider("gke", settings, name, Means(cloud))
+        provider = GkeProvider("gke", settings, name, Dependencies(cloud))
         asking = build.Asking(provider, build.spec(tmp_path, 0, name))
         assert api.get(f"/api/v1/namespaces/{name}") is None
         try:
@@ -151,11 +151,11 @@ class TestNamedPool(OnKubernetes):
     def make_interrupted(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
         dying = [True]
 
-        class Dying(MiniClusters):
+        class Dying(PodBursts):
             def provision(self, spec: BurstSpec) -> None:
                 super().provision(spec)
                 if dying and dying.pop():
                     raise RuntimeError("the process died here")
 
-        means = Means(cloud, Dying)
-        return lambda owner: GkeProvider("gke", settings, owner, means)
+        dependencies = Dependencies(cloud, Dying)
+        return lambda owner: GkeProvider("gke", settings, owner, dependencies)

@@ -15,10 +15,10 @@ from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Provider
 from burst.testing import (
-    Call,
     FakeCloud,
     FakeProvider,
     FakeSettings,
+    ProviderCall,
     example_lead,
     example_spec,
     isolate,
@@ -58,10 +58,10 @@ def test_it_records_calls_with_those_that_raise(
     fake.observe()
     fake.reap(spec.burst_id)
     assert fake.calls == [
-        Call("offers"),
-        Call("provision", spec.burst_id),
-        Call("observe"),
-        Call("reap", spec.burst_id),
+        ProviderCall("offers"),
+        ProviderCall("provision", spec.burst_id),
+        ProviderCall("observe"),
+        ProviderCall("reap", spec.burst_id),
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from burst.errors import Refused, Transient
-from burst.kits.kube.connect import Access, Answer, Connection, Request
-from burst.kits.kube.faults import Attempt, explain, is_absent
+from burst.kits.kube.connect import Access, ApiConnection, ApiRequest, ApiResponse
+from burst.kits.kube.faults import ApiCall, explain, is_absent
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
 
 FIELD_MANAGER = "burst"
@@ -32,7 +32,7 @@ class Cluster:
     """
 
     def __init__(self, access: Access, *, timeout: float = 10.0) -> None:
-        self._connection = Connection(access)
+        self._connection = ApiConnection(access)
         self._timeout = timeout
 
     @property
@@ -53,7 +53,7 @@ class Cluster:
         kind = self.kind_of(manifest)
         meta = manifest["metadata"]
         namespace, name = meta.get("namespace", ""), meta["name"]
-        attempt = Attempt(self.access, "patch", kind, namespace, name)
+        attempt = ApiCall(self.access, "patch", kind, namespace, name)
         query = {
             "fieldManager": FIELD_MANAGER,
             "force": "true",
@@ -71,7 +71,7 @@ class Cluster:
         With `metadata_only` its content is not even sent, which is how one looks for
         a Secret.
         """
-        attempt = Attempt(self.access, "get", kind, namespace, name)
+        attempt = ApiCall(self.access, "get", kind, namespace, name)
         accept = _METADATA.format("PartialObjectMetadata")
         headers = {"Accept": accept} if metadata_only else {}
         answer = self._send("GET", kind.path(namespace, name), headers=headers)
@@ -93,7 +93,7 @@ class Cluster:
 
         `fields` is a field selector; `metadata_only` as with `get`.
         """
-        attempt = Attempt(self.access, "list", kind, namespace)
+        attempt = ApiCall(self.access, "list", kind, namespace)
         query = {"limit": str(_PAGE), "fieldSelector": fields}
         query["labelSelector"] = ",".join(f"{k}={v}" for k, v in (labels or {}).items())
         query = {key: value for key, value in query.items() if value}
@@ -122,7 +122,7 @@ class Cluster:
         kind = KINDS[manifest["kind"]]
         meta = manifest["metadata"]
         namespace, name = meta["namespace"], meta["name"]
-        attempt = Attempt(self.access, "delete", kind, namespace, name)
+        attempt = ApiCall(self.access, "delete", kind, namespace, name)
         body = {
             "propagationPolicy": propagation,
             "preconditions": {"uid": meta["uid"]},
@@ -148,7 +148,7 @@ class Cluster:
             "spec": {"resourceAttributes": attributes},
         }
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        attempt = Attempt(self.access, f"create {review}")
+        attempt = ApiCall(self.access, f"create {review}")
         answer = self._ask(attempt, path, method="POST", body=body, headers=_JSON)
         return bool(_decode(answer).get("status", {}).get("allowed"))
 
@@ -188,7 +188,7 @@ class Cluster:
         return self._log(namespace, pod, {"limitBytes": str(_LONGEST_LOG)})
 
     def _log(self, namespace: str, pod: str, query: dict[str, str]) -> str:
-        attempt = Attempt(self.access, "get", POD, namespace, pod, "log")
+        attempt = ApiCall(self.access, "get", POD, namespace, pod, "log")
         answer = self._send("GET", POD.path(namespace, pod, "log"), query=query)
         # 400: the container has not started, or its log was removed.
         if is_absent(answer) or answer.status == 400:
@@ -204,7 +204,7 @@ class Cluster:
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.34.4`."""
-        answer = self._ask(Attempt(self.access, "get /version"), "/version")
+        answer = self._ask(ApiCall(self.access, "get /version"), "/version")
         return str(_decode(answer).get("gitVersion", "unknown"))
 
     def _kinds(self, api: str) -> list[Manifest]:
@@ -212,33 +212,33 @@ class Cluster:
         answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
         if answer.status == 404:
             return []
-        checked = _checked(answer, Attempt(self.access, f"discover {api}"))
+        checked = _checked(answer, ApiCall(self.access, f"discover {api}"))
         return list(_decode(checked)["resources"])
 
     def _ask(
         self,
-        attempt: Attempt,
+        attempt: ApiCall,
         path: str,
         *,
         method: str = "",
         **more: Any,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Send, and raise what the answer means if it is no success."""
         verb = method or {"patch": "PATCH"}.get(attempt.verb, "GET")
         return _checked(self._send(verb, path, **more), attempt)
 
-    def _send(self, method: str, path: str, **more: Any) -> Answer:
-        request = Request(method=method, path=path, timeout=self._timeout, **more)
+    def _send(self, method: str, path: str, **more: Any) -> ApiResponse:
+        request = ApiRequest(method=method, path=path, timeout=self._timeout, **more)
         return self._connection.send(request)
 
 
-def _checked(answer: Answer, attempt: Attempt) -> Answer:
+def _checked(answer: ApiResponse, attempt: ApiCall) -> ApiResponse:
     if not 200 <= answer.status < 300:
         raise explain(answer, attempt)
     return answer
 
 
-def _decode(answer: Answer) -> Manifest:
+def _decode(answer: ApiResponse) -> Manifest:
     try:
         return msgspec.json.decode(answer.body, type=Manifest)
     except msgspec.MsgspecError as error:

@@ -121,7 +121,7 @@ def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Acc
     return InCluster()
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to the API server. Its body may hold a secret."""
 
     method: str
@@ -133,7 +133,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for connecting and again for each silence of the server."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ApiResponse(msgspec.Struct, frozen=True):
     """What the API server said, good or bad."""
 
     status: int
@@ -141,7 +141,7 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Connection:
+class ApiConnection:
     """Sends requests, with credentials that are read anew when they are turned down.
 
     Nothing is read or connected before the first request, so a provider can be made
@@ -152,7 +152,7 @@ class Connection:
         self.access = access
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: ApiRequest) -> ApiResponse:
         """Send once and return the answer, whatever its status.
 
         Raises Transient if there is none, Refused if there are no credentials.
@@ -170,7 +170,7 @@ class Connection:
             self._opened[1].clear()
             self._opened = None
 
-    def _send(self, request: Request) -> Answer:
+    def _send(self, request: ApiRequest) -> ApiResponse:
         if self._opened is None:
             settings = _load(self.access)
             self._opened = settings, rest.RESTClientObject(settings).pool_manager
@@ -189,7 +189,7 @@ class Connection:
             )
         except urllib3.exceptions.HTTPError as error:
             raise _unreachable(self.access, settings.host, error) from None
-        return Answer(answer.status, dict(answer.headers), answer.data)
+        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
 
 def _load(access: Access) -> Any:

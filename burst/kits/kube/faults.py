@@ -16,7 +16,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.kube.connect import Access, Answer
+from burst.kits.kube.connect import Access, ApiResponse
 from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
 
 _LONGEST_WORDS = 400
@@ -26,7 +26,7 @@ _CONTENT = (400, 413, 422)
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class ApiCall(msgspec.Struct, frozen=True):
     """What was asked of the API server, in the words of RBAC."""
 
     access: Access
@@ -60,14 +60,14 @@ class _Status(msgspec.Struct):
     details: _Details | None = None
 
 
-def is_absent(answer: Answer) -> bool:
+def is_absent(answer: ApiResponse) -> bool:
     """Tell whether the named object is not there, rather than its whole kind."""
     said = _read(answer)
     details = said.details or _Details()
     return answer.status == 404 and bool(details.name) and details.kind != "namespaces"
 
 
-def explain(answer: Answer, attempt: Attempt) -> ProviderError:
+def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
     """Return the error that the answer is."""
     said = _read(answer)
     if answer.status == 401:
@@ -98,7 +98,7 @@ def explain(answer: Answer, attempt: Attempt) -> ProviderError:
     )
 
 
-def _forbidden(said: _Status, attempt: Attempt) -> ProviderError:
+def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
     if "exceeded quota" in said.message:
         return InsufficientCapacity(
             f"cannot {attempt}: {_shorten(said.message)}",
@@ -124,7 +124,7 @@ def _forbidden(said: _Status, attempt: Attempt) -> ProviderError:
     )
 
 
-def _missing(said: _Status, attempt: Attempt) -> ProviderError:
+def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
     details = said.details or _Details()
     if details.kind == "namespaces":
         return Refused(
@@ -145,14 +145,14 @@ def _missing(said: _Status, attempt: Attempt) -> ProviderError:
     )
 
 
-def _words(said: _Status, answer: Answer, attempt: Attempt) -> str:
+def _words(said: _Status, answer: ApiResponse, attempt: ApiCall) -> str:
     # A complaint may quote the value that it is about.
     if attempt.kind == SECRET or not said.message:
         return f"status {answer.status} {said.reason}".strip()
     return _shorten(said.message)
 
 
-def _retry_after(said: _Status, answer: Answer) -> float | None:
+def _retry_after(said: _Status, answer: ApiResponse) -> float | None:
     if said.details and said.details.retry_after_seconds:
         return said.details.retry_after_seconds
     headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -160,7 +160,7 @@ def _retry_after(said: _Status, answer: Answer) -> float | None:
     return float(text) if text.isdigit() else None
 
 
-def _read(answer: Answer) -> _Status:
+def _read(answer: ApiResponse) -> _Status:
     try:
         return msgspec.json.decode(answer.body, type=_Status)
     except msgspec.MsgspecError:  # a proxy, or a path that the server does not know

@@ -11,7 +11,7 @@ from typing import Protocol
 from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.names import Tags
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import MiniClusterSettings, offers
+from burst.kits.pods.settings import PodSettings, offers
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -19,7 +19,7 @@ from burst.provider import BurstSpec, BurstStatus, Offer
 
 
 class Bursts(Protocol):
-    """The bursts of one provider in a cluster that is there, as `MiniClusters` is."""
+    """The bursts of one provider in a cluster that is there, as `PodBursts` is."""
 
     def provision(self, spec: BurstSpec) -> None:
         """See Provider, as of the next two."""
@@ -47,7 +47,7 @@ class Bursts(Protocol):
 class PodProvider:
     """All of a provider for one cluster; a plug-in's adds its settings and `bursts`."""
 
-    def __init__(self, name: str, settings: MiniClusterSettings, owner: str) -> None:
+    def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
         self.tags = Tags(owner, name)
         self._offers = offers(settings)
 
@@ -84,7 +84,7 @@ class PodProvider:
 
 def check_burst(
     spec: BurstSpec,
-    settings: MiniClusterSettings,
+    settings: PodSettings,
     tags: Tags,
     clock: Callable[[], float] = time.time,
 ) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, POD, Kind, Manifest
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
@@ -26,7 +26,7 @@ _IMAGE_VERSION = re.compile(r"(?:^|[^0-9.])v?(\d+\.\d+\.\d+)(?:[^0-9.]|$)")
 
 def examine_cluster(
     cluster: Cluster,
-    settings: MiniClusterSettings,
+    settings: PodSettings,
     kinds: Sequence[Kind],
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
@@ -42,9 +42,7 @@ def examine_cluster(
         yield from examine_lead(settings, lead)
 
 
-def examine_lead(
-    settings: MiniClusterSettings, lead: LeadIdentity
-) -> Iterator[Finding]:
+def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]:
     """Look at what needs no cluster: does the image fit, is the lead reachable."""
     yield _judge_image(settings, lead)
     yield _judge_endpoint(lead)
@@ -124,7 +122,7 @@ def _images(deployment: Manifest) -> str:
     return ", ".join(str(container["image"]) for container in pods["containers"])
 
 
-def _judge_image(settings: MiniClusterSettings, lead: LeadIdentity) -> Finding:
+def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
     image = settings.view or settings.image
     if lead.kind == "embedded":
         return ok(f"followers of an embedded lead need no Flux in {image}")

@@ -16,8 +16,8 @@ from burst.kits.kube.kinds import (
 from burst.kits.pods import isolated
 from burst.kits.pods.names import PROGRAM
 from burst.kits.pods.pod_status import last_words
-from burst.kits.pods.settings import MiniClusterSettings
-from burst.kits.pods.status import Found, index_of
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status import BurstObjects, index_of
 from burst.model.ranks import parse_idset
 from burst.provider import OUTPUT_MOST, BurstStatus, InstanceStatus, Phase
 
@@ -26,18 +26,18 @@ class _Result(msgspec.Struct, frozen=True):
     exit_status: int
 
 
-def program_of(found: Found) -> str:
+def program_of(found: BurstObjects) -> str:
     """Return the kind of program of an isolated burst; empty for one that joins."""
     said = (annotations_of(item).get(PROGRAM, "") for item in found.objects)
     return next(filter(None, said), "")
 
 
-def lead_pod(found: Found) -> Manifest | None:
+def lead_pod(found: BurstObjects) -> Manifest | None:
     """Return the pod of the burst's own lead; there is never a second one."""
     return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
 
 
-def exit_status_of(found: Found) -> int | None:
+def exit_status_of(found: BurstObjects) -> int | None:
     """Return how the program ended, None if it has not, or nobody can tell."""
     pod = lead_pod(found)
     ended = _terminated(pod) if pod else {}
@@ -50,7 +50,7 @@ def exit_status_of(found: Found) -> int | None:
         return None
 
 
-def failed_pod(found: Found) -> Manifest | None:
+def failed_pod(found: BurstObjects) -> Manifest | None:
     """Return a pod of which the burst has failed: its lead, or one before it was up."""
     lead = lead_pod(found)
     ended = ("Failed", "Succeeded")
@@ -63,7 +63,7 @@ def failed_pod(found: Found) -> Manifest | None:
 
 
 def describe_instance(
-    found: Found, base: BurstStatus, log: str | None, settings: MiniClusterSettings
+    found: BurstObjects, base: BurstStatus, log: str | None, settings: PodSettings
 ) -> BurstStatus:
     """Return the status of an isolated burst.
 
@@ -99,7 +99,7 @@ def bounded(log: str) -> str:
     return note + end
 
 
-def _failure(found: Found, log: str) -> str:
+def _failure(found: BurstObjects, log: str) -> str:
     """Say why there will be no result; empty while there may be one."""
     pod = failed_pod(found)
     if pod is not None:
@@ -114,14 +114,14 @@ def _failure(found: Found, log: str) -> str:
     return ""
 
 
-def _is_only_leaving(found: Found, base: BurstStatus) -> bool:
+def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
     """Tell whether it looks failed as its brokers leave, their lead last."""
     lead = lead_pod(found)
     running = lead is not None and _phase(lead) == "Running" and not is_ending(lead)
     return base.phase is Phase.FAILED and running
 
 
-def _is_lead_counted(found: Found) -> bool:
+def _is_lead_counted(found: BurstObjects) -> bool:
     """Tell whether the Job knows of the lead's end, whose pod is not there any more."""
     for made in found.of(JOB.name):
         status = made.get("status") or {}
@@ -131,7 +131,7 @@ def _is_lead_counted(found: Found) -> bool:
     return False
 
 
-def _access(found: Found, lead: Manifest | None, settings: MiniClusterSettings) -> str:
+def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -> str:
     if lead is None:
         return ""
     command = isolated.access(settings.namespace, name_of(lead), settings)

@@ -26,7 +26,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.model.ranks import format_hostlist, format_idset
 from burst.provider import BurstSpec
 
@@ -43,7 +43,7 @@ _SECRET_MOST = 1024 * 1024
 
 
 def render_isolated(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> list[Manifest]:
     """Return the objects; the last makes pods of the rest. Raises Refused.
 
@@ -62,20 +62,18 @@ def render_isolated(
     ]
 
 
-def access(namespace: str, pod: str, settings: MiniClusterSettings) -> str:
+def access(namespace: str, pod: str, settings: PodSettings) -> str:
     """Return the command that gives a person a shell in the instance."""
     shell = f"{settings.flux} proxy local://{SOCKET}"
     return f"kubectl exec -it -n {namespace} {pod} -- {shell}"
 
 
-def address(name: str, settings: MiniClusterSettings) -> str:
+def address(name: str, settings: PodSettings) -> str:
     """Return where the service is found, from within the cluster."""
     return f"http://{name}-0.{name}.{settings.namespace}.svc:{settings.service_port}"
 
 
-def _config_map(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
-) -> Manifest:
+def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     data = {
         "broker.toml": tomli_w.dumps(_broker_tables(meta, spec)),
         "R": json.dumps(_resources(spec)),
@@ -119,7 +117,7 @@ def _resources(spec: BurstSpec) -> Manifest:
     return {"version": 1, "execution": execution}
 
 
-def _start_script(settings: MiniClusterSettings) -> str:
+def _start_script(settings: PodSettings) -> str:
     """Return what each container runs, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
     argv = flux_follower_argv(settings.flux, config, job.HOST, rundir)
@@ -132,7 +130,7 @@ exec "$@"
 """
 
 
-def _program_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
+def _program_script(spec: BurstSpec, settings: PodSettings) -> str:
     """Return the lead's initial program, for sh. It runs once all brokers are up."""
     assert spec.program is not None
     flux, runner = settings.flux, f"{CONFIG_PATH}/{_RUNNER}"
@@ -192,7 +190,7 @@ def _service(meta: Manifest) -> Manifest:
 
 
 def _job(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
     made = job.render_job(meta, spec, settings, seconds)
     del made["spec"]["backoffLimit"]

@@ -21,7 +21,7 @@ from burst.kits.broker import (
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
-from burst.kits.pods.settings import MiniClusterSettings, OfferTable
+from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
 
 CONFIG_PATH = "/burst/config"
@@ -32,7 +32,7 @@ _ENDLESS = 1_000_000
 
 
 def render_config_map(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
+    meta: Manifest, spec: BurstSpec, settings: PodSettings
 ) -> Manifest:
     """Return the ConfigMap: broker.toml, the hosts by index, the start script.
 
@@ -49,7 +49,7 @@ def render_config_map(
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
-def start_script(spec: BurstSpec, settings: MiniClusterSettings) -> str:
+def start_script(spec: BurstSpec, settings: PodSettings) -> str:
     """Return what the container runs, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
     if spec.lead.kind == "embedded":
@@ -79,7 +79,7 @@ def with_host(argv: list[str]) -> str:
 
 
 def render_job(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
     """Return the Job. `seconds` are those until the lease ends, 0 for no end."""
     count = len(spec.hosts)
@@ -98,10 +98,8 @@ def render_job(
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 
 
-def _pod_spec(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
-) -> Manifest:
-    table = pod.admit(spec, settings)
+def _pod_spec(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
+    table = pod.offer_table_for(spec, settings)
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
@@ -112,7 +110,7 @@ def _pod_spec(
     }
 
 
-def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     mounts = [
         {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
         {"name": "secret", "mountPath": MOUNT_PATH, "readOnly": True},
@@ -130,7 +128,7 @@ def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     }
 
 
-def _volumes(name: str, settings: MiniClusterSettings) -> list[Manifest]:
+def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},

@@ -2,12 +2,12 @@
 """Bursts as pods of one cluster: what kube, kind, gke and others' plugins are made of.
 
     class MyProvider(PodProvider):
-        Settings = MySettings               # derives from MiniClusterSettings
+        Settings = MySettings               # derives from PodSettings
 
         def __init__(self, name, settings, owner):
             super().__init__(name, settings, owner)
             cluster = Cluster(Endpoint(url, authority, token))
-            self._bursts = MiniClusters(cluster, settings, self.tags)
+            self._bursts = PodBursts(cluster, settings, self.tags)
 
         def bursts(self): return self._bursts
 
@@ -47,13 +47,13 @@ from burst.kits.pods.names import ALONE_SINCE, ID, SPEC, Tags, spec_hash
 from burst.kits.pods.probe import Probe
 from burst.kits.pods.reaper import Reaper, find_ours, kinds_of
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status import (
-    Found,
+    BurstObjects,
     Warnings,
     describe,
     followers,
-    group,
+    group_by_burst,
     latest_warnings,
 )
 from burst.model.burst import BurstId
@@ -66,13 +66,13 @@ from burst.provider import BurstSpec, BurstStatus, Phase
 _LOOKS = 20
 
 
-class MiniClusters:
+class PodBursts:
     """All bursts of one provider of one owner in one namespace of a cluster."""
 
     def __init__(
         self,
         cluster: Cluster,
-        settings: MiniClusterSettings,
+        settings: PodSettings,
         tags: Tags,
         *,
         own_cluster: bool = False,
@@ -105,7 +105,7 @@ class MiniClusters:
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which any object is there, one list a kind."""
         labels = self._tags.labels()
-        found = group(find_ours(self._cluster, self._settings, labels))
+        found = group_by_burst(find_ours(self._cluster, self._settings, labels))
         warnings = self._warnings(found)
         return [self._describe(burst, warnings) for burst in found]
 
@@ -131,7 +131,7 @@ class MiniClusters:
             self._cluster.apply({**kind, "metadata": meta})
         self._housed = True
 
-    def _describe(self, burst: Found, warnings: Warnings) -> BurstStatus:
+    def _describe(self, burst: BurstObjects, warnings: Warnings) -> BurstStatus:
         patience = self._settings.schedule
         isolated = bool(program_of(burst))
         logs = {} if isolated else self._last_words(burst)
@@ -140,7 +140,7 @@ class MiniClusters:
             return status
         return describe_instance(burst, status, self._words(burst), self._settings)
 
-    def _words(self, burst: Found) -> str | None:
+    def _words(self, burst: BurstObjects) -> str | None:
         """Return what an isolated burst wrote that has ended, or why it failed.
 
         None where it has ended and its log cannot be read now: it then counts as not
@@ -178,7 +178,7 @@ class MiniClusters:
             raise SpecRefused(f"{what} is there with other hosts", "reap it first")
         return True
 
-    def _warnings(self, found: Sequence[Found]) -> Warnings:
+    def _warnings(self, found: Sequence[BurstObjects]) -> Warnings:
         """Ask for events only where something is missing: there may be many."""
         said = [word for b in found for word, _ in followers(b).values()]
         if all(word.phase is Phase.RUNNING for word in said):
@@ -190,7 +190,7 @@ class MiniClusters:
         ]
         return latest_warnings(events)
 
-    def _last_words(self, burst: Found) -> dict[str, str]:
+    def _last_words(self, burst: BurstObjects) -> dict[str, str]:
         """Return the end of one log that explains why a broker ended."""
         for word, pod in followers(burst).values():
             if word.crashed:

@@ -25,7 +25,7 @@ from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
 
@@ -35,7 +35,7 @@ _PLACEHOLDER = "the certificate comes from a Secret"
 
 
 def render_minicluster(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings, seconds: int
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
     """Return the MiniCluster. `seconds` are those until the lease ends, 0 for no end.
 
@@ -79,7 +79,7 @@ def start_lines(spec: BurstSpec) -> str:
     )
 
 
-def _flux(spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
+def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
     config = follower_config(spec.lead, spec.hosts, spec.ranks, _CURVE_PATH)
     # It is written by a heredoc that the shell expands.
     if any(letter in config for letter in "$`\\"):
@@ -98,12 +98,12 @@ def _flux(spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
     }
 
 
-def _init_container(settings: MiniClusterSettings) -> Manifest:
+def _init_container(settings: PodSettings) -> Manifest:
     found = {"image": settings.view or settings.image, **_security(settings)}
     return found if settings.view else {**found, "disable": True}
 
 
-def _security(settings: MiniClusterSettings) -> Manifest:
+def _security(settings: PodSettings) -> Manifest:
     if settings.user is None:  # as whoever the image says
         return {}
     ours = pod.pod_security(settings)
@@ -111,12 +111,12 @@ def _security(settings: MiniClusterSettings) -> Manifest:
     return {"securityContext": {**ours, **pod.container_security(settings)}}
 
 
-def _pod(meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings) -> Manifest:
+def _pod(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     found: Manifest = {
         "labels": meta["labels"],
         "annotations": meta["annotations"],
         "automountServiceAccountToken": False,
-        **pod.node_choice(pod.admit(spec, settings), settings),
+        **pod.node_choice(pod.offer_table_for(spec, settings), settings),
     }
     if settings.user:
         found["securityContext"] = {"fsGroup": settings.user}
@@ -125,9 +125,7 @@ def _pod(meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings) -> Mani
     return found
 
 
-def _container(
-    meta: Manifest, spec: BurstSpec, settings: MiniClusterSettings
-) -> Manifest:
+def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     if len(settings.pull_secrets) > 1:
         raise Refused("a MiniCluster has one pull secret", "leave one in pull_secrets")
     volumes: Manifest = {
@@ -143,7 +141,7 @@ def _container(
         "command": "",
         "commands": {"pre": start_lines(spec)},
         "environment": dict(settings.environment),
-        "resources": pod.resources(pod.admit(spec, settings), settings),
+        "resources": pod.resources(pod.offer_table_for(spec, settings), settings),
         "volumes": volumes,
         **_security(settings),
     }

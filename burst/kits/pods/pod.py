@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from burst.errors import Refused, SpecRefused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import OWNER
-from burst.kits.pods.settings import MiniClusterSettings, OfferTable
+from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
@@ -18,7 +18,7 @@ MOUNT_PATH = "/burst/secret"
 group can read it there, and a broker refuses such a file: it is copied from there."""
 
 
-def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
+def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
     """Return the offer's table, if the spec is one that it sells. Raises Refused."""
     table = settings.offers.get(spec.offer)
     if table is None:
@@ -42,12 +42,12 @@ def admit(spec: BurstSpec, settings: MiniClusterSettings) -> OfferTable:
     return table
 
 
-def user_of(settings: MiniClusterSettings) -> int:
+def user_of(settings: PodSettings) -> int:
     """Return the number of the user that brokers run as."""
     return os.geteuid() if settings.user is None else settings.user
 
 
-def resources(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+def resources(table: OfferTable, settings: PodSettings) -> Manifest:
     """Return what a pod asks for."""
     requests: dict[str, str | int] = {"cpu": table.cpu or str(table.cores)}
     limits: dict[str, str | int] = {}
@@ -59,7 +59,7 @@ def resources(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     return {**found, "limits": limits} if limits else found
 
 
-def node_choice(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+def node_choice(table: OfferTable, settings: PodSettings) -> Manifest:
     """Return the fields of a pod's spec that say on which nodes it may run."""
     selector = {**settings.node_selector, **table.node_selector}
     tolerations = [
@@ -79,7 +79,7 @@ def node_choice(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     return {**choice, "tolerations": tolerations} if tolerations else choice
 
 
-def spread(settings: MiniClusterSettings, labels: dict[str, str]) -> Manifest:
+def spread(settings: PodSettings, labels: dict[str, str]) -> Manifest:
     """Return the fields of a pod's spec that keep pods from each other."""
     node = "kubernetes.io/hostname"
     if settings.one_per_node:
@@ -96,7 +96,7 @@ def spread(settings: MiniClusterSettings, labels: dict[str, str]) -> Manifest:
     return {"topologySpreadConstraints": [constraint]}
 
 
-def pod_security(settings: MiniClusterSettings) -> Manifest:
+def pod_security(settings: PodSettings) -> Manifest:
     """Return a pod's securityContext."""
     user = user_of(settings)
     context: Manifest = {
@@ -108,14 +108,14 @@ def pod_security(settings: MiniClusterSettings) -> Manifest:
     return {**context, "fsGroup": user} if user else context
 
 
-def container_security(settings: MiniClusterSettings) -> Manifest:
+def container_security(settings: PodSettings) -> Manifest:
     """Return a container's securityContext."""
     context: Manifest = {"allowPrivilegeEscalation": False}
     # Root without capabilities could not even read what others own on a host path.
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
 
 
-def base(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+def base(table: OfferTable, settings: PodSettings) -> Manifest:
     """Return the fields of a pod's spec that say who it is and where it may run."""
     found: Manifest = {
         # Followers talk to no API server.
@@ -131,7 +131,7 @@ def base(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     return found
 
 
-def container(settings: MiniClusterSettings) -> Manifest:
+def container(settings: PodSettings) -> Manifest:
     """Return the fields of a container that say what is in it."""
     return {
         "image": settings.image,
@@ -141,7 +141,7 @@ def container(settings: MiniClusterSettings) -> Manifest:
     }
 
 
-def host_mounts(settings: MiniClusterSettings) -> list[Manifest]:
+def host_mounts(settings: PodSettings) -> list[Manifest]:
     """Return a container's volumeMounts of host paths. Raises Refused."""
     return [
         {"name": name, "mountPath": path, "readOnly": True}
@@ -149,7 +149,7 @@ def host_mounts(settings: MiniClusterSettings) -> list[Manifest]:
     ]
 
 
-def host_volumes(settings: MiniClusterSettings) -> list[Manifest]:
+def host_volumes(settings: PodSettings) -> list[Manifest]:
     """Return a pod's volumes of host paths. Raises Refused."""
     return [
         {"name": name, "hostPath": {"path": path}}
@@ -157,7 +157,7 @@ def host_volumes(settings: MiniClusterSettings) -> list[Manifest]:
     ]
 
 
-def host_paths(settings: MiniClusterSettings) -> dict[str, str]:
+def host_paths(settings: PodSettings) -> dict[str, str]:
     """Return volume names by host path. Raises Refused."""
     for path in settings.host_paths:
         pure = PurePosixPath(path)

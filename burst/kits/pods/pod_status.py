@@ -23,7 +23,7 @@ _STARTING = ("ContainerCreating", "PodInitializing")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
 
 
-class Word(msgspec.Struct, frozen=True):
+class PodStatus(msgspec.Struct, frozen=True):
     """A pod's word on its follower."""
 
     phase: Phase
@@ -35,10 +35,10 @@ class Word(msgspec.Struct, frozen=True):
     """Whether its broker ended at least once, so that its log explains something."""
 
 
-_ENDED = Word(Phase.FAILED, "its broker has ended", crashed=True)
+_ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)
 
 
-def word_of(pod: Manifest) -> Word:
+def pod_status_of(pod: Manifest) -> PodStatus:
     """Return what the pod says."""
     status = pod.get("status") or {}
     phase = status.get("phase", "Pending")
@@ -55,7 +55,7 @@ def word_of(pod: Manifest) -> Word:
     if restarts or "terminated" in state:
         return _restarted(containers[0], restarts)
     if phase == "Running":
-        return Word(Phase.RUNNING)
+        return PodStatus(Phase.RUNNING)
     return _pending(pod, state.get("waiting") or {})
 
 
@@ -65,7 +65,7 @@ def _is_unready(init: Manifest) -> bool:
     return bool(ended.get("exitCode", 1))
 
 
-def _initializing(pod: Manifest, init: Manifest) -> Word:
+def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
     """Return the word of a pod whose broker waits for an init container's end.
 
     The Flux Operator has one, of an image of its own.
@@ -75,7 +75,7 @@ def _initializing(pod: Manifest, init: Manifest) -> Word:
     if ended:
         code = ended.get("exitCode", "unknown")
         words = f"its init container {init.get('name')} ended with exit status {code}"
-        return Word(Phase.PENDING, words)
+        return PodStatus(Phase.PENDING, words)
     return _pending(pod, state.get("waiting") or {}, init.get("image", ""))
 
 
@@ -101,7 +101,7 @@ def _condition(status: Manifest, kind: str) -> Manifest:
     return next(found, {})
 
 
-def _disrupted(status: Manifest) -> Word:
+def _disrupted(status: Manifest) -> PodStatus:
     """Its Job makes another pod in its place, unless the Job itself ends."""
     target = _condition(status, "DisruptionTarget")
     reason = target.get("reason") or status.get("reason") or ""
@@ -116,10 +116,10 @@ def _disrupted(status: Manifest) -> Word:
         "DeletionByPodGC": "was lost with its node",
         "NodeLost": "was lost with its node",
     }.get(reason, "is ending" if not reason else f"ended: {reason}")
-    return Word(Phase.PENDING, shorten(f"{what}: {message}" if message else what))
+    return PodStatus(Phase.PENDING, shorten(f"{what}: {message}" if message else what))
 
 
-def _restarted(container: Manifest, restarts: int) -> Word:
+def _restarted(container: Manifest, restarts: int) -> PodStatus:
     """A broker was started, and has ended at least once.
 
     The kubelet starts it again only if it ended with an error.
@@ -134,25 +134,25 @@ def _restarted(container: Manifest, restarts: int) -> Word:
         how += f", {ended['reason']}"
     if "running" in state:
         times = "once" if restarts == 1 else f"{restarts} times"
-        return Word(Phase.RUNNING, f"was restarted {times}, last after {how}")
-    return Word(Phase.RUNNING, f"ended with {how}, is started again", crashed=True)
+        return PodStatus(Phase.RUNNING, f"was restarted {times}, last after {how}")
+    return PodStatus(Phase.RUNNING, f"ended with {how}, is started again", crashed=True)
 
 
-def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> Word:
+def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> PodStatus:
     status = pod.get("status") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
         since = seconds_of(scheduled.get("lastTransitionTime", ""))
         words = f"finds no node: {scheduled.get('message', scheduled.get('reason'))}"
-        return Word(Phase.PENDING, shorten(words), since=since)
+        return PodStatus(Phase.PENDING, shorten(words), since=since)
     if reason in _NO_IMAGE:
         image = image or pod["spec"]["containers"][0].get("image", "")
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
         hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
-        return Word(hopeless, words)
+        return PodStatus(hopeless, words)
     if not pod["spec"].get("nodeName"):
-        return Word(Phase.PENDING, "waits for a node")
+        return PodStatus(Phase.PENDING, "waits for a node")
     if reason and reason not in _STARTING:
-        return Word(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
-    return Word(Phase.PENDING, "is being started")
+        return PodStatus(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
+    return PodStatus(Phase.PENDING, "is being started")

@@ -16,16 +16,16 @@ from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.names import Tags
 from burst.kits.pods.probepod import (
     PROBE,
-    End,
+    ProbeResult,
     deadline_of,
-    end_of,
     judge,
     judge_silence,
     render_probe,
+    result_of,
 )
 from burst.kits.pods.reaper import Reaper
-from burst.kits.pods.settings import MiniClusterSettings
-from burst.kits.pods.status import describe, group, latest_warnings
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status import describe, group_by_burst, latest_warnings
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
@@ -35,7 +35,7 @@ from burst.provider import BurstStatus, Phase
 _GIVEN_UP = "ImagePullBackOff"
 
 
-class Patience(msgspec.Struct, frozen=True):
+class ProbeTiming(msgspec.Struct, frozen=True):
     """How long a probe waits for what, in seconds, and by which clock."""
 
     answer: float = 10.0
@@ -54,14 +54,14 @@ class Probe:
     def __init__(
         self,
         cluster: Cluster,
-        settings: MiniClusterSettings,
+        settings: PodSettings,
         tags: Tags,
-        patience: Patience | None = None,
+        patience: ProbeTiming | None = None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._tags = tags
-        self._patience = patience or Patience()
+        self._patience = patience or ProbeTiming()
         self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
 
     def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Finding:
@@ -114,17 +114,17 @@ class Probe:
                 )
             patience.pause(patience.every)
 
-    def _look(self) -> tuple[End | None, BurstStatus | None]:
+    def _look(self) -> tuple[ProbeResult | None, BurstStatus | None]:
         """Return how it ended, and its status; None for both once it is not there."""
         labels, namespace = self._tags.labels(self.id), self._settings.namespace
-        found = group(
+        found = group_by_burst(
             item
             for kind in (JOB, POD)
             for item in self._cluster.find(kind, namespace, labels)
         )
         if not found:
             return None, None
-        end = next(filter(None, map(end_of, found[0].of(POD.name))), None)
+        end = next(filter(None, map(result_of, found[0].of(POD.name))), None)
         events = [
             event
             for kind in (JOB, POD)

@@ -14,7 +14,7 @@ from burst.kits import tcp
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.names import HOSTS, Tags
-from burst.kits.pods.settings import MiniClusterSettings, OfferTable
+from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 
@@ -27,7 +27,7 @@ _GRACE_S = 60
 _KEPT_S = 60
 
 
-class End(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """How the pod's program ended."""
 
     status: int
@@ -35,7 +35,7 @@ class End(msgspec.Struct, frozen=True):
 
 
 def render_probe(
-    name: str, lead: LeadIdentity, settings: MiniClusterSettings, tags: Tags
+    name: str, lead: LeadIdentity, settings: PodSettings, tags: Tags
 ) -> Manifest:
     """Return the Job. Raises Refused.
 
@@ -77,7 +77,7 @@ def render_probe(
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 
 
-def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
+def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     resources: Manifest = {"requests": {"cpu": "10m"}}
     if table.memory:
         # Where a quota asks for limits, followers have some too.
@@ -93,21 +93,21 @@ def _container(table: OfferTable, settings: MiniClusterSettings) -> Manifest:
     }
 
 
-def deadline_of(settings: MiniClusterSettings) -> float:
+def deadline_of(settings: PodSettings) -> float:
     """Return how many seconds the pod may take to run."""
     return min(settings.schedule, _LONGEST_S)
 
 
-def end_of(pod: Manifest) -> End | None:
+def result_of(pod: Manifest) -> ProbeResult | None:
     """Return how the pod's program ended, None if it did not."""
     containers = (pod.get("status") or {}).get("containerStatuses") or [{}]
     ended = (containers[0].get("state") or {}).get("terminated")
     if ended is None:
         return None
-    return End(ended.get("exitCode", -1), ended.get("message", ""))
+    return ProbeResult(ended.get("exitCode", -1), ended.get("message", ""))
 
 
-def judge(end: End, endpoint: str) -> Finding:
+def judge(end: ProbeResult, endpoint: str) -> Finding:
     """Say what came of it."""
     if end.status == tcp.NO_PROGRAM:
         return note(

@@ -27,7 +27,7 @@ from burst.kits.kube.kinds import (
     name_of,
 )
 from burst.kits.pods.names import ALONE_SINCE, Tags, is_name
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 
 OWN_KINDS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
@@ -35,13 +35,13 @@ OWN_KINDS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
 _BY_NAME_ONLY = CONFIG_MAP, SECRET, SERVICE
 
 
-def kinds_of(settings: MiniClusterSettings) -> tuple[Kind, ...]:
+def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
     """Return the kinds of which a burst may have objects; first what is made last."""
     return (MINICLUSTER, *OWN_KINDS) if settings.form == "operator" else OWN_KINDS
 
 
 def find_ours(
-    cluster: Cluster, settings: MiniClusterSettings, labels: dict[str, str]
+    cluster: Cluster, settings: PodSettings, labels: dict[str, str]
 ) -> list[Manifest]:
     """Return all objects with these labels, by one list of each kind."""
     return [
@@ -54,7 +54,7 @@ def find_ours(
     ]
 
 
-def may_exist(cluster: Cluster, settings: MiniClusterSettings, kind: Kind) -> bool:
+def may_exist(cluster: Cluster, settings: PodSettings, kind: Kind) -> bool:
     """Tell whether there can be objects of the kind.
 
     Before an operator that we are to install is there, none of its kind can. Where
@@ -67,9 +67,7 @@ def may_exist(cluster: Cluster, settings: MiniClusterSettings, kind: Kind) -> bo
 class Reaper:
     """Deletes what one provider of one owner has made."""
 
-    def __init__(
-        self, cluster: Cluster, settings: MiniClusterSettings, tags: Tags
-    ) -> None:
+    def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
         self._cluster = cluster
         self._settings = settings
         self._tags = tags

@@ -15,19 +15,19 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job, operator, pod
 from burst.kits.pods.isolated import render_isolated
 from burst.kits.pods.names import INDEX, Tags, check_names, describe_spec
-from burst.kits.pods.settings import MiniClusterSettings
+from burst.kits.pods.settings import PodSettings
 from burst.provider import BurstSpec
 
 
 def render(
-    spec: BurstSpec, settings: MiniClusterSettings, tags: Tags, now: float
+    spec: BurstSpec, settings: PodSettings, tags: Tags, now: float
 ) -> list[Manifest]:
     """Return the burst's objects; the last is what makes pods of the rest.
 
     Reads the certificate, or makes one where the burst is isolated, which is in the
     Secret and in nothing else. Raises Refused.
     """
-    pod.admit(spec, settings)
+    pod.offer_table_for(spec, settings)
     check_names(spec, tags)
     seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0
     meta = {

@@ -50,7 +50,7 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     effect: str = ""
 
 
-class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is the same in any cluster. A plug-in's Settings derive from it."""
 
     image: str
@@ -122,7 +122,7 @@ class MiniClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError('mode = "isolated" needs form = "job"')
 
 
-def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
+def offers(settings: PodSettings) -> Sequence[Offer]:
     """Return what the tables sell."""
     return [
         Offer(
@@ -137,7 +137,7 @@ def offers(settings: MiniClusterSettings) -> Sequence[Offer]:
     ]
 
 
-def _modes(settings: MiniClusterSettings) -> tuple[BurstMode, ...]:
+def _modes(settings: PodSettings) -> tuple[BurstMode, ...]:
     if settings.form == "operator":
         return ("joined",)
     return ("isolated", "joined") if settings.mode == "isolated" else _BOTH

@@ -20,11 +20,11 @@ from burst.kits.kube.kinds import (
 )
 from burst.kits.pods.names import ID, INDEX, hosts_of
 from burst.kits.pods.pod_status import (
-    Word,
+    PodStatus,
     last_words,
+    pod_status_of,
     seconds_of,
     shorten,
-    word_of,
 )
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
@@ -33,7 +33,7 @@ Warnings = Mapping[tuple[str, str], str]
 """The last warning about an object, by kind and name."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class BurstObjects(msgspec.Struct, frozen=True):
     """All objects of one burst, as they were listed."""
 
     id: BurstId
@@ -55,13 +55,13 @@ class Found(msgspec.Struct, frozen=True):
         return any(map(is_ending, parents or self.objects))
 
 
-def group(objects: Iterable[Manifest]) -> list[Found]:
+def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
     """Return the bursts that the objects are of, in the order of their ids."""
     by_id: dict[str, list[Manifest]] = defaultdict(list)
     for item in objects:
         by_id[labels_of(item).get(ID, "")].append(item)
     # Whatever bears our labels and no burst's was not made by us.
-    return [Found(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
+    return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
 
 
 def latest_warnings(events: Iterable[Manifest]) -> Warnings:
@@ -82,7 +82,7 @@ def latest_warnings(events: Iterable[Manifest]) -> Warnings:
     return found
 
 
-def followers(found: Found) -> dict[str, tuple[Word, str]]:
+def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
     """Return each follower's word and the name of the pod that says it.
 
     The pod is empty for a follower that has none.
@@ -90,18 +90,18 @@ def followers(found: Found) -> dict[str, tuple[Word, str]]:
     pods: dict[int, list[Manifest]] = defaultdict(list)
     for pod in found.of(POD.name):
         pods[index_of(pod)].append(pod)
-    said: dict[str, tuple[Word, str]] = {}
+    said: dict[str, tuple[PodStatus, str]] = {}
     for index, host in enumerate(found.hosts):
         best = max(pods.get(index, []), key=_standing, default=None)
         if best is None:
-            said[host] = Word(Phase.PENDING, "has no pod yet"), ""
+            said[host] = PodStatus(Phase.PENDING, "has no pod yet"), ""
         else:
-            said[host] = word_of(best), name_of(best)
+            said[host] = pod_status_of(best), name_of(best)
     return said
 
 
 def describe(
-    found: Found,
+    found: BurstObjects,
     warnings: Warnings,
     logs: Mapping[str, str],
     schedule: float,
@@ -124,13 +124,13 @@ def describe(
     }
     failed = next(_failures(found), "")
     if failed:
-        words = {host: Word(Phase.FAILED, failed) for host in words}
+        words = {host: PodStatus(Phase.FAILED, failed) for host in words}
         return _status(found.id, words, failed)
     starved = _starved(found, words, warnings, (schedule, now))
     return starved or _status(found.id, words, _hindrance(found, warnings))
 
 
-def _status(burst_id: BurstId, words: Mapping[str, Word], why: str) -> BurstStatus:
+def _status(burst_id: BurstId, words: Mapping[str, PodStatus], why: str) -> BurstStatus:
     phases = {word.phase for word in words.values()}
     order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
     phase = next((p for p in order if p in phases), Phase.PENDING)
@@ -145,7 +145,9 @@ def _status(burst_id: BurstId, words: Mapping[str, Word], why: str) -> BurstStat
     )
 
 
-def _ending(found: Found, said: Mapping[str, tuple[Word, str]]) -> BurstStatus:
+def _ending(
+    found: BurstObjects, said: Mapping[str, tuple[PodStatus, str]]
+) -> BurstStatus:
     left = [host for host, (_, pod) in said.items() if pod]
     kinds = sorted({item["kind"] for item in found.objects})
     return BurstStatus(
@@ -160,8 +162,8 @@ def _ending(found: Found, said: Mapping[str, tuple[Word, str]]) -> BurstStatus:
 
 
 def _completed(
-    word: Word, pod: str, warnings: Warnings, logs: Mapping[str, str]
-) -> Word:
+    word: PodStatus, pod: str, warnings: Warnings, logs: Mapping[str, str]
+) -> PodStatus:
     """Return the word with what events and the log add to it."""
     if word.crashed and logs.get(pod):
         why = f"{word.why}: {last_words(logs[pod])}"
@@ -172,7 +174,7 @@ def _completed(
     return word
 
 
-def _failures(found: Found) -> Iterator[str]:
+def _failures(found: BurstObjects) -> Iterator[str]:
     """Yield why a Job of the burst will make no pods any more."""
     for job in found.of(JOB.name):
         for condition in (job.get("status") or {}).get("conditions") or []:
@@ -189,7 +191,7 @@ def _failures(found: Found) -> Iterator[str]:
                 yield "all its brokers have ended"
 
 
-def _hindrance(found: Found, warnings: Warnings) -> str:
+def _hindrance(found: BurstObjects, warnings: Warnings) -> str:
     """Say why there are fewer pods than there should be; empty if there are all."""
     if len(found.of(POD.name)) >= len(found.hosts):
         return ""
@@ -201,8 +203,8 @@ def _hindrance(found: Found, warnings: Warnings) -> str:
 
 
 def _starved(
-    found: Found,
-    words: Mapping[str, Word],
+    found: BurstObjects,
+    words: Mapping[str, PodStatus],
     warnings: Warnings,
     patience: tuple[float, float],
 ) -> BurstStatus | None:
@@ -217,7 +219,7 @@ def _starved(
     since = min(waiting, default=now)
     if now - since <= schedule:
         return None
-    failed = {host: Word(Phase.FAILED, word.why) for host, word in words.items()}
+    failed = {host: PodStatus(Phase.FAILED, word.why) for host, word in words.items()}
     why = f"for {now - since:.0f} s, {waiting[since]}"
     return msgspec.structs.replace(
         _status(found.id, failed, why), failure=Failure.CAPACITY

@@ -9,7 +9,7 @@ from typing import Any
 
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
-from burst_gke.provider import Means
+from burst_gke.provider import Dependencies
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.config import convert
@@ -62,8 +62,8 @@ def provider(
 ) -> GkeProvider:
     """Return a provider that works in this world."""
     cloud = Cloud(found.parent, client=client, credentials=Token())
-    means = Means(cloud, kubernetes.followers, clock or Clock())
-    return GkeProvider(name, found, owner, means)
+    dependencies = Dependencies(cloud, kubernetes.followers, clock or Clock())
+    return GkeProvider(name, found, owner, dependencies)
 
 
 class Asking:

@@ -14,7 +14,7 @@ import grpc
 import msgspec
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
-from burst_gke.provider import Means
+from burst_gke.provider import Dependencies
 from burst_local import LocalProvider, LocalSettings
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import (
@@ -64,4 +64,4 @@ class InstalledGke(GkeProvider):
         transport = ClusterManagerGrpcTransport(channel=channel)
         client = ClusterManagerClient(transport=transport)
         cloud = Cloud(settings.parent, client=client, credentials=Token())
-        super().__init__(name, settings, owner, Means(cloud, FollowersAtHome))
+        super().__init__(name, settings, owner, Dependencies(cloud, FollowersAtHome))

@@ -108,7 +108,7 @@ def test_retry_info_is_heeded(gke: Gke, client: ClusterManagerClient) -> None:
     gke.denials = {"list_operations": [denial]}
     cloud = Cloud(PARENT, client=client, credentials=Token())
     with pytest.raises(Transient) as caught:
-        cloud.deeds("clusters/x")
+        cloud.operations("clusters/x")
     assert caught.value.retry_after == 33.0
 
 

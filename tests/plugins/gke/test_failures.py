@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from burst_gke.failures import Fault
+from burst_gke.failures import CloudFailure
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 
@@ -68,14 +68,16 @@ DISABLED = (
 def test_each_has_its_class(
     code: str, message: str, kind: type[Exception], says: str
 ) -> None:
-    error = Fault(code=code, message=message).error("to make x")
+    error = CloudFailure(code=code, message=message).error("to make x")
     assert type(error) is kind
     assert "declined to make x" in str(error)
     assert says in str(error)
 
 
 def test_when_to_come_back_is_as_the_service_says() -> None:
-    fault = Fault(code="RESOURCE_EXHAUSTED", message="per minute", retry_after=7.0)
+    fault = CloudFailure(
+        code="RESOURCE_EXHAUSTED", message="per minute", retry_after=7.0
+    )
     error = fault.error("to list")
     assert isinstance(error, Transient)
     assert error.retry_after == 7.0
@@ -89,7 +91,7 @@ def test_when_to_come_back_is_as_the_service_says() -> None:
     ],
 )
 def test_where_it_does_not_say_we_are_in_no_hurry(code: str, message: str) -> None:
-    error = Fault(code=code, message=message).error("to list")
+    error = CloudFailure(code=code, message=message).error("to list")
     assert isinstance(error, Transient)
     assert error.retry_after
     assert error.retry_after >= 10
@@ -106,4 +108,7 @@ def test_where_it_does_not_say_we_are_in_no_hurry(code: str, message: str) -> No
 def test_work_that_failed_is_not_ordered_again(
     code: str, kind: type[Exception]
 ) -> None:
-    assert type(Fault(code=code, message="it broke").last_word("to make x")) is kind
+    assert (
+        type(CloudFailure(code=code, message="it broke").final_error("to make x"))
+        is kind
+    )

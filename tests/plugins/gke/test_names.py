@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke.names import Mark, hash_spec, label_value, name_of
+from burst_gke.names import Labels, hash_spec, label_value, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,23 +52,23 @@ def test_a_long_id_keeps_its_beginning() -> None:
 def test_an_id_that_is_no_label_is_refused(tmp_path: Path, burst_id: str) -> None:
     wrong = msgspec.structs.replace(spec(tmp_path), burst_id=BurstId(burst_id))
     with pytest.raises(Refused, match="cannot be a label"):
-        Mark("owner-a", "gke").labels_of(wrong, "0")
+        Labels("owner-a", "gke").labels_of(wrong, "0")
 
 
 def test_labels_lead_back_to_the_burst_and_to_nobody_elses(tmp_path: Path) -> None:
     burst = spec(tmp_path)
-    mark = Mark("owner-a", "gke")
+    mark = Labels("owner-a", "gke")
     labels = mark.labels_of(burst, "abc")
     assert mark.burst_of(labels) == burst.burst_id
-    assert Mark("owner-b", "gke").burst_of(labels) is None
-    assert Mark("owner-a", "other").burst_of(labels) is None
+    assert Labels("owner-b", "gke").burst_of(labels) is None
+    assert Labels("owner-a", "other").burst_of(labels) is None
     assert mark.burst_of({}) is None
     assert mark.burst_of(mark.labels) is None
 
 
 def test_the_lease_is_a_label(tmp_path: Path) -> None:
     burst = msgspec.structs.replace(spec(tmp_path), lease_end=1_800_000_000.5)
-    labels = Mark("owner-a", "gke").labels_of(burst, "abc")
+    labels = Labels("owner-a", "gke").labels_of(burst, "abc")
     assert labels["burst-lease-end"] == "1800000000"
 
 

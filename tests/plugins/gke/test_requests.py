@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_gke.names import Mark
+from burst_gke.names import Labels
 from burst_gke.requests import (
-    cluster_order,
+    cluster_request,
     life_of,
+    node_pool_request,
     pod_settings,
-    pool_order,
     with_lease,
 )
 from google.cloud.container_v1.types import (
@@ -46,11 +46,11 @@ def burst(tmp_path: Path) -> BurstSpec:
 
 
 def labels_of(burst: BurstSpec) -> dict[str, str]:
-    return Mark(burst.owner, "gke").labels_of(burst, "abc123")
+    return Labels(burst.owner, "gke").labels_of(burst, "abc123")
 
 
 def order_cluster(burst: BurstSpec, **table: Any) -> Cluster:
-    order = cluster_order(settings(**table), burst, labels_of(burst), NOW)
+    order = cluster_request(settings(**table), burst, labels_of(burst), NOW)
     request = CreateClusterRequest(order)
     assert (
         request.parent
@@ -60,7 +60,7 @@ def order_cluster(burst: BurstSpec, **table: Any) -> Cluster:
 
 
 def order_pool(burst: BurstSpec, **table: Any) -> NodePool:
-    order = pool_order(settings(**POOL, **table), burst, labels_of(burst), NOW)
+    order = node_pool_request(settings(**POOL, **table), burst, labels_of(burst), NOW)
     request = CreateNodePoolRequest(order)
     assert request.parent.endswith("/clusters/shared")
     return request.node_pool

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment
-from tests.plugins.kind.desk import Desk
+from tests.plugins.kind.harness import Desk
 
 
 class KindBackend(Backend):

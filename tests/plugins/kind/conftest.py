@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plugins.kind.desk import Desk, open_desk
+from tests.plugins.kind.harness import Desk, open_desk
 
 
 @pytest.fixture

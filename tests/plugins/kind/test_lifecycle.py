@@ -20,7 +20,7 @@ from burst.errors import (
 from burst.model.burst import BurstId
 from burst.provider import Phase
 from burst.testing import isolate
-from tests.plugins.kind.desk import Desk
+from tests.plugins.kind.harness import Desk
 from tests.support.fluxlead import wait_until
 
 

@@ -5,7 +5,7 @@ import pytest
 from burst_kind.programs import Programs
 
 from burst.errors import ProviderError, Refused, Transient
-from tests.plugins.kind.desk import Desk
+from tests.plugins.kind.harness import Desk
 
 
 def test_what_is_not_installed_is_refused_with_what_to_do(desk: Desk) -> None:

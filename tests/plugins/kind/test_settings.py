@@ -14,7 +14,7 @@ from burst.errors import Refused
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
-from tests.plugins.kind.desk import Desk
+from tests.plugins.kind.harness import Desk
 
 
 def texts(findings: Sequence[Finding], level: Level) -> list[str]:

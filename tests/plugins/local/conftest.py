@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plugins.local.bench import Bench, open_bench
+from tests.plugins.local.harness import Bench, open_bench
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from burst_local.burst_dirs import Home
-from burst_local.processes import Birth
+from burst_local.burst_dirs import ProviderDirectory
+from burst_local.processes import ProcessIdentity
 
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
@@ -18,31 +18,33 @@ def spec(tmp_path: Path) -> BurstSpec:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "base", "owner-1", "here")
+def home(tmp_path: Path) -> ProviderDirectory:
+    home = ProviderDirectory(tmp_path / "base", "owner-1", "here")
     home.open()
     return home
 
 
-def test_all_directories_and_files_are_private(home: Home, spec: BurstSpec) -> None:
+def test_all_directories_and_files_are_private(
+    home: ProviderDirectory, spec: BurstSpec
+) -> None:
     before = os.umask(0)
     try:
         place = home.burst(spec.burst_id)
         place.make(spec, "[bootstrap]\n")
         place.note_ending(1.0)
-        next(place.followers()).record(Birth(1, 2, "b"))
+        next(place.followers()).record(ProcessIdentity(1, 2, "b"))
     finally:
         os.umask(before)
     for path in [home.path, *home.path.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_what_is_made_is_found(home: Home, spec: BurstSpec) -> None:
+def test_what_is_made_is_found(home: ProviderDirectory, spec: BurstSpec) -> None:
     place = home.burst(spec.burst_id)
     assert not place.exists()
     assert list(place.followers()) == []
     place.make(spec, "[bootstrap]\n")
-    (found,) = Home(home.path.parent, "owner-1", "here").bursts()
+    (found,) = ProviderDirectory(home.path.parent, "owner-1", "here").bursts()
     assert (found.id, found.spec()) == (spec.burst_id, spec)
     assert found.config.read_text() == "[bootstrap]\n"
     assert [follower.host for follower in found.followers()] == list(spec.hosts)
@@ -52,21 +54,21 @@ def test_what_is_made_is_found(home: Home, spec: BurstSpec) -> None:
 
 
 def test_a_birth_is_remembered_until_it_is_forgotten(
-    home: Home, spec: BurstSpec
+    home: ProviderDirectory, spec: BurstSpec
 ) -> None:
     home.burst(spec.burst_id).make(spec, "")
     follower = home.burst(spec.burst_id).follower(spec.hosts[0])
-    assert follower.birth() is None
-    follower.record(Birth(7, 8, "boot"))
-    assert follower.birth() == Birth(7, 8, "boot")
+    assert follower.identity() is None
+    follower.record(ProcessIdentity(7, 8, "boot"))
+    assert follower.identity() == ProcessIdentity(7, 8, "boot")
     follower.unrecord()
     follower.unrecord()
-    assert follower.birth() is None
+    assert follower.identity() is None
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"burst_id": 1}'])
 def test_a_damaged_record_is_no_record(
-    damage: str, home: Home, spec: BurstSpec
+    damage: str, home: ProviderDirectory, spec: BurstSpec
 ) -> None:
     place = home.burst(spec.burst_id)
     place.make(spec, "")
@@ -86,7 +88,7 @@ def test_a_damaged_record_is_no_record(
     ],
 )
 def test_the_end_of_a_log_is_one_line(
-    said: bytes, told: str, home: Home, spec: BurstSpec
+    said: bytes, told: str, home: ProviderDirectory, spec: BurstSpec
 ) -> None:
     home.burst(spec.burst_id).make(spec, "")
     follower = home.burst(spec.burst_id).follower(spec.hosts[0])
@@ -95,7 +97,9 @@ def test_the_end_of_a_log_is_one_line(
     assert follower.last_words() == told
 
 
-def test_the_home_goes_with_its_last_burst(home: Home, spec: BurstSpec) -> None:
+def test_the_home_goes_with_its_last_burst(
+    home: ProviderDirectory, spec: BurstSpec
+) -> None:
     home.burst(spec.burst_id).make(spec, "")
     home.close()
     assert home.path.exists()

@@ -18,7 +18,7 @@ from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
-from tests.plugins.local.bench import Bench
+from tests.plugins.local.harness import Bench
 from tests.support.fluxlead import wait_until
 
 
@@ -75,14 +75,14 @@ def test_a_killed_followers_jobs_end_with_the_burst(
     wait_until(lambda: lead.observe().online >= set(spec.ranks), "them to join")
     instance.submit(nodes=5, command=SLEEP)
     follower = bench.home.burst(spec.burst_id).follower("burst-0-0")
-    birth = follower.birth()
-    assert birth
+    identity = follower.identity()
+    assert identity
 
     def session() -> set[int]:
-        return {p.pid for p in scan().values() if p.session == birth.pid}
+        return {p.pid for p in scan().values() if p.session == identity.pid}
 
     wait_until(lambda: len(session()) >= 2, "the task")
-    send(signal.SIGKILL, [scan()[birth.pid]])
+    send(signal.SIGKILL, [scan()[identity.pid]])
     killed = "burst-0-0 was killed by signal 9"
     wait_until(lambda: bench.status(provider).why.startswith(killed), "the news")
     assert bench.status(provider).phase is Phase.FAILED

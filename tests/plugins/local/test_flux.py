@@ -22,7 +22,7 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
-from tests.plugins.local.bench import Bench
+from tests.plugins.local.harness import Bench
 from tests.support.fluxlead import (
     FluxLead,
     flux_lead,
@@ -98,11 +98,11 @@ def test_a_killed_broker_is_told_and_its_jobs_end_with_the_burst(
             "submit", "--wait-event=start", "--requires=host:burst-0-0", "sleep", "1000"
         )
         assert submitted.returncode == 0, submitted.stderr
-        birth = bench.home.burst(spec.burst_id).follower("burst-0-0").birth()
-        assert birth
-        wait_until(lambda: len(_session(birth.pid)) == 3, "broker, shell and task")
-        jobs = _session(birth.pid) - {birth.pid}
-        os.kill(birth.pid, signal.SIGKILL)
+        identity = bench.home.burst(spec.burst_id).follower("burst-0-0").identity()
+        assert identity
+        wait_until(lambda: len(_session(identity.pid)) == 3, "broker, shell and task")
+        jobs = _session(identity.pid) - {identity.pid}
+        os.kill(identity.pid, signal.SIGKILL)
         killed = "burst-0-0 was killed by signal 9"
         wait_until(lambda: bench.status(provider).why.startswith(killed), "the news")
         assert bench.status(provider).phase is Phase.FAILED

@@ -18,7 +18,7 @@ from burst_local.processes import scan_all
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.provider import Phase
-from tests.plugins.local.bench import Bench
+from tests.plugins.local.harness import Bench
 from tests.support.fluxlead import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -177,11 +177,11 @@ import os, sys
 from pathlib import Path
 from burst.errors import NotFound
 from burst_local import LocalProvider, LocalSettings
-from burst_local.burst_dirs import Home
+from burst_local.burst_dirs import ProviderDirectory
 base, owner = sys.argv[1:]
 os.setgid(65534)
 os.setuid(65534)
-home = Home(Path(base), owner, "here")
+home = ProviderDirectory(Path(base), owner, "here")
 home.open()
 for name, rundir in (("burst-0-1", 0), ("burst-0-2", 0o700)):
     deep = home.path / name / "burst-0-0" / "deep"

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_local.processes import Birth, Process, birth_of, is_hidden, scan, send
+from burst_local.processes import (
+    Process,
+    ProcessIdentity,
+    identity_of,
+    is_hidden,
+    scan,
+    send,
+)
 
 from burst.errors import Refused
 from tests.support.fluxlead import wait_until
@@ -36,7 +43,7 @@ def test_a_process_is_seen_with_its_session_and_our_variables_only(
     found = scan()[child.pid]
     assert found.pid == found.group == found.session == child.pid
     assert found.environ == {"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x"}
-    assert found.birth == birth_of(child.pid)
+    assert found.identity == identity_of(child.pid)
 
 
 def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
@@ -64,10 +71,10 @@ def test_a_process_may_have_no_environment_at_all() -> None:
 def test_a_zombie_does_not_run_but_its_birth_is_known(
     child: subprocess.Popen[bytes],
 ) -> None:
-    before = birth_of(child.pid)
+    before = identity_of(child.pid)
     child.kill()
     wait_until(lambda: child.pid not in scan(), "its end")
-    assert birth_of(child.pid) == before
+    assert identity_of(child.pid) == before
 
 
 def test_a_name_with_spaces_and_parentheses_is_no_trouble(tmp_path: Path) -> None:
@@ -84,9 +91,9 @@ def test_a_signal_reaches_a_process(child: subprocess.Popen[bytes]) -> None:
 
 
 def _reborn(process: Process) -> Process:
-    birth = process.birth
-    other = Birth(birth.pid, birth.start + 1, birth.boot)
-    return msgspec.structs.replace(process, birth=other)
+    identity = process.identity
+    other = ProcessIdentity(identity.pid, identity.start + 1, identity.boot)
+    return msgspec.structs.replace(process, identity=other)
 
 
 def test_a_signal_reaches_nobody_who_merely_has_the_pid(
@@ -153,7 +160,7 @@ def test_what_ends_while_it_is_looked_at_is_passed_over(proc: Path) -> None:
     (proc / "13").mkdir()
     (proc / "not-a-pid").mkdir()
     (found,) = scan(proc).values()
-    assert found.birth == Birth(12, 777, "this-boot")
+    assert found.identity == ProcessIdentity(12, 777, "this-boot")
     assert found.session == 12
     assert found.environ == {}
 

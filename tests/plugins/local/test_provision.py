@@ -16,7 +16,7 @@ from burst_local.launch import follower_command
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer, Phase, Provider
-from tests.plugins.local.bench import SLEEP, Bench
+from tests.plugins.local.harness import SLEEP, Bench
 from tests.support.fluxlead import wait_until
 
 
@@ -43,9 +43,9 @@ def test_a_follower_leads_a_session_in_a_private_directory(bench: Bench) -> None
     place = bench.home.burst(spec.burst_id)
     for host in spec.hosts:
         follower = place.follower(host)
-        birth = follower.birth()
-        assert birth
-        assert os.getsid(birth.pid) == os.getpgid(birth.pid) == birth.pid
+        identity = follower.identity()
+        assert identity
+        assert os.getsid(identity.pid) == os.getpgid(identity.pid) == identity.pid
     said = [f"{place.follower(host).path}\n" for host in spec.hosts]
     wait_until(lambda: bench.logs(spec) == said, "their directories")
 
@@ -110,11 +110,11 @@ def test_what_has_ended_does_not_stay_a_zombie(bench: Bench) -> None:
     provider, spec = bench.provider(), bench.spec()
     provider.provision(spec)
     place = bench.home.burst(spec.burst_id)
-    births = [place.follower(host).birth() for host in spec.hosts]
+    identities = [place.follower(host).identity() for host in spec.hosts]
 
     def buried() -> bool:
         provider.observe()
-        return not any(Path(f"/proc/{b.pid}").exists() for b in births if b)
+        return not any(Path(f"/proc/{b.pid}").exists() for b in identities if b)
 
     wait_until(buried, "their funeral")
 
@@ -124,7 +124,7 @@ def test_provisioned_again_only_what_has_ended_is_started(bench: Bench) -> None:
     provider, spec = bench.provider(), bench.spec()
     provider.provision(spec)
     place = bench.home.burst(spec.burst_id)
-    first, second = (place.follower(host).birth() for host in spec.hosts)
+    first, second = (place.follower(host).identity() for host in spec.hosts)
     assert first
     wait_until(lambda: all(bench.logs(spec)), "the first words of both")
     os.kill(first.pid, signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_provisioned_again_only_what_has_ended_is_started(bench: Bench) -> None:
     ]
     provider.provision(spec)
     assert bench.status(provider).phase is Phase.RUNNING
-    again = [place.follower(host).birth() for host in spec.hosts]
+    again = [place.follower(host).identity() for host in spec.hosts]
     assert again[0] != first
     assert again[1] == second
     said = ["here I am\n" * 2, "here I am\n"]
@@ -148,7 +148,7 @@ def test_after_a_crash_before_a_second_start_was_recorded_there_is_no_third(
     provider, spec = bench.provider(), bench.spec(nodes=1)
     provider.provision(spec)
     follower = bench.home.burst(spec.burst_id).follower(spec.hosts[0])
-    first = follower.birth()
+    first = follower.identity()
     assert first
     os.kill(first.pid, signal.SIGKILL)
     wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its death")

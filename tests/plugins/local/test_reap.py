@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_local.processes import Birth, birth_of, scan
+from burst_local.processes import ProcessIdentity, identity_of, scan
 
 from burst.errors import NotFound, Refused
 from burst.model.burst import BurstId
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec, Phase
-from tests.plugins.local.bench import SLEEP, Bench
+from tests.plugins.local.harness import SLEEP, Bench
 from tests.support.fluxlead import wait_until
 
 STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
@@ -158,11 +158,11 @@ def test_a_recycled_pid_is_neither_listed_nor_touched(
     place.make(spec, "")
     follower = place.follower(spec.hosts[0])
     with bystander() as other:
-        birth = birth_of(other.pid)
+        identity = identity_of(other.pid)
         follower.record(
-            msgspec.structs.replace(birth, start=birth.start - 1)
+            msgspec.structs.replace(identity, start=identity.start - 1)
             if change == "start"
-            else msgspec.structs.replace(birth, boot="another")
+            else msgspec.structs.replace(identity, boot="another")
         )
         provider = bench.provider(grace=0)
         assert bench.status(provider).followers[0].phase is Phase.FAILED
@@ -239,21 +239,21 @@ def test_jobs_that_outlive_their_broker_end_with_the_burst(
     bench.script = job
     provider, spec = bench.provider(), bench.spec(nodes=1)
     provider.provision(spec)
-    birth = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).birth()
-    assert birth
-    wait_until(lambda: len(_sleepers(birth, spec)) == 2, "broker and job")
-    os.kill(birth.pid, signal.SIGKILL)
-    wait_until(lambda: len(_sleepers(birth, spec)) == 1, "the broker's end")
+    identity = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    assert identity
+    wait_until(lambda: len(_sleepers(identity, spec)) == 2, "broker and job")
+    os.kill(identity.pid, signal.SIGKILL)
+    wait_until(lambda: len(_sleepers(identity, spec)) == 1, "the broker's end")
     assert bench.status(provider).phase is Phase.FAILED
     bench.reap_all(provider, spec.burst_id)
-    assert not _sleepers(birth, spec)
+    assert not _sleepers(identity, spec)
 
 
-def _sleepers(birth: Birth, spec: BurstSpec) -> set[int]:
+def _sleepers(identity: ProcessIdentity, spec: BurstSpec) -> set[int]:
     return {
         process.pid
         for process in scan().values()
-        if process.session == birth.pid
+        if process.session == identity.pid
         or process.environ.get("BURST_ID") == spec.burst_id
     }
 
@@ -265,10 +265,10 @@ def test_what_runs_in_a_living_followers_session_is_killed_with_it(
     provider, spec = bench.provider(grace=0), bench.spec(nodes=1)
     provider.provision(spec)
     wait_said(bench, spec, "ready")
-    birth = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).birth()
-    assert birth
+    identity = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    assert identity
     bench.reap_all(provider, spec.burst_id)
-    assert not _sleepers(birth, spec)
+    assert not _sleepers(identity, spec)
 
 
 def test_while_a_broker_lives_its_jobs_are_its_own_to_end(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from burst_local import LocalProvider, LocalSettings
-from burst_local.burst_dirs import Home
+from burst_local.burst_dirs import ProviderDirectory
 from burst_local.processes import scan
 
 from burst.errors import NotFound
@@ -32,7 +32,7 @@ class Bench:
         self.settings = LocalSettings(dir=str(directory / "run"), cores=8)
         self.script = SLEEP
         self.now = 1000.0
-        self.home = Home(directory / "run", self.owner, "here")
+        self.home = ProviderDirectory(directory / "run", self.owner, "here")
 
     def provider(self, **changes: Any) -> LocalProvider:
         """Return a new provider object, whose followers run the script."""
