@@ -4,7 +4,7 @@ import time
 import msgspec
 import pytest
 
-from burst.core.select.constraints import _MOST_BYTES, MOST_WORK, Constraints
+from burst.core.select.constraints import MOST_BYTES, MOST_WORK, Constraints
 from burst.model.constraint import canonical
 from tests.builders import identity
 
@@ -133,7 +133,7 @@ def test_what_is_remembered_is_bounded_in_bytes():
     constraints.read([(1, asked[-1])])
     before = constraints.work
 
-    assert constraints._evaluator.size <= _MOST_BYTES
+    assert constraints._evaluator.size <= MOST_BYTES
     again = Constraints(lead)
     again.admitted(asked[-1])
     assert again.work == 0

@@ -15,7 +15,7 @@ from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.lead import JobState
 from tests.builders import whole
-from tests.machine.steps import CONSTRAINTS, Steps, _enabling, _taking_down
+from tests.machine.steps import CONSTRAINTS, Steps, enabling, taking_down
 from tests.machine.world import OWN
 
 # Turns within which all that can be served must be, and their length in seconds: each
@@ -61,14 +61,14 @@ def heal(steps: Steps) -> None:
     steps.turn(1.0)
     steps.turn(1.0)
     for name in world.books.health:
-        steps.world.engine.post(_enabling(name))
+        steps.world.engine.post(enabling(name))
     for burst in world.bursts:
         if burst.live and (burst.quarantined or burst.lease.isolated):
-            steps.world.engine.post(_taking_down(burst.id))
+            steps.world.engine.post(taking_down(burst.id))
     for name in sorted({key.split("/")[1] for key in world.books.unreadable}):
         made = [key[1] for _, key, _ in world.made() if key[2] == name]
         by = made[0] if made else next(iter(world.providers))
-        steps.world.engine.post(_taking_down(name, by))
+        steps.world.engine.post(taking_down(name, by))
     steps.turn(1.0)
 
 
@@ -88,7 +88,7 @@ def _clear_elsewhere(steps: Steps) -> None:
     steps._reboot()
     steps.turn(1.0)
     for name in there():
-        world.engine.post(_taking_down(name, "a"))
+        world.engine.post(taking_down(name, "a"))
     for _ in range(_GONE_BY):
         if not there():
             return

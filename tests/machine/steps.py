@@ -213,7 +213,7 @@ class Steps:
         live = [b for b in self.world.bursts if b.live]
         found = self._one(live, burst)
         if found:
-            self._ask(_taking_down(found.id))
+            self._ask(taking_down(found.id))
 
     @step(1)
     def release_all(self):
@@ -228,7 +228,7 @@ class Steps:
 
     @step(2, name=["a", "b"])
     def enable(self, name):
-        self._ask(_enabling(name))
+        self._ask(enabling(name))
 
     @step(1, stopped=[True, False, False])
     def person_stops_queues(self, stopped):
@@ -470,7 +470,7 @@ class Steps:
         self.invariants.watch_reaps()
 
 
-def _taking_down(name, provider=""):
+def taking_down(name, provider=""):
     def ask(books, world, its_settings, now):
         return commands.bring_down_any(
             books, world, commands.Down(name, provider=provider), now
@@ -479,7 +479,7 @@ def _taking_down(name, provider=""):
     return ask
 
 
-def _enabling(name):
+def enabling(name):
     def ask(books, world, its_settings, now):
         return commands.enable(books, name, now), None
 

@@ -21,7 +21,7 @@ from burst.model.ranks import idset_mask, parse_hostlist
 _NONE = 0
 MOST_WORK = 100_000
 """What is evaluated anew for jobs in one tick, in hosts: about 150 ms."""
-_MOST_BYTES = 32_000_000
+MOST_BYTES = 32_000_000
 """Of remembered sets. Those of waiting jobs are evaluated once, not in each tick, as
 long as they fit: some 20,000 different ones on a lead of ten thousand ranks."""
 _OVERHEAD = 200
@@ -123,7 +123,7 @@ class _Evaluator:
             self.size += _bytes(mask)
         # At the end stands what was asked for last.
         self._remembered[key] = mask
-        while self.size > _MOST_BYTES:
+        while self.size > MOST_BYTES:
             oldest = next(iter(self._remembered))
             self.size -= _bytes(self._remembered.pop(oldest))
         return mask
