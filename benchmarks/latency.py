@@ -27,10 +27,10 @@ from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst.runtime.clock import Clock
-from burst.runtime.engine import Engine, Parts
-from burst.runtime.executor import Workers
-from burst.runtime.session import GATHER, spare_collector
-from burst.wakeup import Bell
+from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.executor import ProviderWorkers
+from burst.runtime.session import GATHER_PAUSE, relax_garbage_collector
+from burst.wakeup import WakeUp
 from tests.flux_instance import (
     FLUX,
     MISSING,
@@ -77,14 +77,14 @@ class Turning:
 
     def __init__(self, lead: Lead, provider: Noting) -> None:
         self.heard: list[float] = []
-        self._bell = Bell()
+        self._wakeup = WakeUp()
         self._clock = Clock()
         self._going = True
-        spare_collector()
+        relax_garbage_collector()
         settings = parse({"intake": {"patience": "0s"}}, "benchmark")
-        workers = Workers(self._clock, self._bell.ring)
+        workers = ProviderWorkers(self._clock, self._wakeup.wake)
         identity = lead.identity()
-        parts = Parts(
+        parts = EngineParts(
             lead=lead,
             identity=identity,
             slots=find_slots(identity),
@@ -100,18 +100,18 @@ class Turning:
     def stop(self) -> None:
         """End the thread."""
         self._going = False
-        self._bell.ring()
+        self._wakeup.wake()
         self._thread.join()
         self.engine.close()
 
     def _hear(self) -> None:
         self.heard.append(time.perf_counter())
-        self._bell.ring()
+        self._wakeup.wake()
 
     def _turn(self) -> None:
         while self._going:
             due = self.engine.tick(self._clock())
-            self._bell.wait(due - self._clock(), GATHER)
+            self._wakeup.wait(due - self._clock(), GATHER_PAUSE)
 
 
 def fill(instance: FluxInstance) -> None:

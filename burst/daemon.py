@@ -29,10 +29,10 @@ from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import connect
-from burst.runtime.reload import Reloads
-from burst.runtime.retry import Patience
-from burst.runtime.session import Runtime
-from burst.wakeup import Bell
+from burst.runtime.reload import SettingsReloader
+from burst.runtime.retry import Retry
+from burst.runtime.session import Session
+from burst.wakeup import WakeUp
 
 # After the store refused a write, in seconds: a full disk does not empty faster.
 _STORE_PAUSE = 5.0
@@ -58,28 +58,28 @@ class Daemon:
         self._settings = read()
         self._path = path
         self._connect = connector
-        # Plain flags and a bell: signal handlers may touch nothing that has a lock.
-        self._bell = Bell()
-        self._patience = Patience(self._bell, lambda: self._stopping)
+        # Plain flags and a wakeup: signal handlers may touch nothing that has a lock.
+        self._wakeup = WakeUp()
+        self._retry = Retry(self._wakeup, lambda: self._stopping)
         self._stopping = False
         self._impatient = False
-        self._reloads = Reloads(read, path, self._bell)
+        self._reloads = SettingsReloader(read, path, self._wakeup)
 
     def run(self) -> None:
         """Serve the lead until told to stop, or until it stays away.
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        runtime = self._begin_first()
-        while runtime is not None:
-            self._serve(runtime)
-            runtime = None if self._stopping else self._begin_again()
+        session = self._begin_first()
+        while session is not None:
+            self._serve(session)
+            session = None if self._stopping else self._begin_again()
 
     def stop(self) -> None:
         """Have `run` come to its end. The second time, leave at once what it reaps."""
         self._impatient = self._stopping
         self._stopping = True
-        self._bell.ring()
+        self._wakeup.wake()
 
     def reload(self) -> None:
         """Have the settings read again before the next turn."""
@@ -102,14 +102,14 @@ class Daemon:
     def _attribute(self) -> str:
         return self._settings.intake.attribute
 
-    def _begin_first(self) -> Runtime | None:
+    def _begin_first(self) -> Session | None:
         """Begin. A broker that is there but still starting is waited for.
 
         One that is not there is if there is a deadline for it. Raises LeadError.
         """
         limit = self._settings.deadlines.lead
         try:
-            return self._patience.until(limit, self._begin, _may_come)
+            return self._retry.until(limit, self._begin, _may_come)
         except LeadError as error:
             if limit and _may_come(error):
                 raise LeadError(
@@ -121,20 +121,20 @@ class Daemon:
             log.say("%s", error, level=logging.WARNING)
         return self._begin_again()
 
-    def _begin(self) -> Runtime | None:
+    def _begin(self) -> Session | None:
         """Connect, and become the daemon of the lead; None if told to stop."""
         lead = self._connect(self._settings.lead.uri, self._attribute)
-        runtime = None
+        session = None
         try:
             identity = lead.identity()
             if not self._await_address(identity):
                 lead.close()
                 return None
-            runtime = self._make_runtime(lead)
-            runtime.begin()
+            session = self._make_runtime(lead)
+            session.begin()
         except BaseException:
-            if runtime:
-                runtime.close()
+            if session:
+                session.close()
             lead.close()
             raise
         log.say(
@@ -144,80 +144,80 @@ class Daemon:
             identity.uri,
             identity.owner,
         )
-        return runtime
+        return session
 
-    def _make_runtime(self, lead: Lead) -> Runtime:
+    def _make_runtime(self, lead: Lead) -> Session:
         try:
             path = str(self._path.absolute()) if self._path else ""
-            return Runtime(lead, self._settings, self._bell, self._reloads.ask, path)
+            return Session(lead, self._settings, self._wakeup, self._reloads.ask, path)
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
 
-    def _serve(self, runtime: Runtime) -> None:
+    def _serve(self, session: Session) -> None:
         """Turn until told to stop, or the lead is gone."""
         try:
             while not self._stopping:
-                self._turn(runtime)
-            self._stop(runtime)
+                self._turn(session)
+            self._stop(session)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
         finally:
             self._reloads.drop()
-            runtime.close()
-            runtime.lead.close()
+            session.close()
+            session.lead.close()
 
-    def _turn(self, runtime: Runtime, longest: float | None = None) -> None:
-        self._reloads.turn(runtime)
-        self._settings = runtime.settings
+    def _turn(self, session: Session, longest: float | None = None) -> None:
+        self._reloads.turn(session)
+        self._settings = session.settings
         left = self._reloads.left()
         if left is not None:
             longest = left if longest is None else min(left, longest)
         try:
-            runtime.turn(longest)
+            session.turn(longest)
         except LeadGone:
             raise
         except (StoreError, Unreadable) as error:
             # Unreadable: the lead did not answer whether it has what was to be kept.
             log.say("nothing is done: %s", error, level=logging.ERROR)
-            self._bell.wait(_STORE_PAUSE)
+            self._wakeup.wait(_STORE_PAUSE)
 
-    def _stop(self, runtime: Runtime) -> None:
+    def _stop(self, session: Session) -> None:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
         if self._settings.daemon.on_stop == "reap":
-            self._reap_all(runtime)
-        books = runtime.engine.snapshot.books
+            self._reap_all(session)
+        books = session.engine.snapshot.books
         log.say(
             "stopped; live bursts: %d, held jobs: %d; all stay as they are",
             len(books.live),
             len(held_jobs(books)),
         )
 
-    def _reap_all(self, runtime: Runtime) -> None:
+    def _reap_all(self, session: Session) -> None:
         """Take everything down and wait until it is gone, or until told again.
 
         Ranks that were drained for that are undrained, as nobody else would.
         """
         limit = self._settings.deadlines.reap
-        ends = runtime.clock() + limit
+        ends = session.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
-        runtime.engine.stop_planning()
-        asked = runtime.engine.post(take_all_down)
+        session.engine.stop_planning()
+        asked = session.engine.post(take_down_all_bursts)
         try:
-            self._turn(runtime, 0)
-            while not self._impatient and _has_work(runtime.engine.snapshot.books):
-                if runtime.clock() > ends:
+            self._turn(session, 0)
+            while not self._impatient and _has_work(session.engine.snapshot.books):
+                if session.clock() > ends:
                     break
                 if asked.done() and asked.exception():
                     # The store refused it, for a moment perhaps; nothing was begun.
-                    asked = runtime.engine.post(take_all_down)
-                self._turn(runtime, 1.0)
+                    asked = session.engine.post(take_down_all_bursts)
+                self._turn(session, 1.0)
         finally:
             # If the lead goes meanwhile, too: often both are stopped together.
-            self._tell_left(runtime)
+            self._tell_left(session)
 
-    def _tell_left(self, runtime: Runtime) -> None:
+    def _tell_left(self, session: Session) -> None:
         """Say of each burst that is still live how to finish it."""
-        snapshot = runtime.engine.snapshot
+        snapshot = session.engine.snapshot
         for burst in snapshot.books.live:
             note = burst_row(burst, snapshot.world, snapshot.now)["note"]
             log.say(
@@ -232,7 +232,7 @@ class Daemon:
                 level=logging.WARNING,
             )
 
-    def _begin_again(self) -> Runtime | None:
+    def _begin_again(self) -> Session | None:
         """Return once the lead is back and can be read, None if told to stop meanwhile.
 
         Its broker takes connections before it has all that is asked of it. Raises
@@ -242,7 +242,7 @@ class Daemon:
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
         begin = self._begin
         try:
-            return self._patience.until(limit, begin, _may_come, told=False)
+            return self._retry.until(limit, begin, _may_come, told=False)
         except LeadError as error:
             if not _may_come(error):
                 raise
@@ -263,7 +263,7 @@ class Daemon:
         settings = self._settings
         try:
             return bool(
-                self._patience.until(
+                self._retry.until(
                     limit, lambda: require_reachable_address(identity, settings)
                 )
             )
@@ -286,7 +286,7 @@ def _has_work(books: Books) -> bool:
     return any(burst.live or burst.drained for burst in books.bursts.values())
 
 
-def take_all_down(
+def take_down_all_bursts(
     books: Books, _: World, __: Settings, now: float
 ) -> tuple[Decisions, None]:
     """Take every live burst down; a command for `Engine.post`."""

@@ -19,13 +19,13 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, Leases
+from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
 
-Failures = Mapping[JobId, str]
+JobFailures = Mapping[JobId, str]
 """Jobs for which a request failed, and what the lead said: gone, or not allowed."""
 
 
-LARGEST_VALUE = 2**20
+MAX_VALUE_BYTES = 2**20
 """Bytes of UTF-8 that one value of a store may have."""
 
 
@@ -59,7 +59,7 @@ class ServiceRequest(msgspec.Struct, frozen=True):
     """Whether the caller is the instance owner."""
 
 
-Handler = Callable[[ServiceRequest], dict[str, Any]]
+RequestHandler = Callable[[ServiceRequest], dict[str, Any]]
 """Answers a request. Called from threads of its own, several at a time; may block for
 seconds. A BurstError it raises reaches the caller as that text (Denied as such);
 anything else reaches him as an internal error and the log with its traceback."""
@@ -96,11 +96,11 @@ class Lead(Protocol):
         """
         ...
 
-    def hold(self, jobs: Sequence[JobId]) -> Failures:
+    def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """Set the urgency of each job to 0."""
         ...
 
-    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+    def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """Set the urgency of each job to the given value, 1 to 31."""
         ...
 
@@ -111,15 +111,15 @@ class Lead(Protocol):
         """
         ...
 
-    def move(self, queues: Mapping[JobId, str]) -> Failures:
+    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
         """Put each job into another queue."""
         ...
 
-    def lend(self, leases: Leases) -> None:
+    def lend(self, leases: LeasedRanks) -> None:
         """Tell the scheduler whose the leased ranks are. Raises LeadError."""
         ...
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`; None deletes a key.
 
         Shown by `flux jobs -o '{user.burst.state}'` (flux-jobs(1)).
@@ -166,7 +166,7 @@ class Lead(Protocol):
         """Return where records are kept, next to the jobs they serve."""
         ...
 
-    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
         """Register the service `burst`: the lock against a second daemon, and our API.
 
         `holder` (pid, host, since) is what a second daemon is told of us. The service

@@ -18,12 +18,12 @@ import msgspec
 
 from burst.errors import MALFORMED, BurstError
 
-LONGEST = 256 * 1024
+MAX_PAYLOAD_BYTES = 256 * 1024
 """Bytes of a request's payload; `burst release` of ten thousand jobs has less."""
-MOST_OF_A_GUEST = 8
+MAX_GUEST_REQUESTS = 8
 """Requests of one user that are not answered yet."""
-MOST_OF_THE_OWNER = 256
-PROMPT = ("intake", "ping")
+MAX_OWNER_REQUESTS = 256
+FAST_METHODS = ("intake", "ping")
 """Methods that only read. They have a thread of their own, as `flux submit --burst`
 waits for the first."""
 
@@ -31,7 +31,7 @@ _BUSY = "wait for the answers to those"
 _Work = Callable[[], None]
 
 
-class Answerers:
+class RequestThreads:
     """A few threads for the owner, a few for all guests, one for PROMPT methods."""
 
     def __init__(self, name: str, each: int = 4) -> None:
@@ -46,13 +46,15 @@ class Answerers:
 
         Raises BurstError where its caller has too many that are not answered.
         """
-        most = MOST_OF_THE_OWNER if owner else MOST_OF_A_GUEST
+        most = MAX_OWNER_REQUESTS if owner else MAX_GUEST_REQUESTS
         with self._lock:
             if self._asked[userid] >= most:
                 raise BurstError(f"you have {most} requests that wait already", _BUSY)
             self._asked[userid] += 1
         lane = self._owner if owner else self._guests
-        (self._prompt if method in PROMPT else lane).put(lambda: self._do(userid, work))
+        (self._prompt if method in FAST_METHODS else lane).put(
+            lambda: self._do(userid, work)
+        )
 
     def close(self) -> None:
         """Begin no more work. What is being answered goes on; nobody waits for it."""
@@ -117,8 +119,10 @@ def read_payload(text: bytes) -> dict[str, Any]:
 
     Nothing is decoded that is longer than LONGEST.
     """
-    if len(text) > LONGEST:
-        what = f"the request has {len(text)} bytes; the daemon reads {LONGEST}"
+    if len(text) > MAX_PAYLOAD_BYTES:
+        what = (
+            f"the request has {len(text)} bytes; the daemon reads {MAX_PAYLOAD_BYTES}"
+        )
         raise BurstError(what, "ask for less at a time")
     try:
         return msgspec.json.decode(text or b"{}", type=dict[str, Any])

@@ -16,7 +16,7 @@ import time
 _LONGEST = 86400.0
 
 
-class Bell:
+class WakeUp:
     """Rung by anybody, heard by one."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Bell:
         os.set_blocking(self._heard, False)
         os.set_blocking(self._rung, False)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake who waits, or who waits next."""
         # A full pipe has been rung often enough.
         with contextlib.suppress(BlockingIOError):

@@ -27,7 +27,7 @@ from typing import Any
 
 from burst.embedded import calls
 from burst.embedded.calls import JobInfo
-from burst.embedded.client import Client
+from burst.embedded.client import EmbeddedClient
 from burst.embedded.jobspec import Wanted, build_jobspec
 from burst.embedded.lead_client import connect
 from burst.errors import LeadGone
@@ -203,14 +203,14 @@ class EmbeddedInstance:
         return JobId(self.call(calls.Submit(jobspec, urgency), int))
 
     def cancel(self, job: JobId) -> None:
-        self.call(calls.Throw(job, "cancel", ""), type(None))
+        self.call(calls.RaiseException(job, "cancel", ""), type(None))
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
-        assert not self.call(calls.Urge({job: urgency}), dict[JobId, str])
+        assert not self.call(calls.SetUrgencies({job: urgency}), dict[JobId, str])
 
     def output(self, job: JobId) -> str:
         text = b""
-        with closing(Client(self.uri)) as client:
+        with closing(EmbeddedClient(self.uri)) as client:
             for payload in client.stream(calls.Attach(job)):
                 if payload.get("stream") == 1:
                     text += payload["data"]
@@ -230,11 +230,11 @@ class EmbeddedInstance:
         return last.context["type"], last.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.call(calls.Drain(frozenset({rank_of(host)}), reason), type(None))
+        self.call(calls.DrainRanks(frozenset({rank_of(host)}), reason), type(None))
 
     def call(self, body: calls.Body, kind: type[Any]) -> Any:
         """Call the lead as a client of its own would."""
-        with closing(Client(self.uri)) as client:
+        with closing(EmbeddedClient(self.uri)) as client:
             return client.call(body, kind)
 
     def _spawn(
@@ -253,7 +253,7 @@ class EmbeddedInstance:
         deadline = time.monotonic() + DEADLINE_S
         while True:
             try:
-                Client(self.uri).close()
+                EmbeddedClient(self.uri).close()
             except LeadGone:
                 assert self._brokers[HOSTS[0]].poll() is None, self.log(HOSTS[0])
                 assert time.monotonic() < deadline, self.log(HOSTS[0])

@@ -18,11 +18,11 @@ from burst.model.lead import (
     JobView,
     LeadIdentity,
     LeadView,
-    Leases,
+    LeasedRanks,
     QueueView,
 )
 from burst.model.shape import Shape
-from burst.runtime.executor import run
+from burst.runtime.executor import run_call
 from tests.builders import T0, identity
 
 _OVER = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
@@ -80,7 +80,7 @@ class FakeLead:
     deaf: bool = False
     """Hold and release have no effect, as if the daemon died before asking."""
     scheduler: str = "sched-burst"
-    lent: list[Leases] = field(default_factory=list)
+    lent: list[LeasedRanks] = field(default_factory=list)
     """What the scheduler was told, each time."""
     prepared: list[IntakeSettings] = field(default_factory=list)
     log: list[tuple[str, JobId, str]] = field(default_factory=list)
@@ -299,7 +299,7 @@ class HandExecutor:
 
     def step(self):
         """Run the oldest task."""
-        self.answers.append(run(self.tasks.pop(0), self._clock))
+        self.answers.append(run_call(self.tasks.pop(0), self._clock))
 
     def pump(self):
         """Run all tasks."""

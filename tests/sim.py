@@ -6,8 +6,8 @@ from __future__ import annotations
 from burst.core import timeline
 from burst.core.placement.slots import find_slots
 from burst.model.burst import State
-from burst.runtime.engine import Engine, Parts
-from burst.runtime.session import known_jobs
+from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.session import jobs_on_record
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.builders import NODE, T0, settings
 from tests.fakes import FakeLead, HandExecutor
@@ -37,7 +37,7 @@ class Sim:
         )
         self.executor = HandExecutor(lambda: self.now)
         self.engine = Engine(
-            Parts(
+            EngineParts(
                 lead=self.lead,
                 identity=known,
                 slots=find_slots(known),
@@ -48,7 +48,7 @@ class Sim:
             self.now,
         )
 
-        self.lead.remember(known_jobs(self.engine.snapshot.books))
+        self.lead.remember(jobs_on_record(self.engine.snapshot.books))
 
     def tick(self, turns=1, seconds=1.0):
         for _ in range(turns):

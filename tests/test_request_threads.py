@@ -13,10 +13,10 @@ import pytest
 
 from burst.errors import BurstError
 from burst.request_threads import (
-    LONGEST,
-    MOST_OF_A_GUEST,
-    MOST_OF_THE_OWNER,
-    Answerers,
+    MAX_GUEST_REQUESTS,
+    MAX_OWNER_REQUESTS,
+    MAX_PAYLOAD_BYTES,
+    RequestThreads,
     read_payload,
 )
 
@@ -28,7 +28,7 @@ class Asked:
     """Requests that are answered when the test says so."""
 
     def __init__(self) -> None:
-        self.answerers = Answerers("test", each=2)
+        self.answerers = RequestThreads("test", each=2)
         self.go_on = threading.Event()
         self.begun = threading.Semaphore(0)
 
@@ -56,7 +56,7 @@ def asked() -> Iterator[Asked]:
 
 def test_how_jobs_come_in_is_answered_whoever_asks_what_else(asked: Asked) -> None:
     for userid in (OWNER, GUEST, OTHER):
-        for _ in range(MOST_OF_A_GUEST):
+        for _ in range(MAX_GUEST_REQUESTS):
             asked.slow(userid)
     assert asked.answered("intake", OTHER + 1)
     assert asked.answered("ping", OWNER)
@@ -70,7 +70,7 @@ def test_guests_leave_the_owner_his_threads(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("userid", "most"), [(GUEST, MOST_OF_A_GUEST), (OWNER, MOST_OF_THE_OWNER)]
+    ("userid", "most"), [(GUEST, MAX_GUEST_REQUESTS), (OWNER, MAX_OWNER_REQUESTS)]
 )
 def test_a_caller_has_so_many_requests_at_a_time(
     asked: Asked, userid: int, most: int
@@ -103,8 +103,8 @@ def test_after_the_close_nothing_is_begun(asked: Asked) -> None:
 
 _STOPS = """
 import threading
-from burst.request_threads import Answerers
-answerers, begun = Answerers("test"), threading.Event()
+from burst.request_threads import RequestThreads
+answerers, begun = RequestThreads("test"), threading.Event()
 answerers.submit("status", 0, True, lambda: (begun.set(), threading.Event().wait()))
 begun.wait()
 answerers.close()
@@ -121,7 +121,7 @@ def test_a_payload_is_an_object_of_a_bounded_length() -> None:
     for bad in (b"[]", b"{", b"[" * 5000):
         with pytest.raises(BurstError, match="not an object"):
             read_payload(bad)
-    longest = b'{"x":"' + b"y" * (LONGEST - 8) + b'"}'
-    assert len(read_payload(longest)["x"]) == LONGEST - 8
-    with pytest.raises(BurstError, match=f"the daemon reads {LONGEST}"):
+    longest = b'{"x":"' + b"y" * (MAX_PAYLOAD_BYTES - 8) + b'"}'
+    assert len(read_payload(longest)["x"]) == MAX_PAYLOAD_BYTES - 8
+    with pytest.raises(BurstError, match=f"the daemon reads {MAX_PAYLOAD_BYTES}"):
         read_payload(longest + b" ")

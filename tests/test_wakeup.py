@@ -10,46 +10,46 @@ from collections.abc import Iterator
 import pytest
 
 from burst.runtime.clock import Clock
-from burst.wakeup import Bell
+from burst.wakeup import WakeUp
 
-# Nobody waits as long: a test that does has its bell not heard.
+# Nobody waits as long: a test that does has its wakeup not heard.
 LONG_S = 60.0
 
 
 @pytest.fixture
-def bell() -> Iterator[Bell]:
+def wakeup() -> Iterator[WakeUp]:
     clock = Clock()
     began = clock()
-    yield Bell()
+    yield WakeUp()
     assert clock() - began < LONG_S
 
 
-def test_who_waits_is_woken(bell: Bell) -> None:
-    ringer = threading.Timer(0.01, bell.ring)
+def test_who_waits_is_woken(wakeup: WakeUp) -> None:
+    ringer = threading.Timer(0.01, wakeup.wake)
     ringer.start()
-    bell.wait(LONG_S)
+    wakeup.wait(LONG_S)
     ringer.join()
 
 
-def test_a_ring_from_before_counts_and_only_once(bell: Bell) -> None:
-    bell.ring()
-    bell.ring()
-    bell.wait(LONG_S, gather=0.001)
-    bell.wait(0.0)
-    bell.wait(-1.0)
+def test_a_ring_from_before_counts_and_only_once(wakeup: WakeUp) -> None:
+    wakeup.wake()
+    wakeup.wake()
+    wakeup.wait(LONG_S, gather=0.001)
+    wakeup.wait(0.0)
+    wakeup.wait(-1.0)
 
 
-def test_ringing_never_blocks(bell: Bell) -> None:
+def test_ringing_never_blocks(wakeup: WakeUp) -> None:
     for _ in range(200_000):
-        bell.ring()
-    bell.wait(LONG_S)
+        wakeup.wake()
+    wakeup.wait(LONG_S)
 
 
-def test_a_signal_handler_may_ring(bell: Bell) -> None:
-    before = signal.signal(signal.SIGALRM, lambda *_: bell.ring())
+def test_a_signal_handler_may_ring(wakeup: WakeUp) -> None:
+    before = signal.signal(signal.SIGALRM, lambda *_: wakeup.wake())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
-        bell.wait(LONG_S)
+        wakeup.wait(LONG_S)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -61,6 +61,6 @@ def test_a_clock_goes_on() -> None:
     assert 0 <= clock() - first < LONG_S
 
 
-def test_one_may_wait_without_end(bell: Bell) -> None:
-    bell.ring()
-    bell.wait(float("inf"))
+def test_one_may_wait_without_end(wakeup: WakeUp) -> None:
+    wakeup.wake()
+    wakeup.wait(float("inf"))

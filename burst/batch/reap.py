@@ -18,7 +18,7 @@ from burst.errors import BurstError, LeadError
 from burst.model.fsd import format_fsd
 from burst.provider import BurstStatus, Provider
 from burst.runtime import provider_registry
-from burst.runtime.executor import Task, ask_statuses, run
+from burst.runtime.executor import ProviderCall, read_statuses, run_call
 
 SUBMIT_DEADLINE_S = 600.0
 """From the making of a lead's directory until Flux knows its job; it takes a second."""
@@ -54,7 +54,7 @@ def reap_lead(directory: LeadDirectory, tell: PrintLine) -> None:
     owner = directory.owner()
     if owner:
         settings = load(directory.settings)
-        providers = provider_registry.load(settings, owner)
+        providers = provider_registry.load_providers(settings, owner)
         limit = settings.deadlines.reap
         left = reap_all(providers, time.monotonic() + limit, tell)
         if left:
@@ -95,8 +95,10 @@ def reap_all(
 
 def _reap_all(name: str, provider: Provider) -> Iterator[tuple[str, str]]:
     """Ask for the end of all that is seen; yield what is not gone yet, and why."""
-    look = Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider))
-    seen = run(look, _CLOCK)
+    look = ProviderCall(
+        provider=name, verb=Verb.OBSERVE, run=lambda: read_statuses(provider)
+    )
+    seen = run_call(look, _CLOCK)
     if seen.outcome is not Outcome.OK:
         yield f"provider {name}", seen.note
         return
@@ -108,10 +110,10 @@ def _reap(
     name: str, provider: Provider, status: BurstStatus
 ) -> Iterator[tuple[str, str]]:
     burst = status.burst_id
-    task = Task(
+    task = ProviderCall(
         provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
     )
-    asked = run(task, _CLOCK)
+    asked = run_call(task, _CLOCK)
     if asked.outcome is not Outcome.NOT_FOUND:
         yield burst, asked.note or status.why
 

@@ -24,7 +24,7 @@ from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
 from burst.runtime import provider_registry
-from burst.runtime.offline import look, reap_orphans, release_held
+from burst.runtime.offline import read_snapshot, reap_orphans, release_held_jobs
 from burst.runtime.service_api import plan as plan_of
 
 # How long `burst gc --yes` repeats a deletion before it says what is left, in seconds.
@@ -62,7 +62,7 @@ def plan(place: Place, listing: Listing) -> None:
     with place.lead() as lead:
         found = _from_daemon(lead, "plan")
         if found is None:
-            found = plan_of(look(lead, place.settings_or_say()))
+            found = plan_of(read_snapshot(lead, place.settings_or_say()))
     if listing.as_json:
         print_json(found)
         return
@@ -102,7 +102,7 @@ def release(jobs: tuple[str, ...], everything: bool, place: Place) -> None:
     with place.lead() as lead:
         found = _from_daemon(lead, "release", asked)
         if found is None:
-            free, failures = release_held(lead, None if everything else wanted)
+            free, failures = release_held_jobs(lead, None if everything else wanted)
             found = {"released": [format_f58(job) for job in free]}
             for job, why in failures.items():
                 click.echo(f"{format_f58(job)}: not released: {why}", err=True)
@@ -143,8 +143,8 @@ def _from_daemon(
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     """Do without a daemon what it would."""
-    providers = provider_registry.load(settings, lead.identity().owner)
-    orphans = look(lead, settings, providers).orphans
+    providers = provider_registry.load_providers(settings, lead.identity().owner)
+    orphans = read_snapshot(lead, settings, providers).orphans
     left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}
     _say_left(left)
     return {"orphans": [orphan_row(orphan) for orphan in orphans], "deleting": False}

@@ -84,7 +84,7 @@ def batch(
             "name a burst.toml with --config; `burst lead init` writes one",
         )
     # What is wrong with them is better told now than when the job comes to run.
-    if not provider_registry.load(load(found), "nobody"):
+    if not provider_registry.load_providers(load(found), "nobody"):
         raise ConfigError(
             f"{found}: no provider is enabled, so nobody would bring nodes",
             "add a table [providers.NAME]",

@@ -7,12 +7,12 @@ from burst.cli.common import Place
 from burst.errors import Denied, NoDaemon
 from burst.lead import Lead
 from burst.runtime.engine import Snapshot
-from burst.runtime.offline import look_at_records
+from burst.runtime.offline import read_records_snapshot
 
 
 def read_records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:
     """Return the records and the lead as it is; raises the error to a guest."""
     try:
-        return look_at_records(lead, place.settings())
+        return read_records_snapshot(lead, place.settings())
     except Denied:
         raise error from None

@@ -20,7 +20,11 @@ from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.ranks import parse_hostlist
-from burst.runtime.manual_burst import OnePass, settings_for, slot_of
+from burst.runtime.manual_burst import (
+    ManualBurst,
+    find_slot_hosts,
+    manual_burst_settings,
+)
 
 
 @click.command("run-burst")
@@ -80,7 +84,7 @@ class _Pass:
             click.echo(line, err=True)
         with self._place.lead() as lead:
             identity = lead.identity()
-            slot = slot_of(identity, self._wanted["name"])
+            slot = find_slot_hosts(identity, self._wanted["name"])
             _check_size(self._wanted["lead_size"], identity.hosts, slot)
             settings = self._with_flags(settings, slot)
             try:
@@ -141,7 +145,9 @@ class _Pass:
         console = Console(stderr=True)
         with console.status("reading the lead and the offers") as spinner:
             show = _Teller(console, spinner)
-            one = OnePass(lead, settings_for(settings, provider, slot), show)
+            one = ManualBurst(
+                lead, manual_burst_settings(settings, provider, slot), show
+            )
             try:
                 if self._wanted["down"]:
                     rows = one.down(slot)

@@ -65,7 +65,7 @@ def show_config(place: Place, listing: Listing) -> None:
     path = place.find()
     tables = read_toml(path) if path else {}
     settings = parse(tables, str(path))
-    options = provider_registry.read_options(settings, str(path))
+    options = provider_registry.read_provider_options(settings, str(path))
     found = effective(settings, tables, str(path), options)
     rows = [
         {"key": key, "value": _as_in_file(value), "from": source}

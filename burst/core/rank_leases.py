@@ -8,10 +8,10 @@ from burst.core.transaction import COUNTED_ON
 from burst.core.world import Books
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView, Leases
+from burst.model.lead import LeadView, LeasedRanks
 
 
-def leases(books: Books, lead: LeadView) -> Leases:
+def leases(books: Books, lead: LeadView) -> LeasedRanks:
     """Return what sched-burst is told.
 
     A job gets its ranks once all of its bursts are up, as a held job is released then:
@@ -34,7 +34,7 @@ def leases(books: Books, lead: LeadView) -> Leases:
         view = lead.jobs.get(job)
         if view and view.request and missing_nodes(view.request, bursts, lead)[0]:
             waiting.add(job)
-    return Leases(
+    return LeasedRanks(
         {job: frozenset() if job in waiting else jobs[job] for job in sorted(jobs)},
         frozenset(ranks),
     )

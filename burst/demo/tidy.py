@@ -19,7 +19,7 @@ from burst.demo.story import Story
 from burst.errors import BurstError
 from burst.model.jobid import format_f58
 from burst.runtime.connect import connect
-from burst.runtime.offline import look
+from burst.runtime.offline import read_snapshot
 
 # From SIGTERM to SIGKILL. The daemon reaps what there is, which takes a drain and a
 # follower's grace; brokers wait for one another.
@@ -69,7 +69,7 @@ def _count_leased(setup: Setup, story: Story) -> int:
     try:
         settings = load(setup.place.settings)
         with closing(connect(story.uri, settings.intake.attribute)) as lead:
-            seen = look(lead, settings)
+            seen = read_snapshot(lead, settings)
             slots = status(seen.books, seen.world, (), seen.now)["slots"]
     except BurstError:
         slots = story.slots

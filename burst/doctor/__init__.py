@@ -45,12 +45,12 @@ from burst.doctor.facts import (
     SettingsFacts,
 )
 from burst.errors import ConfigError
-from burst.flux.boot_info import read_boot
+from burst.flux.boot_info import read_boot_info
 from burst.flux_setup.running_instance import read_instance
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
-from burst.runtime.connect import as_followers_see_it, connect, is_flux
+from burst.runtime.connect import connect, is_flux, with_public_endpoint
 
 __all__ = ["DoctorRequest", "ReadFailure", "SettingsFacts", "diagnose"]
 
@@ -92,7 +92,7 @@ def _examine(question: DoctorRequest) -> Iterator[Finding]:
         identity = lead if isinstance(lead, ReadFailure) else try_call(lead.identity)
         boot = None
         if not isinstance(lead, ReadFailure) and is_flux(uri):
-            boot = try_call(lambda: read_boot(uri))
+            boot = try_call(lambda: read_boot_info(uri))
         facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
         yield from _about("lead", check_lead(facts, flux))
         if isinstance(lead, ReadFailure) or isinstance(identity, ReadFailure):
@@ -126,7 +126,7 @@ def _beside(
     way = collect_facts.read_endpoint(identity, settings)
     yield from _about("certificate", check_certificate(way))
     yield from _about("endpoint", check_endpoint(way, settings))
-    seen = try_call(lambda: as_followers_see_it(identity, settings.lead))
+    seen = try_call(lambda: with_public_endpoint(identity, settings.lead))
     lent = identity if isinstance(seen, ReadFailure) else seen
     providers = collect_facts.ask_providers(settings, lent, question.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)

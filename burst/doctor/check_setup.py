@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.errors import BurstError
 from burst.flux.bindings import OLDEST
-from burst.flux.boot_info import Boot
+from burst.flux.boot_info import BootInfo
 from burst.kits.broker import expand_hosts
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
@@ -92,7 +92,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
         if isinstance(bindings, ReadFailure) and lead.what == bindings.what:
             text = "the lead cannot be reached without Flux's Python bindings"
             return [wrong(f"{text}: {where}{source}", "see what is said of flux")]
-        if isinstance(facts.boot, Boot):
+        if isinstance(facts.boot, BootInfo):
             text = f"{where}{source} answers, but not to this user: {lead.what}"
         else:
             text = f"{lead.what}{source}"
@@ -101,7 +101,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
     found = [
         ok(f"{lead.kind} {lead.version} at {lead.uri}{source}, owner tag {lead.owner}")
     ]
-    if isinstance(facts.boot, Boot) and facts.boot.rank:
+    if isinstance(facts.boot, BootInfo) and facts.boot.rank:
         found.append(
             wrong(
                 f"this is rank {facts.boot.rank} of the instance; the daemon belongs to"
@@ -113,7 +113,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
 
 
 def check_bootstrap(
-    lead: LeadIdentity, boot: Boot | ReadFailure | None
+    lead: LeadIdentity, boot: BootInfo | ReadFailure | None
 ) -> list[Finding]:
     """Judge whether anything can join, and whether all count ranks alike."""
     if isinstance(boot, ReadFailure):

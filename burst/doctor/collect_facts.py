@@ -36,9 +36,9 @@ from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
-from burst.runtime.connect import as_followers_see_it
-from burst.runtime.executor import ask_offers, ask_statuses
-from burst.runtime.record_store import Ledger
+from burst.runtime.connect import with_public_endpoint
+from burst.runtime.executor import read_offers, read_statuses
+from burst.runtime.record_store import RecordStore
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a
 # second; a firewall that drops packets never does. A lead on a busy machine may take
@@ -92,7 +92,7 @@ def _first(directories: Sequence[str], name: str) -> str:
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
     """Read the certificate, and connect to where followers would."""
     usable = try_call(lambda: certificate.read(Path(identity.certificate)))
-    seen = try_call(lambda: as_followers_see_it(identity, settings.lead))
+    seen = try_call(lambda: with_public_endpoint(identity, settings.lead))
     facts = EndpointFacts(
         endpoint=seen if isinstance(seen, ReadFailure) else seen.endpoint,
         own=identity.endpoint,
@@ -114,7 +114,7 @@ def ask_providers(
     settings: Settings,
     lead: LeadIdentity | None,
     only: str = "",
-    make: LoadProviders = provider_registry.load,
+    make: LoadProviders = provider_registry.load_providers,
     deadline_s: float = PROVIDERS_DEADLINE_S,
 ) -> list[ProviderFacts]:
     """Ask each provider, or the one named, for its offers and what it finds itself.
@@ -151,8 +151,8 @@ def _ask(
         return msgspec.structs.replace(facts, trouble=made)
     return msgspec.structs.replace(
         facts,
-        offers=try_call(lambda: ask_offers(made)),
-        statuses=try_call(lambda: ask_statuses(made)) if lead else (),
+        offers=try_call(lambda: read_offers(made)),
+        statuses=try_call(lambda: read_statuses(made)) if lead else (),
         findings=try_call(lambda: _examine(made, lead)),
     )
 
@@ -162,7 +162,7 @@ def probe(
     settings: Settings,
     lead: LeadIdentity,
     tell: Callable[[str], None],
-    make: LoadProviders = provider_registry.load,
+    make: LoadProviders = provider_registry.load_providers,
 ) -> Sequence[Finding] | ReadFailure:
     """Let a provider try from over there whether the lead is reached.
 
@@ -194,7 +194,7 @@ def read_runtime(
     `providers` were asked before: what one of them made since has its record by now.
     """
     view = try_call(lambda: _look(lead))
-    books = try_call(lambda: Ledger(lead.store()).load(time.time()))
+    books = try_call(lambda: RecordStore(lead.store()).load(time.time()))
     seen = {
         facts.name: observe(ProviderView(), facts.statuses, [], 0.0)
         for facts in providers

@@ -13,7 +13,7 @@ from burst.config import Settings
 from burst.core.orphans import Orphan
 from burst.core.placement.slots import RankSlot
 from burst.core.world import Books
-from burst.flux.boot_info import Boot
+from burst.flux.boot_info import BootInfo
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer
@@ -58,7 +58,7 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or nobody."""
     identity: LeadIdentity | ReadFailure
-    boot: Boot | ReadFailure | None = None
+    boot: BootInfo | ReadFailure | None = None
     """None for the embedded lead, which has no other way to start."""
 
 

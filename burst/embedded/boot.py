@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config import Seconds, convert, read_toml
-from burst.embedded.node import Node
+from burst.embedded.node import NodeResources
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
@@ -25,7 +25,7 @@ from burst.model.ranks import parse_hostlist, parse_idset
 _ENTRY_KEYS = frozenset(HostEntry.__struct_fields__)
 
 
-class Boot(msgspec.Struct, frozen=True, kw_only=True):
+class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One broker's part in an instance."""
 
     hosts: tuple[HostEntry, ...]
@@ -71,7 +71,7 @@ class _R(msgspec.Struct, frozen=True):
     execution: _Execution
 
 
-def read_boot(path: Path, hostname: str) -> Boot:
+def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
     """Return what broker.toml says for the broker of that host.
 
     Raises ConfigError, CertificateError.
@@ -100,7 +100,7 @@ def read_boot(path: Path, hostname: str) -> Boot:
         )
     heartbeat = tables.get("heartbeat", {})
     keypair = Path(str(written["curve_cert"])).absolute()
-    return Boot(
+    return BrokerConfig(
         hosts=hosts,
         rank=names.index(hostname),
         bootstrap=bootstrap,
@@ -110,7 +110,7 @@ def read_boot(path: Path, hostname: str) -> Boot:
     )
 
 
-def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[Node, ...]:
+def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, ...]:
     """Return the resources of each rank, from the R that `[resource] path` names.
 
     Raises ConfigError, also where R and hosts are not of the same machines.
@@ -157,7 +157,7 @@ def _refuse_unknown_keys(entries: Any, path: Path) -> None:
             )
 
 
-def _nodes(execution: _Execution) -> tuple[Node, ...]:
+def _nodes(execution: _Execution) -> tuple[NodeResources, ...]:
     children = {
         rank: entry.children
         for entry in execution.entries
@@ -168,7 +168,7 @@ def _nodes(execution: _Execution) -> tuple[Node, ...]:
         name: parse_idset(ranks) for name, ranks in execution.properties.items()
     }
     return tuple(
-        Node(
+        NodeResources(
             rank=rank,
             host=host,
             cores=parse_idset(children[rank].core),

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.embedded.wire import Beat
+from burst.embedded.wire import Heartbeat
 from burst.errors import (
     BurstError,
     Denied,
@@ -42,19 +42,19 @@ class Submit(_Body, frozen=True):
     urgency: int
 
 
-class Urge(_Body, frozen=True):
+class SetUrgencies(_Body, frozen=True):
     """Set urgencies. Answer: what failed, by job."""
 
     urgencies: Mapping[JobId, int]
 
 
-class Note(_Body, frozen=True):
+class MergeMemos(_Body, frozen=True):
     """Merge into memos. Answer: what failed, by job."""
 
     memos: Mapping[JobId, Mapping[str, Any]]
 
 
-class Throw(_Body, frozen=True):
+class RaiseException(_Body, frozen=True):
     """Raise an exception of severity 0 on a job. Answer: nothing."""
 
     job: JobId
@@ -62,14 +62,14 @@ class Throw(_Body, frozen=True):
     note: str
 
 
-class Drain(_Body, frozen=True):
+class DrainRanks(_Body, frozen=True):
     """Drain ranks; those that are keep their reason. Answer: nothing."""
 
     ranks: frozenset[int]
     reason: str
 
 
-class Undrain(_Body, frozen=True):
+class UndrainRanks(_Body, frozen=True):
     """The opposite. Answer: nothing."""
 
     ranks: frozenset[int]
@@ -93,7 +93,7 @@ class Attach(_Body, frozen=True):
     job: JobId
 
 
-class Watch(_Body, frozen=True):
+class WatchInstance(_Body, frozen=True):
     """Stream: a Change with all jobs wanted, then one whenever anything changed.
 
     Those are the burstable ones, which bear the attribute, and the `known` ones.
@@ -107,7 +107,7 @@ class Sync(_Body, frozen=True):
     """Answer: the number of the last Change, which has everything so far."""
 
 
-class Register(_Body, frozen=True):
+class RegisterService(_Body, frozen=True):
     """Serve `burst` as long as this connection lives. Answer: nothing."""
 
     pid: int
@@ -116,7 +116,7 @@ class Register(_Body, frozen=True):
     """Seconds since the epoch."""
 
 
-class Request(_Body, frozen=True):
+class RequestService(_Body, frozen=True):
     """Ask the service. Answer: what it answers."""
 
     method: str
@@ -126,22 +126,22 @@ class Request(_Body, frozen=True):
 Body = (
     Identify
     | Submit
-    | Urge
-    | Note
-    | Throw
-    | Drain
-    | Undrain
+    | SetUrgencies
+    | MergeMemos
+    | RaiseException
+    | DrainRanks
+    | UndrainRanks
     | ListJobs
     | Lookup
     | Attach
-    | Watch
+    | WatchInstance
     | Sync
-    | Register
-    | Request
+    | RegisterService
+    | RequestService
 )
 
 
-class Fault(msgspec.Struct, frozen=True):
+class WireError(msgspec.Struct, frozen=True):
     """A BurstError on its way over the wire."""
 
     kind: Literal["burst", "denied", "jobspec", "lead", "nodaemon", "taken"]
@@ -163,11 +163,11 @@ _KINDS = {
 }
 
 
-def fault_of(error: BurstError) -> Fault:
+def wire_error(error: BurstError) -> WireError:
     """Return the error as it goes over the wire, as near to its class as is known."""
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(error, cls))
     return msgspec.convert(
-        {"kind": kind, "what": error.what, "advice": error.advice}, Fault
+        {"kind": kind, "what": error.what, "advice": error.advice}, WireError
     )
 
 
@@ -175,23 +175,23 @@ class _Frame(msgspec.Struct, frozen=True, tag=True):
     """Base of what goes over the clients' socket."""
 
 
-class Call(_Frame, frozen=True):
+class ClientRequest(_Frame, frozen=True):
     """Client to lead."""
 
     number: int
     body: Body
 
 
-class Answer(_Frame, frozen=True):
+class ClientResponse(_Frame, frozen=True):
     """Lead to client."""
 
     number: int
     payload: Any = None
-    fault: Fault | None = None
+    fault: WireError | None = None
     last: bool = True
 
 
-class Asked(_Frame, frozen=True):
+class ServiceCall(_Frame, frozen=True):
     """Lead to the one that serves: somebody made a Request."""
 
     number: int
@@ -200,16 +200,16 @@ class Asked(_Frame, frozen=True):
     userid: int
 
 
-class Reply(_Frame, frozen=True):
+class ServiceReply(_Frame, frozen=True):
     """The one that serves to the lead."""
 
     number: int
     payload: Any = None
-    fault: Fault | None = None
+    fault: WireError | None = None
 
 
-FromClient = Call | Reply
-ToClient = Answer | Asked | Beat
+FromClient = ClientRequest | ServiceReply
+ToClient = ClientResponse | ServiceCall | Heartbeat
 _FROM_CLIENT: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)
 _TO_CLIENT: msgspec.msgpack.Decoder[ToClient] = msgspec.msgpack.Decoder(ToClient)
 
@@ -224,7 +224,7 @@ def decode_to_client(frame: bytes) -> ToClient:
     return _TO_CLIENT.decode(frame)
 
 
-class Change(msgspec.Struct, frozen=True):
+class InstanceUpdate(msgspec.Struct, frozen=True):
     """How the instance is now, with the jobs that changed since the last one."""
 
     number: int

@@ -14,7 +14,13 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from burst.embedded import calls
-from burst.embedded.calls import Answer, Body, Call, Reply, ToClient
+from burst.embedded.calls import (
+    Body,
+    ClientRequest,
+    ClientResponse,
+    ServiceReply,
+    ToClient,
+)
 from burst.embedded.process import LONGEST_PATH
 from burst.embedded.wire import notice_silence
 from burst.errors import ConfigError, LeadError, LeadGone
@@ -27,7 +33,7 @@ _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 _T = TypeVar("_T")
 
 
-class Connection:
+class ClientSocket:
     """One connection, for one thread. It is never made anew: gone is gone.
 
     Raises LeadGone, here and in all methods; here also ConfigError.
@@ -54,7 +60,7 @@ class Connection:
         """What to wait for besides other things; then `receive` has something."""
         return self._socket, self._monitor
 
-    def send(self, message: Call | Reply) -> None:
+    def send(self, message: ClientRequest | ServiceReply) -> None:
         """Send, without waiting."""
         try:
             self._socket.send(msgspec.msgpack.encode(message), zmq.NOBLOCK)
@@ -90,11 +96,11 @@ class Connection:
         )
 
 
-class Client:
+class EmbeddedClient:
     """Calls to a lead, one after the other. For one thread."""
 
     def __init__(self, uri: str) -> None:
-        self._connection = Connection(uri)
+        self._connection = ClientSocket(uri)
         self._numbers = itertools.count(1)
 
     def call(self, body: Body, kind: type[_T], timeout: float = TIMEOUT_S) -> _T:
@@ -114,14 +120,14 @@ class Client:
         """End the connection."""
         self._connection.close()
 
-    def _answers(self, body: Body, timeout: float) -> Iterator[Answer]:
+    def _answers(self, body: Body, timeout: float) -> Iterator[ClientResponse]:
         number = next(self._numbers)
-        self._connection.send(Call(number, body))
+        self._connection.send(ClientRequest(number, body))
         while True:
             said = self._connection.receive(timeout)
             if said is None:
                 raise _silence(body, timeout)
-            if not isinstance(said, Answer) or said.number != number:
+            if not isinstance(said, ClientResponse) or said.number != number:
                 continue
             if said.fault:
                 raise said.fault.error()
@@ -132,7 +138,7 @@ class Client:
 
 def _silence(body: Body, timeout: float) -> LeadError:
     """Return what it means that no answer came: who did not answer?"""
-    if isinstance(body, calls.Request):
+    if isinstance(body, calls.RequestService):
         return LeadError(
             f"the daemon did not answer {body.method!r} within {timeout:g} s",
             "its log may say why",

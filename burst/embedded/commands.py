@@ -12,9 +12,9 @@ import click
 
 from burst import log
 from burst.embedded import jobcommands
-from burst.embedded.boot import read_boot, read_nodes
-from burst.embedded.follower import Follower
-from burst.embedded.lead import Lead
+from burst.embedded.boot import read_broker_config, read_nodes
+from burst.embedded.follower import FollowerBroker
+from burst.embedded.lead import LeadBroker
 from burst.embedded.process import make_directory, private_directory, stop_signals
 from burst.errors import BurstError, ConfigError
 
@@ -61,7 +61,7 @@ def group() -> None:
 def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
     """Be rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests."""
     log.start("text")
-    boot = read_boot(config, hostname)
+    boot = read_broker_config(config, hostname)
     if boot.rank:
         raise ConfigError(
             f"{config}: {hostname} is rank {boot.rank}, and the lead is rank 0",
@@ -74,7 +74,7 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
     with (
         stop_signals() as stop,
         private_directory(rundir) as directory,
-        closing(Lead(boot, nodes, directory, statedir)) as broker,
+        closing(LeadBroker(boot, nodes, directory, statedir)) as broker,
     ):
         broker.run(stop)
 
@@ -87,11 +87,11 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
     Connects to rank 0 also where the file names a parent: there is no tree.
     """
     log.start("text")
-    boot = read_boot(config, hostname)
+    boot = read_broker_config(config, hostname)
     with (
         stop_signals() as stop,
         private_directory(rundir) as directory,
-        closing(Follower(boot, directory)) as broker,
+        closing(FollowerBroker(boot, directory)) as broker,
     ):
         broker.run(stop)
 

@@ -18,11 +18,18 @@ import msgspec
 import zmq
 
 from burst.embedded import calls
-from burst.embedded.calls import Answer, Asked, Call, Change, Fault, Reply
-from burst.embedded.job import Job
-from burst.embedded.jobqueue import Queue
+from burst.embedded.calls import (
+    ClientRequest,
+    ClientResponse,
+    InstanceUpdate,
+    ServiceCall,
+    ServiceReply,
+    WireError,
+)
+from burst.embedded.job import EmbeddedJob
+from burst.embedded.jobqueue import JobQueue
 from burst.embedded.views import job_info, lead_view
-from burst.embedded.wire import Beat, Output, serving_socket
+from burst.embedded.wire import Heartbeat, Output, serving_socket
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import failure, say
 from burst.model.jobid import JobId
@@ -43,15 +50,15 @@ class Control:
         self,
         context: zmq.Context[zmq.Socket[bytes]],
         path: Path,
-        queue: Queue,
+        queue: JobQueue,
         identity: LeadIdentity,
     ) -> None:
         self._queue = queue
         self._identity = identity
         self._number = 0
-        self._watchers: dict[_Stream, calls.Watch] = {}
+        self._watchers: dict[_Stream, calls.WatchInstance] = {}
         self._attached: dict[_Stream, JobId] = {}
-        self._holder: tuple[_Client, calls.Register] | None = None
+        self._holder: tuple[_Client, calls.RegisterService] | None = None
         self._asked: dict[int, _Stream] = {}
         self._ask_numbers = itertools.count(1)
         self.socket = serving_socket(context)
@@ -60,20 +67,20 @@ class Control:
         self._answers: dict[type, Callable[[Any], Any]] = {
             calls.Identify: lambda _: self._identity,
             calls.Submit: self._submit,
-            calls.Urge: self._urge,
-            calls.Note: self._note,
-            calls.Throw: self._throw,
-            calls.Drain: lambda body: queue.drain(body.ranks, body.reason),
-            calls.Undrain: lambda body: queue.undrain(body.ranks),
+            calls.SetUrgencies: self._urge,
+            calls.MergeMemos: self._note,
+            calls.RaiseException: self._throw,
+            calls.DrainRanks: lambda body: queue.drain(body.ranks, body.reason),
+            calls.UndrainRanks: lambda body: queue.undrain(body.ranks),
             calls.ListJobs: self._list,
             calls.Lookup: lambda body: self._queue.find(body.job).jobspec,
             calls.Sync: self._sync,
         }
         self._openings: dict[type, Callable[[_Stream, Any], None]] = {
-            calls.Watch: self._watch,
+            calls.WatchInstance: self._watch,
             calls.Attach: self._attach,
-            calls.Register: self._register,
-            calls.Request: self._request,
+            calls.RegisterService: self._register,
+            calls.RequestService: self._request,
         }
 
     def receive(self) -> None:
@@ -85,7 +92,7 @@ class Control:
             except (msgspec.MsgspecError, RecursionError) as error:
                 say("a client said what cannot be understood: %s", error)
                 continue
-            if isinstance(said, Reply):
+            if isinstance(said, ServiceReply):
                 self._reply(client, said)
             else:
                 self._call((client, said.number), said)
@@ -113,7 +120,7 @@ class Control:
         """Pass a piece of output on to those who are attached to its job."""
         for stream, job_id in list(self._attached.items()):
             if job_id == piece.job:
-                self._send(stream[0], Answer(stream[1], piece, last=False))
+                self._send(stream[0], ClientResponse(stream[1], piece, last=False))
 
     def beat(self) -> None:
         """Let everyone who waits hear from us, which finds those that are gone."""
@@ -121,27 +128,29 @@ class Control:
         if self._holder:
             waiting.add(self._holder[0])
         for client in waiting:
-            self._send(client, Beat())
+            self._send(client, Heartbeat())
 
-    def _call(self, stream: _Stream, call: Call) -> None:
+    def _call(self, stream: _Stream, call: ClientRequest) -> None:
         client, number = stream
         kind = type(call.body)
         try:
             if kind in self._openings:
                 self._openings[kind](stream, call.body)
                 return
-            answer = Answer(number, self._answers[kind](call.body))
+            answer = ClientResponse(number, self._answers[kind](call.body))
         except BurstError as error:
-            answer = Answer(number, fault=calls.fault_of(error))
+            answer = ClientResponse(number, fault=calls.wire_error(error))
         except Exception as error:  # noqa: BLE001 - one odd call must not end the lead
             failure("answering %s", kind.__name__)
-            fault = Fault(
+            fault = WireError(
                 "lead", f"internal error: {error!r}", "the lead's log has more"
             )
-            answer = Answer(number, fault=fault)
+            answer = ClientResponse(number, fault=fault)
         self._send(client, answer)
 
-    def _send(self, client: _Client, message: Answer | Asked | Beat) -> bool:
+    def _send(
+        self, client: _Client, message: ClientResponse | ServiceCall | Heartbeat
+    ) -> bool:
         """Send, or forget a client that is gone."""
         try:
             frame = msgspec.msgpack.encode(message)
@@ -160,22 +169,22 @@ class Control:
         if self._holder and client == self._holder[0]:
             self._holder = None
             waiting, self._asked = self._asked, {}
-            fault = calls.fault_of(_NO_DAEMON)
+            fault = calls.wire_error(_NO_DAEMON)
             for asker, number in waiting.values():
-                self._send(asker, Answer(number, fault=fault))
+                self._send(asker, ClientResponse(number, fault=fault))
 
     def _submit(self, body: calls.Submit) -> JobId:
         return self._queue.submit(
             body.jobspec, body.urgency, os.getuid(), time.time()
         ).id
 
-    def _urge(self, body: calls.Urge) -> dict[JobId, str]:
+    def _urge(self, body: calls.SetUrgencies) -> dict[JobId, str]:
         return _failures(body.urgencies, self._queue.set_urgency)
 
-    def _note(self, body: calls.Note) -> dict[JobId, str]:
+    def _note(self, body: calls.MergeMemos) -> dict[JobId, str]:
         return _failures(body.memos, self._queue.merge_memo)
 
-    def _throw(self, body: calls.Throw) -> None:
+    def _throw(self, body: calls.RaiseException) -> None:
         self._queue.raise_exception(body.job, body.kind, body.note, time.time())
 
     def _list(self, body: calls.ListJobs) -> list[calls.JobInfo]:
@@ -186,52 +195,52 @@ class Control:
         self.push()
         return self._number
 
-    def _watch(self, stream: _Stream, body: calls.Watch) -> None:
+    def _watch(self, stream: _Stream, body: calls.WatchInstance) -> None:
         self._watchers[stream] = body
         self._tell_change(stream, body, list(self._queue.jobs.values()))
 
     def _tell_change(
-        self, stream: _Stream, wanted: calls.Watch, jobs: list[Job]
+        self, stream: _Stream, wanted: calls.WatchInstance, jobs: list[EmbeddedJob]
     ) -> None:
         view = lead_view(self._queue.pool, jobs, wanted, time.time())
-        change = Change(self._number, view)
-        self._send(stream[0], Answer(stream[1], change, last=False))
+        change = InstanceUpdate(self._number, view)
+        self._send(stream[0], ClientResponse(stream[1], change, last=False))
 
     def _attach(self, stream: _Stream, body: calls.Attach) -> None:
         job = self._queue.find(body.job)
         self._attached[stream] = job.id
         for piece in job.output:
-            self._send(stream[0], Answer(stream[1], piece, last=False))
+            self._send(stream[0], ClientResponse(stream[1], piece, last=False))
         if job.state is JobState.INACTIVE:
             self._close_attached(stream, job)
 
-    def _close_attached(self, stream: _Stream, job: Job) -> None:
+    def _close_attached(self, stream: _Stream, job: EmbeddedJob) -> None:
         self._attached.pop(stream, None)
-        self._send(stream[0], Answer(stream[1], job_info(job)))
+        self._send(stream[0], ClientResponse(stream[1], job_info(job)))
 
-    def _register(self, stream: _Stream, body: calls.Register) -> None:
+    def _register(self, stream: _Stream, body: calls.RegisterService) -> None:
         # The holder may have died since it was last heard of.
-        if self._holder and self._send(self._holder[0], Beat()):
+        if self._holder and self._send(self._holder[0], Heartbeat()):
             raise _taken(self._holder[1])
         self._holder = (stream[0], body)
-        self._send(stream[0], Answer(stream[1]))
+        self._send(stream[0], ClientResponse(stream[1]))
 
-    def _request(self, stream: _Stream, body: calls.Request) -> None:
+    def _request(self, stream: _Stream, body: calls.RequestService) -> None:
         if not self._holder:
             raise _NO_DAEMON
         number = next(self._ask_numbers)
         self._asked[number] = stream
-        asked = Asked(number, body.method, dict(body.payload), os.getuid())
+        asked = ServiceCall(number, body.method, dict(body.payload), os.getuid())
         self._send(self._holder[0], asked)
 
-    def _reply(self, client: _Client, reply: Reply) -> None:
+    def _reply(self, client: _Client, reply: ServiceReply) -> None:
         stream = self._asked.pop(reply.number, None)
         if stream and self._holder and client == self._holder[0]:
-            answer = Answer(stream[1], reply.payload, fault=reply.fault)
+            answer = ClientResponse(stream[1], reply.payload, fault=reply.fault)
             self._send(stream[0], answer)
 
 
-def _taken(holder: calls.Register) -> ServiceTaken:
+def _taken(holder: calls.RegisterService) -> ServiceTaken:
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(holder.since))
     return ServiceTaken(
         f"another daemon serves this lead: pid {holder.pid} on {holder.host},"

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from burst.errors import StoreError
-from burst.lead import LARGEST_VALUE
+from burst.lead import MAX_VALUE_BYTES
 
 _VERSION = 1
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
@@ -107,7 +107,7 @@ def _check(key: str, value: str | None) -> None:
         size = len((value or "").encode())
     except UnicodeEncodeError as error:
         raise StoreError(f"{key}: its value is not text: {error.reason}") from error
-    if size > LARGEST_VALUE:
+    if size > MAX_VALUE_BYTES:
         raise StoreError(
-            f"{key}: its value has {size} bytes; {LARGEST_VALUE} is the limit"
+            f"{key}: its value has {size} bytes; {MAX_VALUE_BYTES} is the limit"
         )

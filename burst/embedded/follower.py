@@ -9,18 +9,18 @@ from pathlib import Path
 
 import zmq
 
-from burst.embedded.boot import Boot
-from burst.embedded.tasks import Tasks
+from burst.embedded.boot import BrokerConfig
+from burst.embedded.tasks import TaskRunner
 from burst.embedded.wire import (
     BEAT_S,
     PROTOCOL,
-    Beat,
     Goodbye,
+    Heartbeat,
     Hello,
-    Kill,
+    KillTasks,
     Leave,
     Message,
-    Run,
+    RunTasks,
     Welcome,
     decode,
     encode,
@@ -32,13 +32,13 @@ from burst.log import say
 _AGAIN_S = 0.1
 
 
-class Follower:
+class FollowerBroker:
     """One that joins. Made, run until it is told to stop or to leave, and closed.
 
     There is no tree: hosts with a `parent` connect to rank 0 too.
     """
 
-    def __init__(self, boot: Boot, rundir: Path) -> None:
+    def __init__(self, boot: BrokerConfig, rundir: Path) -> None:
         self._boot = boot
         self._endpoint = boot.hosts[0].connect
         if not self._endpoint:
@@ -48,7 +48,7 @@ class Follower:
             )
         self._joined = False
         self._heard = 0.0
-        self._tasks = Tasks(boot.hostname, rundir)
+        self._tasks = TaskRunner(boot.hostname, rundir)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = follower_socket(self._context, boot)
         try:
@@ -75,7 +75,7 @@ class Follower:
         next_beat = 0.0
         while True:
             if time.monotonic() >= next_beat:
-                sent = self._send(Beat() if self._joined else self._hello())
+                sent = self._send(Heartbeat() if self._joined else self._hello())
                 next_beat = time.monotonic() + (BEAT_S if sent else _AGAIN_S)
                 self._check_lead()
             ready = dict(poller.poll(int(_AGAIN_S * 1000)))
@@ -104,10 +104,10 @@ class Follower:
         if isinstance(order, Welcome):
             self._joined = True
             say("joined as rank %d", self._boot.rank)
-        elif isinstance(order, Run):
+        elif isinstance(order, RunTasks):
             for piece in self._tasks.run(order):
                 self._send(piece)
-        elif isinstance(order, Kill):
+        elif isinstance(order, KillTasks):
             self._tasks.kill(order)
         elif isinstance(order, Leave):
             if order.stopping:

@@ -18,11 +18,11 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
-from burst.embedded.boot import Boot
+from burst.embedded.boot import BrokerConfig
 from burst.embedded.wire import (
     PROTOCOL,
-    Beat,
     Goodbye,
+    Heartbeat,
     Hello,
     Leave,
     Message,
@@ -49,13 +49,15 @@ class Lost(msgspec.Struct, frozen=True):
     """A rank is offline."""
 
 
-class Followers:
+class FollowerConnections:
     """The members of the instance other than the lead itself.
 
     `receive` is to be called when one of `sockets` is readable.
     """
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], boot: Boot) -> None:
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig
+    ) -> None:
         self._boot = boot
         self._ranks: dict[bytes, int] = {}
         self._lost: deque[int] = deque()
@@ -103,7 +105,7 @@ class Followers:
     def beat(self) -> None:
         """Let every member hear from us, which finds those that are gone."""
         for rank in list(self._ranks.values()):
-            self.send(rank, Beat())
+            self.send(rank, Heartbeat())
 
     def close(self) -> None:
         """Send everyone away, wait a little for the goodbyes, and close."""
@@ -131,7 +133,7 @@ class Followers:
                 self._tell(identity, Leave("the lead has lost it; start it anew"))
         elif isinstance(message, Goodbye):
             self._drop(identity, "left")
-        elif not isinstance(message, Beat):
+        elif not isinstance(message, Heartbeat):
             yield rank, message
 
     def _join(
@@ -194,7 +196,7 @@ class Followers:
                 )
 
 
-def _refusal(hello: Hello, boot: Boot) -> str:
+def _refusal(hello: Hello, boot: BrokerConfig) -> str:
     """Return why that broker may not join, empty if it may."""
     theirs, ours = hello.version.split(".")[:2], PROTOCOL.split(".")[:2]
     if theirs != ours:
@@ -211,7 +213,7 @@ def _refusal(hello: Hello, boot: Boot) -> str:
     return ""
 
 
-def _bind(socket: zmq.Socket[bytes], boot: Boot) -> None:
+def _bind(socket: zmq.Socket[bytes], boot: BrokerConfig) -> None:
     endpoint = boot.hosts[boot.rank].bind
     if not endpoint:
         raise LeadError(

@@ -21,7 +21,7 @@ HIGHEST_URGENCY = 31
 _EXPEDITED = 2**32 - 1
 
 
-class Job(msgspec.Struct, kw_only=True):
+class EmbeddedJob(msgspec.Struct, kw_only=True):
     """One job and all that happened to it. Only the queue changes it."""
 
     id: JobId

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from burst.embedded import calls
 from burst.embedded.calls import JobInfo
-from burst.embedded.client import Client
+from burst.embedded.client import EmbeddedClient
 from burst.embedded.jobspec import (
     Wanted,
     build_jobspec,
@@ -88,7 +88,7 @@ def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> 
     for text in options["attributes"]:
         set_attribute(system, *parse_setattr(text))
     counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores", "gpus")}
-    with closing(Client(uri)) as client:
+    with closing(EmbeddedClient(uri)) as client:
         jobspec = build_jobspec(command, Wanted(**counts), system)
         job_id = client.call(calls.Submit(jobspec, urgency), JobId)
     click.echo(format_f58(job_id))
@@ -100,7 +100,7 @@ def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> 
 @click.argument("job_ids", nargs=-1, type=_job_id)
 def jobs(uri: str, as_json: bool, job_ids: tuple[JobId, ...]) -> None:
     """List jobs: these, or all that the lead knows."""
-    with closing(Client(uri)) as client:
+    with closing(EmbeddedClient(uri)) as client:
         found = client.call(calls.ListJobs(job_ids), list[JobInfo])
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
@@ -119,7 +119,7 @@ def jobs(uri: str, as_json: bool, job_ids: tuple[JobId, ...]) -> None:
 @click.argument("job_id", type=_job_id)
 def attach(uri: str, label_io: bool, job_id: JobId) -> None:
     """Print what a job writes until it ends, and exit with its status."""
-    with closing(Client(uri)) as client:
+    with closing(EmbeddedClient(uri)) as client:
         for payload in client.stream(calls.Attach(job_id)):
             if "stream" not in payload:
                 job = msgspec.convert(payload, JobInfo)
@@ -139,9 +139,9 @@ def attach(uri: str, label_io: bool, job_id: JobId) -> None:
 @click.argument("job_ids", nargs=-1, required=True, type=_job_id)
 def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
     """End jobs: those that wait at once, those that run by SIGTERM."""
-    with closing(Client(uri)) as client:
+    with closing(EmbeddedClient(uri)) as client:
         for job_id in job_ids:
-            client.call(calls.Throw(job_id, "cancel", ""), type(None))
+            client.call(calls.RaiseException(job_id, "cancel", ""), type(None))
 
 
 @click.command()
@@ -150,8 +150,8 @@ def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
 @click.argument("value", type=_urgency, metavar="URGENCY")
 def urgency(uri: str, job_id: JobId, value: int) -> None:
     """Change a job's urgency: 0 to 31, hold, default or expedite."""
-    with closing(Client(uri)) as client:
-        failures = client.call(calls.Urge({job_id: value}), dict[JobId, str])
+    with closing(EmbeddedClient(uri)) as client:
+        failures = client.call(calls.SetUrgencies({job_id: value}), dict[JobId, str])
     if failures:
         raise click.ClickException(f"{format_f58(job_id)}: {failures[job_id]}")
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.job import HIGHEST_URGENCY, Job, merge
+from burst.embedded.job import HIGHEST_URGENCY, EmbeddedJob, merge
 from burst.embedded.jobspec import parse_command
 from burst.embedded.node import matches
-from burst.embedded.pool import Allocation, Infeasible, Pool, summary
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
+from burst.embedded.pool import Allocation, Infeasible, ResourcePool, summary
+from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import LeadError
 from burst.model.event import Event
 from burst.model.jobid import JobId
@@ -36,7 +36,7 @@ _EPOCH = 1_577_836_800.0
 _KILLED = 9
 
 
-class Queue:
+class JobQueue:
     """All jobs of the lead, and the resources they share.
 
     Whoever owns it does what is left in `orders` for ranks, calls `schedule` while it
@@ -44,28 +44,28 @@ class Queue:
     or ranks; and clears these.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ResourcePool) -> None:
         self.pool = pool
-        self.jobs: dict[JobId, Job] = {}
-        self.orders: list[tuple[int, Run | Kill]] = []
+        self.jobs: dict[JobId, EmbeddedJob] = {}
+        self.orders: list[tuple[int, RunTasks | KillTasks]] = []
         self.changed: set[JobId] = set()
         self.unsettled = False
         self.untold = False
         self._line: list[tuple[int, JobId]] = []
-        self._running: dict[JobId, Job] = {}
+        self._running: dict[JobId, EmbeddedJob] = {}
         self._ended: deque[JobId] = deque()
         self._last_id = 0
 
     def submit(
         self, jobspec: Mapping[str, Any], urgency: int, userid: int, now: float
-    ) -> Job:
+    ) -> EmbeddedJob:
         """Add a job. Raises JobspecError, LeadError."""
         request = parse_request(jobspec)
         constraint = None
         if request.constraint:
             constraint = msgspec.json.decode(request.constraint)
             matches(self.pool.nodes[0], constraint)
-        job = Job(
+        job = EmbeddedJob(
             id=self._next_id(now),
             userid=userid,
             jobspec=jobspec,
@@ -85,7 +85,7 @@ class Queue:
         self._line_up(job, now)
         return job
 
-    def find(self, job_id: JobId) -> Job:
+    def find(self, job_id: JobId) -> EmbeddedJob:
         """Return a job. Raises LeadError."""
         try:
             return self.jobs[job_id]
@@ -120,7 +120,7 @@ class Queue:
             return
         job.state = JobState.CLEANUP
         for rank in sorted(set(job.running.values())):
-            self.orders.append((rank, Kill(job.id)))
+            self.orders.append((rank, KillTasks(job.id)))
 
     def schedule(self, now: float) -> None:
         """Start what can start, in order, until the first that cannot."""
@@ -204,18 +204,18 @@ class Queue:
             self.pool.drained.pop(rank, None)
         self._touch()
 
-    def _line_up(self, job: Job, now: float) -> None:
+    def _line_up(self, job: EmbeddedJob, now: float) -> None:
         self._post(job, now, "priority", priority=job.priority)
         if job.priority:
             bisect.insort(self._line, (-job.priority, job.id))
 
-    def _step_out(self, job: Job) -> None:
+    def _step_out(self, job: EmbeddedJob) -> None:
         place = (-job.priority, job.id)
         index = bisect.bisect_left(self._line, place)
         if self._line[index : index + 1] == [place]:
             del self._line[index]
 
-    def _start(self, job: Job, allocation: Allocation, now: float) -> None:
+    def _start(self, job: EmbeddedJob, allocation: Allocation, now: float) -> None:
         ranks = sorted(allocation)
         slots = [rank for rank in ranks for _ in range(allocation[rank].slots)]
         job.allocation = allocation
@@ -232,7 +232,7 @@ class Queue:
             tasks = tuple(task for task, where in job.running.items() if where == rank)
             self.orders.append((rank, job.command.order(job.id, tasks, sizes)))
 
-    def _clean(self, job: Job, now: float) -> None:
+    def _clean(self, job: EmbeddedJob, now: float) -> None:
         if self._running.pop(job.id, None):
             self.pool.release(job.allocation)
             job.allocation = {}
@@ -245,7 +245,7 @@ class Queue:
         if len(self._ended) > HISTORY:
             del self.jobs[self._ended.popleft()]
 
-    def _active(self, job_id: JobId) -> Job:
+    def _active(self, job_id: JobId) -> EmbeddedJob:
         job = self.find(job_id)
         if job.state is JobState.INACTIVE:
             raise LeadError("job is inactive")
@@ -256,7 +256,7 @@ class Queue:
         if unknown:
             raise LeadError(f"no such rank: {format_idset(unknown)}")
 
-    def _post(self, job: Job, now: float, name: str, /, **context: Any) -> None:
+    def _post(self, job: EmbeddedJob, now: float, name: str, /, **context: Any) -> None:
         job.events.append(Event(now, name, context))
         self.changed.add(job.id)
         self._touch()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.wire import Run
+from burst.embedded.wire import RunTasks
 from burst.errors import JobspecError
 from burst.model.jobid import format_f58
 
@@ -31,11 +31,13 @@ class Command(msgspec.Struct, frozen=True):
     cwd: str
     environment: Mapping[str, str]
 
-    def order(self, job: int, tasks: tuple[int, ...], sizes: Mapping[str, int]) -> Run:
+    def order(
+        self, job: int, tasks: tuple[int, ...], sizes: Mapping[str, int]
+    ) -> RunTasks:
         """Return the order to run tasks of a job; sizes go to their environment."""
         words = {name: str(value) for name, value in sizes.items()}
         environment = {**self.environment, **words, "FLUX_JOB_ID": format_f58(job)}
-        return Run(job, tasks, self.argv, self.cwd, environment)
+        return RunTasks(job, tasks, self.argv, self.cwd, environment)
 
 
 def build_jobspec(

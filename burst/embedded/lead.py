@@ -12,22 +12,30 @@ from pathlib import Path
 
 import zmq
 
-from burst.embedded.boot import Boot
+from burst.embedded.boot import BrokerConfig
 from burst.embedded.control import Control
-from burst.embedded.followers import Followers, Joined, Lost
-from burst.embedded.jobqueue import Queue
-from burst.embedded.node import Node
-from burst.embedded.pool import Pool
+from burst.embedded.followers import FollowerConnections, Joined, Lost
+from burst.embedded.jobqueue import JobQueue
+from burst.embedded.node import NodeResources
+from burst.embedded.pool import ResourcePool
 from burst.embedded.process import SOCKET
-from burst.embedded.tasks import Tasks
-from burst.embedded.wire import BEAT_S, PROTOCOL, Ended, Kill, Message, Output, Run
+from burst.embedded.tasks import TaskRunner
+from burst.embedded.wire import (
+    BEAT_S,
+    PROTOCOL,
+    Ended,
+    KillTasks,
+    Message,
+    Output,
+    RunTasks,
+)
 from burst.log import say
 from burst.model.lead import LeadIdentity
 
 _LABEL = 63
 
 
-class Lead:
+class LeadBroker:
     """Rank 0. Made, run until told to stop, and closed.
 
     Kept over a restart in `statedir`: the owner id, and the store that the daemon has
@@ -35,16 +43,20 @@ class Lead:
     """
 
     def __init__(
-        self, boot: Boot, nodes: tuple[Node, ...], rundir: Path, statedir: Path | None
+        self,
+        boot: BrokerConfig,
+        nodes: tuple[NodeResources, ...],
+        rundir: Path,
+        statedir: Path | None,
     ) -> None:
         self._hosts = boot.hosts
         self._path = rundir / SOCKET
-        self._queue = Queue(Pool(nodes))
-        self._tasks = Tasks(boot.hostname, rundir)
+        self._queue = JobQueue(ResourcePool(nodes))
+        self._tasks = TaskRunner(boot.hostname, rundir)
         identity = _identity(boot, nodes, self._path, statedir)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._followers = Followers(self._context, boot)
+            self._followers = FollowerConnections(self._context, boot)
             self._control = Control(self._context, self._path, self._queue, identity)
         except BaseException:
             self._context.destroy()
@@ -92,10 +104,10 @@ class Lead:
                 self._order(rank, order)
             self._control.push()
 
-    def _order(self, rank: int, order: Run | Kill) -> None:
+    def _order(self, rank: int, order: RunTasks | KillTasks) -> None:
         if rank:
             self._followers.send(rank, order)
-        elif isinstance(order, Kill):
+        elif isinstance(order, KillTasks):
             self._tasks.kill(order)
         else:
             for piece in self._tasks.run(order):
@@ -130,7 +142,10 @@ class Lead:
 
 
 def _identity(
-    boot: Boot, nodes: tuple[Node, ...], control: Path, statedir: Path | None
+    boot: BrokerConfig,
+    nodes: tuple[NodeResources, ...],
+    control: Path,
+    statedir: Path | None,
 ) -> LeadIdentity:
     names = sorted({name for node in nodes for name in node.properties})
     return LeadIdentity(

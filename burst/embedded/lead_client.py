@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from burst.config import IntakeSettings
 from burst.embedded import calls
-from burst.embedded.client import TIMEOUT_S, Client
+from burst.embedded.client import TIMEOUT_S, EmbeddedClient
 from burst.embedded.file_store import FileStore
-from burst.embedded.streams import Service, Watched, as_json
+from burst.embedded.streams import EmbeddedService, InstanceWatcher, as_json
 from burst.errors import ConfigError, LeadError, Unreadable
-from burst.lead import Failures, Handler, Store
+from burst.lead import JobFailures, RequestHandler, Store
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, Leases
+from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
 
 STORE = "burst.sqlite"
 """Name of the store's file in the lead's statedir, or else in its rundir."""
@@ -41,10 +41,10 @@ class EmbeddedLead:
         self._uri = uri
         self._attribute = attribute
         self._lock = threading.Lock()
-        self._client = Client(uri)
-        self._watched: Watched | None = None
+        self._client = EmbeddedClient(uri)
+        self._watched: InstanceWatcher | None = None
         self._known: frozenset[JobId] = frozenset()
-        self._service: Service | None = None
+        self._service: EmbeddedService | None = None
         self._identity = self._ask(calls.Identify(), LeadIdentity)
 
     def identity(self) -> LeadIdentity:
@@ -57,8 +57,8 @@ class EmbeddedLead:
 
     def listen(self, wake: Callable[[], None]) -> None:
         """Begin to follow jobs and ranks."""
-        wanted = calls.Watch(self._attribute, self._known)
-        self._watched = Watched(self._uri, wanted, wake)
+        wanted = calls.WatchInstance(self._attribute, self._known)
+        self._watched = InstanceWatcher(self._uri, wanted, wake)
 
     def observe(self) -> LeadView:
         """Return one consistent picture, which has all that was done before."""
@@ -66,13 +66,13 @@ class EmbeddedLead:
             raise Unreadable("nobody listens to the lead yet", "call listen first")
         return self._watched.view(self._ask(calls.Sync(), int))
 
-    def hold(self, jobs: Sequence[JobId]) -> Failures:
+    def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """Set the urgency of each job to 0."""
         return self.release(dict.fromkeys(jobs, 0))
 
-    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+    def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """Set the urgency of each job."""
-        return self._ask(calls.Urge(urgencies), dict[JobId, str])
+        return self._ask(calls.SetUrgencies(urgencies), dict[JobId, str])
 
     def prepare(self, intake: IntakeSettings) -> None:
         """Know mode hold only."""
@@ -83,22 +83,22 @@ class EmbeddedLead:
                 'set mode = "hold"',
             )
 
-    def move(self, queues: Mapping[JobId, str]) -> Failures:
+    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
         """Have no queues."""
         return dict.fromkeys(queues, "the embedded lead has no queues")
 
-    def lend(self, leases: Leases) -> None:
+    def lend(self, leases: LeasedRanks) -> None:
         """Have a scheduler that cannot be told anything."""
         raise LeadError(f"nobody to tell about {len(leases.ranks)} leased ranks")
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`."""
         noted = {job: {"burst": memo} for job, memo in memos.items()}
-        return self._ask(calls.Note(noted), dict[JobId, str])
+        return self._ask(calls.MergeMemos(noted), dict[JobId, str])
 
     def fail(self, job: JobId, reason: str) -> None:
         """Raise a fatal exception of type `burst`."""
-        self._ask(calls.Throw(job, "burst", reason), _NOTHING)
+        self._ask(calls.RaiseException(job, "burst", reason), _NOTHING)
 
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
         """Return a job's jobspec."""
@@ -111,11 +111,11 @@ class EmbeddedLead:
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Have no new job start on these ranks."""
-        self._ask(calls.Drain(ranks, reason), _NOTHING)
+        self._ask(calls.DrainRanks(ranks, reason), _NOTHING)
 
     def undrain(self, ranks: frozenset[int]) -> None:
         """Let jobs start on these ranks again."""
-        self._ask(calls.Undrain(ranks), _NOTHING)
+        self._ask(calls.UndrainRanks(ranks), _NOTHING)
 
     def store(self) -> Store:
         """Return the file beside the lead's other state."""
@@ -123,16 +123,16 @@ class EmbeddedLead:
         directory = Path(self._identity.statedir or rundir)
         return _StoreOfLead(FileStore(directory / STORE), self._check)
 
-    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
         """Register the service `burst`."""
-        self._service = Service(self._uri, handler, holder)
+        self._service = EmbeddedService(self._uri, handler, holder)
 
     def call(
         self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
     ) -> dict[str, Any]:
         """Ask the daemon that serves this lead."""
         return self._ask(
-            calls.Request(method, as_json(payload)), dict[str, Any], timeout
+            calls.RequestService(method, as_json(payload)), dict[str, Any], timeout
         )
 
     def close(self) -> None:

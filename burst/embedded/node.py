@@ -14,7 +14,7 @@ from burst.model.ranks import parse_hostlist, parse_idset
 from burst.model.shape import Shape
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
     """What one rank has, by R."""
 
     rank: int
@@ -29,7 +29,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         return Shape(len(self.cores), len(self.gpus))
 
 
-def matches(node: Node, constraint: Mapping[str, Any]) -> bool:
+def matches(node: NodeResources, constraint: Mapping[str, Any]) -> bool:
     """Tell whether the node satisfies an RFC 31 constraint. Raises JobspecError."""
     try:
         operator, operands = next(
@@ -43,7 +43,7 @@ def matches(node: Node, constraint: Mapping[str, Any]) -> bool:
         ) from error
 
 
-def _has_properties(node: Node, names: Any) -> bool:
+def _has_properties(node: NodeResources, names: Any) -> bool:
     return all(
         name[1:] not in node.properties
         if name.startswith("^")
@@ -57,31 +57,31 @@ def _hosts(text: str) -> frozenset[str]:
     return frozenset(parse_hostlist(text))
 
 
-def _is_host(node: Node, lists: Any) -> bool:
+def _is_host(node: NodeResources, lists: Any) -> bool:
     return any(node.host in _hosts(text) for text in _texts(lists))
 
 
-def _is_rank(node: Node, sets: Any) -> bool:
+def _is_rank(node: NodeResources, sets: Any) -> bool:
     return any(node.rank in parse_idset(text) for text in _texts(sets))
 
 
-def _all(node: Node, constraints: Any) -> bool:
+def _all(node: NodeResources, constraints: Any) -> bool:
     # Each is looked at, so that what cannot be read is found at submit.
     found = [matches(node, each) for each in constraints]
     return all(found)
 
 
-def _any(node: Node, constraints: Any) -> bool:
+def _any(node: NodeResources, constraints: Any) -> bool:
     found = [matches(node, each) for each in constraints]
     return any(found)
 
 
-def _not(node: Node, constraints: Any) -> bool:
+def _not(node: NodeResources, constraints: Any) -> bool:
     return not matches(node, constraints[0])
 
 
 # In the order in which Flux's Rv1Set looks for them.
-_OPERATORS: dict[str, Callable[[Node, Any], bool]] = {
+_OPERATORS: dict[str, Callable[[NodeResources, Any], bool]] = {
     "properties": _has_properties,
     "hostlist": _is_host,
     "ranks": _is_rank,

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.node import Node, matches
+from burst.embedded.node import NodeResources, matches
 from burst.model.ranks import format_idset
 from burst.model.request import Request
 from burst.model.shape import Shape
@@ -24,7 +24,7 @@ class Infeasible(Exception):
     """No set of ranks could ever hold the request; the text is Flux's."""
 
 
-class Share(msgspec.Struct, frozen=True):
+class NodeShare(msgspec.Struct, frozen=True):
     """What a job has of one rank, and how many of its slots that makes."""
 
     cores: frozenset[int]
@@ -32,14 +32,14 @@ class Share(msgspec.Struct, frozen=True):
     slots: int
 
 
-Allocation = Mapping[int, Share]
+Allocation = Mapping[int, NodeShare]
 """By rank."""
 
 
-class Pool:
+class ResourcePool:
     """The ranks of an instance: up or not, drained or not, free or not."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[NodeResources]) -> None:
         self.nodes = {node.rank: node for node in nodes}
         self.online: set[int] = set()
         self.drained: dict[int, str] = {}
@@ -100,7 +100,7 @@ class Pool:
 
     def _whole_nodes(self, request: Request, ranks: list[int]) -> Allocation | None:
         slots = request.slots // request.nodes
-        chosen: dict[int, Share] = {}
+        chosen: dict[int, NodeShare] = {}
         for rank in ranks:
             if len(chosen) == request.nodes:
                 break
@@ -108,13 +108,13 @@ class Pool:
             if request.exclusive:
                 whole = cores == self.nodes[rank].cores
                 if whole and len(gpus) >= request.gpus_per_slot:
-                    chosen[rank] = Share(cores, gpus, slots)
+                    chosen[rank] = NodeShare(cores, gpus, slots)
             elif _slots_in(len(cores), len(gpus), request) >= slots:
                 chosen[rank] = _share(cores, gpus, slots, request)
         return chosen if len(chosen) == request.nodes else None
 
     def _slots(self, request: Request, ranks: list[int]) -> Allocation | None:
-        chosen: dict[int, Share] = {}
+        chosen: dict[int, NodeShare] = {}
         missing = request.slots
         for rank in ranks:
             cores, gpus = self._free[rank]
@@ -143,10 +143,10 @@ def _slots_in(cores: int, gpus: int, request: Request) -> int:
 
 def _share(
     cores: frozenset[int], gpus: frozenset[int], slots: int, request: Request
-) -> Share:
+) -> NodeShare:
     first_cores = sorted(cores)[: slots * request.cores_per_slot]
     first_gpus = sorted(gpus)[: slots * request.gpus_per_slot]
-    return Share(frozenset(first_cores), frozenset(first_gpus), slots)
+    return NodeShare(frozenset(first_cores), frozenset(first_gpus), slots)
 
 
 def _check_feasible(request: Request, shapes: Sequence[Shape]) -> None:

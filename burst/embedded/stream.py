@@ -12,15 +12,21 @@ from queue import SimpleQueue
 
 import zmq
 
-from burst.embedded.calls import Answer, Asked, Body, Call, Reply
-from burst.embedded.client import TIMEOUT_S, Connection
+from burst.embedded.calls import (
+    Body,
+    ClientRequest,
+    ClientResponse,
+    ServiceCall,
+    ServiceReply,
+)
+from burst.embedded.client import TIMEOUT_S, ClientSocket
 from burst.embedded.wire import BEAT_S
 from burst.errors import LeadGone
 
 _NUMBER = 1
 
 
-class Line:
+class ClientStream:
     """Opened with one call, whose first answer is `first`; the rest goes to `hear`.
 
     Opening raises LeadGone and what the lead says.
@@ -29,21 +35,23 @@ class Line:
     def __init__(self, uri: str, opening: Body) -> None:
         self.gone: LeadGone | None = None
         """Why the line is over; None as long as it is not."""
-        self._replies: SimpleQueue[Reply] = SimpleQueue()
+        self._replies: SimpleQueue[ServiceReply] = SimpleQueue()
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._connection = Connection(uri)
-        self._bell, self._ear = socket.socketpair()
-        self._bell.setblocking(False)
+        self._connection = ClientSocket(uri)
+        self._wakeup, self._ear = socket.socketpair()
+        self._wakeup.setblocking(False)
         try:
-            self._connection.send(Call(_NUMBER, opening))
+            self._connection.send(ClientRequest(_NUMBER, opening))
             self.first = self._first_answer()
         except BaseException:
             self._hang_up()
             raise
 
     def start(
-        self, hear: Callable[[Answer | Asked], None], end: Callable[[], None]
+        self,
+        hear: Callable[[ClientResponse | ServiceCall], None],
+        end: Callable[[], None],
     ) -> None:
         """Begin to listen. Both are called from the thread; end once, at the end."""
         self._thread = threading.Thread(
@@ -51,7 +59,7 @@ class Line:
         )
         self._thread.start()
 
-    def reply(self, reply: Reply) -> None:
+    def reply(self, reply: ServiceReply) -> None:
         """Answer what was asked, from any thread; lost if the line is over."""
         self._replies.put(reply)
         self._ring()
@@ -65,7 +73,9 @@ class Line:
         self._hang_up()
 
     def _run(
-        self, hear: Callable[[Answer | Asked], None], end: Callable[[], None]
+        self,
+        hear: Callable[[ClientResponse | ServiceCall], None],
+        end: Callable[[], None],
     ) -> None:
         gone = LeadGone("the connection to the lead was closed")
         try:
@@ -76,7 +86,7 @@ class Line:
             self.gone = gone
             end()
 
-    def _listen(self, hear: Callable[[Answer | Asked], None]) -> None:
+    def _listen(self, hear: Callable[[ClientResponse | ServiceCall], None]) -> None:
         poller = zmq.Poller()
         for source in (*self._connection.sources, self._ear):
             poller.register(source, zmq.POLLIN)
@@ -89,14 +99,14 @@ class Line:
                 self._connection.send(self._replies.get())
             while said := self._connection.receive(0):
                 heard = time.monotonic()
-                if isinstance(said, Answer | Asked):
+                if isinstance(said, ClientResponse | ServiceCall):
                     hear(said)
             if time.monotonic() - heard > TIMEOUT_S:
                 raise LeadGone(f"the lead was silent for {TIMEOUT_S:g} s")
 
-    def _first_answer(self) -> Answer:
+    def _first_answer(self) -> ClientResponse:
         while said := self._connection.receive(TIMEOUT_S):
-            if isinstance(said, Answer):
+            if isinstance(said, ClientResponse):
                 if said.fault:
                     raise said.fault.error()
                 return said
@@ -105,9 +115,9 @@ class Line:
     def _ring(self) -> None:
         # It is over, or has been rung so often that it is awake anyhow.
         with contextlib.suppress(OSError):
-            self._bell.send(b"\0")
+            self._wakeup.send(b"\0")
 
     def _hang_up(self) -> None:
         self._connection.close()
-        self._bell.close()
+        self._wakeup.close()
         self._ear.close()

@@ -11,19 +11,25 @@ from typing import Any
 import msgspec
 
 from burst.embedded import calls
-from burst.embedded.calls import Answer, Asked, Change, Fault, Reply
+from burst.embedded.calls import (
+    ClientResponse,
+    InstanceUpdate,
+    ServiceCall,
+    ServiceReply,
+    WireError,
+)
 from burst.embedded.client import TIMEOUT_S
-from burst.embedded.stream import Line
+from burst.embedded.stream import ClientStream
 from burst.embedded.views import RECENT_S
 from burst.errors import BurstError, LeadGone
-from burst.lead import Handler, ServiceRequest
+from burst.lead import RequestHandler, ServiceRequest
 from burst.log import failure
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-from burst.request_threads import Answerers, read_payload
+from burst.request_threads import RequestThreads, read_payload
 
 
-class Watched:
+class InstanceWatcher:
     """The lead as it was last told, kept by a thread. Raises LeadGone.
 
     Jobs that ended are dropped after `recent` seconds.
@@ -32,7 +38,7 @@ class Watched:
     def __init__(
         self,
         uri: str,
-        wanted: calls.Watch,
+        wanted: calls.WatchInstance,
         wake: Callable[[], None],
         recent: float = RECENT_S,
     ) -> None:
@@ -41,7 +47,7 @@ class Watched:
         self._news = threading.Condition()
         self._jobs: dict[JobId, JobView] = {}
         self._ended: dict[JobId, float] = {}
-        self._line = Line(uri, wanted)
+        self._line = ClientStream(uri, wanted)
         self._take(self._line.first)
         self._line.start(self._hear, self._end)
 
@@ -64,8 +70,8 @@ class Watched:
         """Stop listening."""
         self._line.close()
 
-    def _hear(self, said: Answer | Asked) -> None:
-        if isinstance(said, Answer):
+    def _hear(self, said: ClientResponse | ServiceCall) -> None:
+        if isinstance(said, ClientResponse):
             with self._news:
                 self._take(said)
                 self._news.notify_all()
@@ -76,8 +82,8 @@ class Watched:
             self._news.notify_all()
         self._wake()
 
-    def _take(self, answer: Answer) -> None:
-        self._change = msgspec.convert(answer.payload, Change)
+    def _take(self, answer: ClientResponse) -> None:
+        self._change = msgspec.convert(answer.payload, InstanceUpdate)
         for job in self._change.view.jobs.values():
             self._jobs[job.id] = job
             if job.state is JobState.INACTIVE:
@@ -90,16 +96,18 @@ class Watched:
             del self._jobs[job_id], self._ended[job_id]
 
 
-class Service:
+class EmbeddedService:
     """The service `burst`: each request is answered on one of a few threads.
 
     Opening raises ServiceTaken, LeadGone.
     """
 
-    def __init__(self, uri: str, handler: Handler, holder: Mapping[str, Any]) -> None:
+    def __init__(
+        self, uri: str, handler: RequestHandler, holder: Mapping[str, Any]
+    ) -> None:
         self._handler = handler
-        self._line = Line(uri, msgspec.convert(holder, calls.Register))
-        self._workers = Answerers("embedded-service")
+        self._line = ClientStream(uri, msgspec.convert(holder, calls.RegisterService))
+        self._workers = RequestThreads("embedded-service")
         self._line.start(self._hear, lambda: None)
 
     def close(self) -> None:
@@ -107,8 +115,8 @@ class Service:
         self._line.close()
         self._workers.close()
 
-    def _hear(self, said: Answer | Asked) -> None:
-        if not isinstance(said, Asked):
+    def _hear(self, said: ClientResponse | ServiceCall) -> None:
+        if not isinstance(said, ServiceCall):
             return
         method, userid = said.method, said.userid
         try:
@@ -118,20 +126,20 @@ class Service:
                 method, userid, owner=True, work=lambda: self._serve(said)
             )
         except BurstError as error:
-            self._line.reply(Reply(said.number, None, calls.fault_of(error)))
+            self._line.reply(ServiceReply(said.number, None, calls.wire_error(error)))
 
-    def _serve(self, asked: Asked) -> None:
-        self._line.reply(Reply(asked.number, *self._answer(asked)))
+    def _serve(self, asked: ServiceCall) -> None:
+        self._line.reply(ServiceReply(asked.number, *self._answer(asked)))
 
-    def _answer(self, asked: Asked) -> tuple[Any, Fault | None]:
+    def _answer(self, asked: ServiceCall) -> tuple[Any, WireError | None]:
         request = ServiceRequest(asked.method, asked.payload, asked.userid, owner=True)
         try:
             return as_json(self._handler(request)), None
         except BurstError as error:
-            return None, calls.fault_of(error)
+            return None, calls.wire_error(error)
         except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             failure("answering burst.%s", asked.method)
-            return None, Fault(
+            return None, WireError(
                 "burst", f"internal error: {error!r}", "the daemon's log has more"
             )
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from burst.embedded import launch
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
+from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 KILL_GRACE_S = 5.0
 """From SIGTERM to SIGKILL for a job that is told to end, as Flux's shell has it."""
@@ -44,7 +44,7 @@ class _Task:
             os.set_blocking(pipe, False)
 
 
-class Tasks:
+class TaskRunner:
     """All tasks of this rank.
 
     `fileno` becomes readable when `collect` has something to say.
@@ -62,7 +62,7 @@ class Tasks:
         """Return the descriptor to wait for."""
         return self._selector.fileno()
 
-    def run(self, order: Run) -> Iterator[Output | Ended]:
+    def run(self, order: RunTasks) -> Iterator[Output | Ended]:
         """Start processes; yield the end of those that cannot be started."""
         for task in order.tasks:
             try:
@@ -72,7 +72,7 @@ class Tasks:
                 yield Output(order.job, task, _STDERR, text.encode())
                 yield Ended(order.job, task, _CANNOT_RUN)
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillTasks) -> None:
         """Send SIGTERM to a job's tasks; `collect` sends SIGKILL after the grace."""
         if any(task.job == order.job for task in self._tasks):
             self._last_call.setdefault(order.job, time.monotonic() + self._grace)
@@ -97,7 +97,7 @@ class Tasks:
             for _ in self._close(task):
                 pass
 
-    def _start(self, order: Run, rank: int) -> None:
+    def _start(self, order: RunTasks, rank: int) -> None:
         command = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid())]
         process = subprocess.Popen(
             [*command, order.cwd, str(self._home), *order.command],

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from burst.embedded.calls import JobInfo, Watch
-from burst.embedded.job import Job
-from burst.embedded.pool import Pool
+from burst.embedded.calls import JobInfo, WatchInstance
+from burst.embedded.job import EmbeddedJob
+from burst.embedded.pool import ResourcePool
 from burst.embedded.wire import OUTPUT_LIMIT
 from burst.errors import JobspecError
 from burst.model.lead import JobState, JobView, LeadView
@@ -17,7 +17,9 @@ RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""
 
 
-def lead_view(pool: Pool, jobs: Iterable[Job], wanted: Watch, now: float) -> LeadView:
+def lead_view(
+    pool: ResourcePool, jobs: Iterable[EmbeddedJob], wanted: WatchInstance, now: float
+) -> LeadView:
     """Return the ranks, and those of the jobs that are wanted and matter still."""
     return LeadView(
         read_at=now,
@@ -34,7 +36,7 @@ def lead_view(pool: Pool, jobs: Iterable[Job], wanted: Watch, now: float) -> Lea
     )
 
 
-def job_view(job: Job, wanted: Watch) -> JobView:
+def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
     """Return a job as the engine is shown it."""
     wish, unreadable = Wish(), ""
     try:
@@ -60,7 +62,7 @@ def job_view(job: Job, wanted: Watch) -> JobView:
     )
 
 
-def job_info(job: Job) -> JobInfo:
+def job_info(job: EmbeddedJob) -> JobInfo:
     """Return a job as people are shown it."""
     never_ran = job.state is JobState.INACTIVE and not job.t_start
     return JobInfo(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 import zmq
 
-from burst.embedded.boot import Boot
+from burst.embedded.boot import BrokerConfig
 
 PROTOCOL = "1.0.0"
 """Version of what is said here; MAJOR.MINOR of both sides must be the same."""
@@ -49,7 +49,7 @@ class Leave(_Message, frozen=True):
     stopping: bool = False
 
 
-class Beat(_Message, frozen=True):
+class Heartbeat(_Message, frozen=True):
     """The sender lives."""
 
 
@@ -57,7 +57,7 @@ class Goodbye(_Message, frozen=True):
     """A follower ends."""
 
 
-class Run(_Message, frozen=True):
+class RunTasks(_Message, frozen=True):
     """Start the processes of a job that belong to this rank."""
 
     job: int
@@ -68,7 +68,7 @@ class Run(_Message, frozen=True):
     environment: Mapping[str, str]
 
 
-class Kill(_Message, frozen=True):
+class KillTasks(_Message, frozen=True):
     """End what runs of a job: SIGTERM at once, SIGKILL a while later."""
 
     job: int
@@ -91,7 +91,17 @@ class Ended(_Message, frozen=True):
     status: int
 
 
-Message = Hello | Welcome | Leave | Beat | Goodbye | Run | Kill | Output | Ended
+Message = (
+    Hello
+    | Welcome
+    | Leave
+    | Heartbeat
+    | Goodbye
+    | RunTasks
+    | KillTasks
+    | Output
+    | Ended
+)
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
@@ -106,7 +116,7 @@ def decode(frame: bytes) -> Message:
 
 
 def follower_socket(
-    context: zmq.Context[zmq.Socket[bytes]], boot: Boot
+    context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig
 ) -> zmq.Socket[bytes]:
     """Return a socket that talks to the lead only, both sides with one certificate.
 
@@ -125,7 +135,7 @@ def follower_socket(
 
 
 def lead_socket(
-    context: zmq.Context[zmq.Socket[bytes]], boot: Boot
+    context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig
 ) -> zmq.Socket[bytes]:
     """Return a socket for followers; about each key that connects it asks ZAP."""
     socket = serving_socket(context)

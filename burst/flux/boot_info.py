@@ -6,11 +6,11 @@ from __future__ import annotations
 import msgspec
 
 from burst.flux.handle import Handle
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.model.ranks import parse_hostlist
 
 
-class Boot(msgspec.Struct, frozen=True, kw_only=True):
+class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What Flux tells of its start, beyond the identity of the lead."""
 
     rank: int
@@ -21,16 +21,16 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts of R, in its order of ranks."""
 
 
-def read_boot(uri: str) -> Boot:
+def read_boot_info(uri: str) -> BootInfo:
     """Return how the instance at this URI was started. Guests may ask that too.
 
     Raises LeadGone, LeadError.
     """
     handle = Handle(uri)
     try:
-        client = Client(handle)
+        client = RpcClient(handle)
         resources = client.ask("resource.status")["R"]
-        return Boot(
+        return BootInfo(
             rank=int(_attribute(client, "rank")),
             method=_attribute(client, "broker.boot-method"),
             nodelist=parse_hostlist(",".join(resources["execution"]["nodelist"])),
@@ -39,5 +39,5 @@ def read_boot(uri: str) -> Boot:
         handle.close()
 
 
-def _attribute(client: Client, name: str) -> str:
+def _attribute(client: RpcClient, name: str) -> str:
     return str(client.ask("attr.get", {"name": name})["value"])

@@ -30,7 +30,7 @@ SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
 
 
-class Response(msgspec.Struct, frozen=True, gc=False):
+class ResponseMessage(msgspec.Struct, frozen=True, gc=False):
     """An answer to the request with this matchtag. `errnum` is 0 for success."""
 
     matchtag: int
@@ -39,7 +39,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     """JSON, or the error's text, which may be empty."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class RequestMessage(msgspec.Struct, frozen=True):
     """A request to a service that this handle registered."""
 
     topic: str
@@ -119,7 +119,7 @@ class Handle:
             self._lib.flux_msg_destroy(message)
         return self._matchtag
 
-    def receive(self) -> Response | Request | None:
+    def receive(self) -> ResponseMessage | RequestMessage | None:
         """Return the next message that has arrived, or None. Does not wait."""
         message = self._lib.flux_recv(
             self._h, self._match[0], self._lib.FLUX_O_NONBLOCK
@@ -145,15 +145,15 @@ class Handle:
             raise self._gone()
         self._poll.poll(max(0.0, timeout_s) * 1000)
 
-    def respond(self, request: Request, payload: Mapping[str, Any]) -> None:
+    def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:
         """Answer a request."""
         self._answer(request, 0, msgspec.json.encode(payload))
 
-    def refuse(self, request: Request, errnum: int, text: str) -> None:
+    def refuse(self, request: RequestMessage, errnum: int, text: str) -> None:
         """Answer a request with an error; the text is what its sender reads."""
         self._answer(request, errnum, text.encode())
 
-    def _answer(self, request: Request, errnum: int, text: bytes) -> None:
+    def _answer(self, request: RequestMessage, errnum: int, text: bytes) -> None:
         message = self._lib.flux_response_derive(request.message, errnum)
         if not message:
             raise LeadError(f"{request.topic}: no response: {self._reason()}")
@@ -175,22 +175,24 @@ class Handle:
             self._poll.poll(10)
             self._checked(self._lib.flux_pollevents(self._h))
 
-    def _response(self, message: Any) -> Response:
+    def _response(self, message: Any) -> ResponseMessage:
         lib = self._lib
         lib.flux_msg_get_matchtag(message, self._uint32)
         lib.flux_msg_get_errnum(message, self._int)
-        response = Response(self._uint32[0], self._int[0], self._payload(message))
+        response = ResponseMessage(
+            self._uint32[0], self._int[0], self._payload(message)
+        )
         lib.flux_msg_decref(message)
         return response
 
-    def _request(self, message: Any) -> Request:
+    def _request(self, message: Any) -> RequestMessage:
         lib, ffi = self._lib, self._ffi
         topic = ffi.new("char **")
         lib.flux_msg_get_topic(message, topic)
         lib.flux_msg_get_userid(message, self._uint32)
         userid = self._uint32[0]
         lib.flux_msg_get_rolemask(message, self._uint32)
-        return Request(
+        return RequestMessage(
             topic=self._text(topic[0]),
             payload=self._payload(message),
             userid=userid,

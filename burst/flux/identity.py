@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.flux.ranks import parse_nodes, parse_properties
-from burst.flux.rpc import Client, RequestFailed
+from burst.flux.rpc import RequestFailed, RpcClient
 from burst.flux.store import FluxStore
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -20,7 +20,7 @@ OWNER_KEY = "meta/owner"
 _OWNER_HOST_LENGTH = 20
 
 
-def read_identity(client: Client, store: FluxStore) -> LeadIdentity:
+def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
     """Return the identity of the instance. Raises Unreadable, Denied, StoreError."""
     config = client.ask("config.get")
     table = config.get("bootstrap", {})
@@ -86,11 +86,11 @@ def propose_owner(host: str) -> str:
     return f"{label}-{secrets.token_hex(4)}"
 
 
-def _attribute(client: Client, name: str) -> str:
+def _attribute(client: RpcClient, name: str) -> str:
     return str(client.ask("attr.get", {"name": name})["value"])
 
 
-def _statedir(client: Client) -> str:
+def _statedir(client: RpcClient) -> str:
     try:
         return _attribute(client, "statedir")
     except RequestFailed:

@@ -8,9 +8,9 @@ from typing import Any
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError, LeadError
-from burst.flux.rpc import Client, ServiceMissing
+from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.model.jobid import format_f58
-from burst.model.lead import Leases
+from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset
 
 SCHEDULER = "sched-burst"
@@ -19,7 +19,7 @@ QUEUE = "attributes.system.queue"
 _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 
 
-def prepare(client: Client, intake: IntakeSettings) -> None:
+def prepare_intake(client: RpcClient, intake: IntakeSettings) -> None:
     """Make sure that jobs can come in that way. Raises ConfigError, Unreadable."""
     if intake.mode == "scheduler":
         _check_scheduler(client)
@@ -31,7 +31,7 @@ def prepare(client: Client, intake: IntakeSettings) -> None:
         _set_started(client, intake.ready, True)
 
 
-def lend(client: Client, leases: Leases) -> None:
+def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
     """Tell sched-burst whose the leased ranks are. Raises LeadError."""
     jobs = {str(int(job)): format_idset(ranks) for job, ranks in leases.jobs.items()}
     try:
@@ -47,14 +47,14 @@ def lend(client: Client, leases: Leases) -> None:
         ) from None
 
 
-def read_scheduler(client: Client) -> str:
+def read_scheduler(client: RpcClient) -> str:
     """Return the name of the module that schedules, empty if there is none."""
     modules: list[Mapping[str, Any]] = client.ask("module.list")["mods"]
     serving = (mod["name"] for mod in modules if "sched" in mod["services"])
     return str(next(serving, ""))
 
 
-def _check_scheduler(client: Client) -> None:
+def _check_scheduler(client: RpcClient) -> None:
     name = read_scheduler(client)
     if name != SCHEDULER:
         raise ConfigError(
@@ -81,7 +81,7 @@ def _check_queue(tables: Mapping[str, Any], name: str) -> None:
         )
 
 
-def _set_started(client: Client, name: str, start: bool) -> None:
+def _set_started(client: RpcClient, name: str, start: bool) -> None:
     """Start or stop a queue of ours; named queues come up stopped, the first time."""
     status = client.ask("job-manager.queue-status", {"name": name})
     if status["start"] == start:

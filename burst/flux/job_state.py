@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a job's events say of it: RFC 21's states, from the job manager's journal.
 
-Nothing here knows Flux's code. One `Job` is what is kept of a burstable job; `apply`
-is what each event does to it.
+This module needs no Flux bindings. A `JournalJob` is what is kept of a burstable job;
+`JournalJob.apply` takes in one event.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WAITING = (JobState.PRIORITY, JobState.SCHED)
 _ANNOTATIONS = "annotations"
 
 
-class JobEvent(msgspec.Struct, gc=False):
+class JournalEvent(msgspec.Struct, gc=False):
     """An RFC 18 event as the journal sends it."""
 
     timestamp: float
@@ -60,7 +60,7 @@ class JobEvent(msgspec.Struct, gc=False):
     context: dict[str, Any] = {}
 
 
-def matters(event: JobEvent) -> bool:
+def changes_job(event: JournalEvent) -> bool:
     """Tell whether an event changes anything of what is kept of a job.
 
     Schedulers annotate often. Null drops all that a job was told: memos, too.
@@ -99,7 +99,7 @@ class _Demand(msgspec.Struct, frozen=True):
     unreadable: str = ""
 
 
-class Job(msgspec.Struct):
+class JournalJob(msgspec.Struct):
     """What is known of one burstable job. `view` is what the engine is shown."""
 
     id: JobId
@@ -124,14 +124,14 @@ class Job(msgspec.Struct):
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
 
-    def apply(self, event: JobEvent, allocation: R | None) -> None:
+    def apply(self, event: JournalEvent, allocation: R | None) -> None:
         """Take in one event; `allocation` is what the journal sent along, if any.
 
         Events that change nothing here are passed over, and so is what RFC 21 does
         not expect in this state.
         """
         change = _CHANGES.get(event.name)
-        if change is None or not matters(event):
+        if change is None or not changes_job(event):
             return
         self._view = None
         try:
@@ -139,9 +139,9 @@ class Job(msgspec.Struct):
             if event.name == "alloc" and allocation is not None:
                 self.ranks = allocation.ranks()
         except MALFORMED as error:
-            self.spoil(str(unreadable(f"event {event.name}", error)))
+            self.mark_unreadable(str(unreadable(f"event {event.name}", error)))
 
-    def spoil(self, why: str) -> None:
+    def mark_unreadable(self, why: str) -> None:
         """Note that something of the job cannot be read, so that it is left alone."""
         self._view = None
         self.unreadable = self.unreadable or why
@@ -178,9 +178,9 @@ class Job(msgspec.Struct):
         return "completed" if self.succeeded else _RESULTS.get(self.fatal, "failed")
 
 
-def new_job(
+def job_from_jobspec(
     job: JobId, jobspec: bytes, attribute: str, *, known: bool = False
-) -> Job | None:
+) -> JournalJob | None:
     """Return a job of which no event is known yet, or None if it is not burstable.
 
     One that is known is returned all the same.
@@ -190,11 +190,11 @@ def new_job(
     except MALFORMED as error:
         # Whether it may burst cannot be told; shown as unreadable, it is left alone.
         why = str(unreadable("jobspec", error))
-        return Job(job, jobspec, _Demand(None, unreadable=why))
+        return JournalJob(job, jobspec, _Demand(None, unreadable=why))
     burstable = is_burstable(spec, attribute)
     if not (burstable or known):
         return None
-    return Job(job, jobspec, _demand(spec), burstable=burstable)
+    return JournalJob(job, jobspec, _demand(spec), burstable=burstable)
 
 
 def _demand(spec: Any) -> _Demand:
@@ -209,40 +209,40 @@ def _demand(spec: Any) -> _Demand:
         return _Demand(request=None, unreadable=str(error))
 
 
-def _submit(job: Job, event: JobEvent) -> None:
+def _submit(job: JournalJob, event: JournalEvent) -> None:
     job.t_submit = event.timestamp
     job.userid = int(event.context["userid"])
     job.urgency = int(event.context["urgency"])
     job.held_at_submit = job.urgency == 0
 
 
-def _validate(job: Job, _event: JobEvent) -> None:
+def _validate(job: JournalJob, _event: JournalEvent) -> None:
     job.state = JobState.DEPEND
 
 
-def _depend(job: Job, _event: JobEvent) -> None:
+def _depend(job: JournalJob, _event: JournalEvent) -> None:
     if job.state is JobState.DEPEND:
         job.state = JobState.PRIORITY
 
 
-def _priority(job: Job, event: JobEvent) -> None:
+def _priority(job: JournalJob, event: JournalEvent) -> None:
     if job.state in _WAITING:
         job.priority = int(event.context["priority"])
         job.state = JobState.SCHED
 
 
-def _back_to_priority(job: Job, _event: JobEvent) -> None:
+def _back_to_priority(job: JournalJob, _event: JournalEvent) -> None:
     if job.state is JobState.SCHED:
         job.state = JobState.PRIORITY
 
 
-def _urgency(job: Job, event: JobEvent) -> None:
+def _urgency(job: JournalJob, event: JournalEvent) -> None:
     job.urgency = int(event.context["urgency"])
     job.held_at_submit = False
     _back_to_priority(job, event)
 
 
-def _jobspec_update(job: Job, event: JobEvent) -> None:
+def _jobspec_update(job: JournalJob, event: JournalEvent) -> None:
     spec = msgspec.json.decode(job.jobspec)
     for path, value in event.context.items():
         *above, last = path.split(".")
@@ -255,42 +255,42 @@ def _jobspec_update(job: Job, event: JobEvent) -> None:
     _back_to_priority(job, event)
 
 
-def _alloc(job: Job, _event: JobEvent) -> None:
+def _alloc(job: JournalJob, _event: JournalEvent) -> None:
     if job.state is JobState.SCHED:
         job.state = JobState.RUN
 
 
-def _start(job: Job, event: JobEvent) -> None:
+def _start(job: JournalJob, event: JournalEvent) -> None:
     job.t_start = event.timestamp
 
 
-def _finish(job: Job, event: JobEvent) -> None:
+def _finish(job: JournalJob, event: JournalEvent) -> None:
     job.t_finish = event.timestamp
     job.succeeded = event.context["status"] == 0 and not job.fatal
     if job.state is JobState.RUN:
         job.state = JobState.CLEANUP
 
 
-def _exception(job: Job, event: JobEvent) -> None:
+def _exception(job: JournalJob, event: JournalEvent) -> None:
     if event.context["severity"] == _FATAL and job.state is not JobState.INACTIVE:
         job.fatal = job.fatal or str(event.context["type"])
         job.state = JobState.CLEANUP
 
 
-def _free(job: Job, _event: JobEvent) -> None:
+def _free(job: JournalJob, _event: JournalEvent) -> None:
     job.ranks = frozenset()
 
 
-def _clean(job: Job, _event: JobEvent) -> None:
+def _clean(job: JournalJob, _event: JournalEvent) -> None:
     job.state = JobState.INACTIVE
     job.ranks = frozenset()
 
 
-def _annotations(job: Job, _event: JobEvent) -> None:
+def _annotations(job: JournalJob, _event: JournalEvent) -> None:
     job.memos_dropped += 1
 
 
-_CHANGES: Mapping[str, Callable[[Job, JobEvent], None]] = {
+_CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "submit": _submit,
     "validate": _validate,
     "depend": _depend,

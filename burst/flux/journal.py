@@ -20,10 +20,17 @@ from typing import TypeVar
 import msgspec
 
 from burst.errors import BurstError, Denied, Unreadable
-from burst.flux.handle import Response
-from burst.flux.job_state import EVENTS, Job, JobEvent, R, matters, new_job
+from burst.flux.handle import ResponseMessage
+from burst.flux.job_state import (
+    EVENTS,
+    JournalEvent,
+    JournalJob,
+    R,
+    changes_job,
+    job_from_jobspec,
+)
 from burst.flux.loop import Loop
-from burst.flux.rpc import read
+from burst.flux.rpc import decode_response
 from burst.flux.stream import Stream
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
@@ -54,7 +61,7 @@ class _Head(msgspec.Struct, gc=False):
 
 class _Entry(msgspec.Struct):
     id: int
-    events: list[JobEvent]
+    events: list[JournalEvent]
     jobspec: msgspec.Raw = msgspec.Raw()
     R: R | None = None
 
@@ -83,9 +90,9 @@ class Journal:
         """Shown too, though they may not be burstable."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
-        self._jobs: dict[int, Job] = {}
+        self._jobs: dict[int, JournalJob] = {}
         self._views: dict[JobId, JobView] = {}
-        """What `picture` showed last, without the jobs that changed since."""
+        """What `job_views` showed last, without the jobs that changed since."""
         self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
@@ -110,7 +117,7 @@ class Journal:
 
         self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
 
-    def picture(self) -> dict[JobId, JobView]:
+    def job_views(self) -> dict[JobId, JobView]:
         """Return all burstable jobs as they are now.
 
         Everything that the job manager had done when this was called is in it: it is
@@ -123,7 +130,7 @@ class Journal:
         )
 
     def changed(self) -> frozenset[JobId]:
-        """Return the jobs that are not any more as `picture` last showed them.
+        """Return the jobs that are not any more as `job_views` last showed them.
 
         Everything that the job manager had done when this was called is considered.
         Raises Unreadable while the journal is being read anew, LeadGone.
@@ -149,9 +156,9 @@ class Journal:
         """Read the jobs once all that the job manager has sent so far is taken in."""
         tag = self._loop.handle.send(_PING, {})
 
-        def answer(response: Response) -> None:
+        def answer(response: ResponseMessage) -> None:
             del self._loop.on_response[tag]
-            said = read(_PING, response)
+            said = decode_response(_PING, response)
             if isinstance(said, BurstError):
                 result.set_exception(said)
             elif not self._synced:
@@ -172,7 +179,7 @@ class Journal:
         match = _ID.match(payload)
         job = self._jobs.get(int(match[1])) if match else None
         if job is not None:
-            job.spoil("what its user wrote nests too deeply")
+            job.mark_unreadable("what its user wrote nests too deeply")
             self._changed.add(job.id)
             self._tell(job)
 
@@ -187,7 +194,7 @@ class Journal:
         job = self._jobs.get(entry.id) or self._admit(entry)
         if job is None:
             return
-        if not any(map(matters, entry.events)):
+        if not any(map(changes_job, entry.events)):
             return
         for event in entry.events:
             job.apply(event, entry.R)
@@ -198,7 +205,7 @@ class Journal:
         if self._synced:
             self._tell(job)
 
-    def _tell(self, job: Job) -> None:
+    def _tell(self, job: JournalJob) -> None:
         """Wake for a change: at once where there may be something to do.
 
         A job is heard of four times before the scheduler has it. A turn taken for the
@@ -214,12 +221,12 @@ class Journal:
         self._waking = False
         self._wake()
 
-    def _admit(self, entry: _Entry) -> Job | None:
+    def _admit(self, entry: _Entry) -> JournalJob | None:
         if not entry.jobspec:
             return None
         number, jobspec = JobId(entry.id), bytes(entry.jobspec)
         known = number in self._known
-        job = new_job(number, jobspec, self._attribute, known=known)
+        job = job_from_jobspec(number, jobspec, self._attribute, known=known)
         if job is not None:
             self._jobs[entry.id] = job
         return job

@@ -15,18 +15,18 @@ from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.bindings import check_version
 from burst.flux.handle import Handle, library_version
 from burst.flux.identity import read_identity
-from burst.flux.intake import QUEUE, lend, prepare
+from burst.flux.intake import QUEUE, prepare_intake, send_leases
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
 from burst.flux.queues import read_queues
-from burst.flux.ranks import Bell, read_ranks
-from burst.flux.rpc import Client, Query
-from burst.flux.service import Service, call_service
+from burst.flux.ranks import ResourceWatcher, read_ranks
+from burst.flux.rpc import Query, RpcClient
+from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
-from burst.lead import Failures, Handler
+from burst.lead import JobFailures, RequestHandler
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadIdentity, LeadView, Leases
+from burst.model.lead import JobState, LeadIdentity, LeadView, LeasedRanks
 from burst.model.ranks import format_idset
 from burst.model.request import unreadable
 
@@ -47,7 +47,7 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
     """
     handle = Handle(uri)
     try:
-        broker = Client(handle).ask("attr.get", {"name": "version"})
+        broker = RpcClient(handle).ask("attr.get", {"name": "version"})
         check_version(str(broker["value"]), library_version())
     except BurstError:
         handle.close()
@@ -81,11 +81,11 @@ class FluxLead:
         self._uri = uri
         self._attribute = attribute
         self._handle = handle
-        self._client = Client(handle)
+        self._client = RpcClient(handle)
         self._store = FluxStore(self._client)
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
-        self._service: Service | None = None
+        self._service: FluxService | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _wake_nobody
         self._known: frozenset[JobId] = frozenset()
@@ -107,7 +107,7 @@ class FluxLead:
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
         journal.start(self._known)
-        Bell(loop, wake).start()
+        ResourceWatcher(loop, wake).start()
         self._journal = journal
 
     def observe(self) -> LeadView:
@@ -121,7 +121,7 @@ class FluxLead:
             raise Unreadable("jobs are not listened to", "call listen first")
         for loop in self._loops:
             loop.check()
-        jobs = self._journal.picture()
+        jobs = self._journal.job_views()
         pending = any(job.state is JobState.SCHED for job in jobs.values())
         queues = read_queues(self._client, self.identity().queues) if pending else {}
         ranks = read_ranks(self._client)
@@ -140,19 +140,19 @@ class FluxLead:
             changed=changed,
         )
 
-    def hold(self, jobs: Sequence[JobId]) -> Failures:
+    def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """See `burst.lead.Lead`."""
         return self._set_urgencies(dict.fromkeys(jobs, _HELD))
 
-    def release(self, urgencies: Mapping[JobId, int]) -> Failures:
+    def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """See `burst.lead.Lead`."""
         return self._set_urgencies(urgencies)
 
     def prepare(self, intake: IntakeSettings) -> None:
         """See `burst.lead.Lead`."""
-        prepare(self._client, intake)
+        prepare_intake(self._client, intake)
 
-    def move(self, queues: Mapping[JobId, str]) -> Failures:
+    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
         """See `burst.lead.Lead`. Its constraints become those of the new queue."""
         return self._order(
             queues,
@@ -162,11 +162,11 @@ class FluxLead:
             ),
         )
 
-    def lend(self, leases: Leases) -> None:
+    def lend(self, leases: LeasedRanks) -> None:
         """See `burst.lead.Lead`."""
-        lend(self._client, leases)
+        send_leases(self._client, leases)
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> Failures:
+    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """See `burst.lead.Lead`."""
         return self._order(
             memos,
@@ -218,10 +218,10 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         return self._store
 
-    def serve(self, handler: Handler, holder: Mapping[str, Any]) -> None:
+    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
-        service = Service(self._loop("burst-service"), handler, holder)
+        service = FluxService(self._loop("burst-service"), handler, holder)
         service.register(self._client)
         self._service = service
 
@@ -258,7 +258,7 @@ class FluxLead:
         """Wake whoever listens by now; `observe` then says what was lost."""
         self._wake()
 
-    def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> Failures:
+    def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         return self._order(
             urgencies,
             (
@@ -267,7 +267,7 @@ class FluxLead:
             ),
         )
 
-    def _order(self, jobs: Iterable[JobId], queries: Iterable[Query]) -> Failures:
+    def _order(self, jobs: Iterable[JobId], queries: Iterable[Query]) -> JobFailures:
         answers = self._client.ask_all(queries)
         return {
             job: str(answer)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from burst import log
 from burst.errors import LeadGone, Unreadable
-from burst.flux.handle import Handle, Request, Response
+from burst.flux.handle import Handle, RequestMessage, ResponseMessage
 
 CLOSE_DEADLINE_S = 5.0
 """How long the thread may take to end; what it does meanwhile is quick."""
@@ -41,9 +41,9 @@ class Loop:
         """Start the thread. From now on the handle is its own."""
         self.handle = handle
         self._close_deadline_s = close_deadline_s
-        self.on_response: dict[int, Callable[[Response], None]] = {}
+        self.on_response: dict[int, Callable[[ResponseMessage], None]] = {}
         """By matchtag; a stream's stays until whoever asked removes it."""
-        self.on_request: Callable[[Request], None] | None = None
+        self.on_request: Callable[[RequestMessage], None] | None = None
         self.on_lost: Callable[[], None] | None = None
         """Called once, when the broker is gone or the thread failed."""
         self._lost: LeadGone | None = None
@@ -156,7 +156,7 @@ class Loop:
             message = self.handle.receive()
             if message is None:
                 return False
-            if isinstance(message, Response):
+            if isinstance(message, ResponseMessage):
                 found = self.on_response.get(message.matchtag)
                 if found is not None:
                     found(message)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burst.errors import BurstError, LeadGone, Unreadable
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.model.lead import QueueView
 
 _STATUS = "job-manager.queue-status"
 
 
-def read_queues(client: Client, names: Iterable[str]) -> Mapping[str, QueueView]:
+def read_queues(client: RpcClient, names: Iterable[str]) -> Mapping[str, QueueView]:
     """Return how these queues are, or without any the one that has no name.
 
     A queue that is not there any more is left out. Raises Unreadable, LeadGone.

@@ -11,7 +11,7 @@ import msgspec
 
 from burst.errors import BurstError, Unreadable
 from burst.flux.loop import Loop
-from burst.flux.rpc import Client, RequestFailed, ServiceMissing
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.flux.stream import Stream
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.shape import Shape
@@ -68,7 +68,9 @@ class RankSide(msgspec.Struct, frozen=True):
     granting: Mapping[int, Shape]
 
 
-def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> RankSide:
+def read_ranks(
+    client: RpcClient, heard_deadline_s: float = HEARD_DEADLINE_S
+) -> RankSide:
     """Return how the ranks are, so that `allocated` keeps LeadView's promise.
 
     A rank that is drained here and not allocated gets no job any more. Draining is
@@ -92,7 +94,7 @@ def read_ranks(client: Client, heard_deadline_s: float = HEARD_DEADLINE_S) -> Ra
         raise Unreadable(error.what, advice) from error
 
 
-def _read(client: Client, heard_deadline_s: float) -> RankSide:
+def _read(client: RpcClient, heard_deadline_s: float) -> RankSide:
     deadline = time.monotonic() + heard_deadline_s
     while True:
         status = client.ask("resource.status")
@@ -126,7 +128,7 @@ def _read(client: Client, heard_deadline_s: float) -> RankSide:
     )
 
 
-class Bell:
+class ResourceWatcher:
     """Wakes on each event of the resource journal: online, drain and the like.
 
     What the events say is not read. The state is asked for instead, so that a journal
@@ -150,7 +152,7 @@ class Bell:
         return True
 
 
-def _ask_both(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
+def _ask_both(client: RpcClient) -> tuple[dict[str, Any], dict[str, Any]]:
     scheduler, manager = client.ask_all(
         [("sched.resource-status", {}), ("job-manager.resource-status", {})]
     )

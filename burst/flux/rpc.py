@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import BurstError, Denied, LeadError, Unreadable
-from burst.flux.handle import Handle, Response
+from burst.flux.handle import Handle, ResponseMessage
 
 ANSWER_DEADLINE_S = 30.0
 """How long a service may take to answer. Far beyond what a healthy one needs, even
@@ -37,7 +37,7 @@ class ServiceMissing(Unreadable):
     """No module serves that topic now: it is being loaded, or was removed."""
 
 
-class Client:
+class RpcClient:
     """Asks over one handle, from one thread."""
 
     def __init__(self, handle: Handle) -> None:
@@ -66,11 +66,13 @@ class Client:
 
         Raises LeadGone, and Unreadable where none came in time.
         """
-        return [read(*answer) for answer in self.exchange(queries, timeout_s)]
+        return [
+            decode_response(*answer) for answer in self.exchange(queries, timeout_s)
+        ]
 
     def exchange(
         self, queries: Iterable[Query], timeout_s: float = ANSWER_DEADLINE_S
-    ) -> list[tuple[str, Response]]:
+    ) -> list[tuple[str, ResponseMessage]]:
         """Return topic and response of each query, in their order.
 
         Requests are in flight together: the time is that of the work, not that of as
@@ -79,7 +81,7 @@ class Client:
         """
         rest = enumerate(queries)
         waiting: dict[int, tuple[int, str]] = {}
-        answers: dict[int, tuple[str, Response]] = {}
+        answers: dict[int, tuple[str, ResponseMessage]] = {}
         while True:
             for index, (topic, payload) in islice(rest, _IN_FLIGHT - len(waiting)):
                 waiting[self._handle.send(topic, payload)] = index, topic
@@ -91,12 +93,12 @@ class Client:
 
     def _next(
         self, waiting: Mapping[int, tuple[int, str]], timeout_s: float
-    ) -> Response:
+    ) -> ResponseMessage:
         deadline = time.monotonic() + timeout_s
         while True:
             message = self._handle.receive()
             # Others are answers to requests that were given up.
-            if isinstance(message, Response) and message.matchtag in waiting:
+            if isinstance(message, ResponseMessage) and message.matchtag in waiting:
                 return message
             if message is None:
                 left = deadline - time.monotonic()
@@ -106,7 +108,9 @@ class Client:
                 self._handle.wait(left)
 
 
-def read(topic: str, response: Response) -> dict[str, Any] | BurstError:
+def decode_response(
+    topic: str, response: ResponseMessage
+) -> dict[str, Any] | BurstError:
     """Return what a response says: an object, or the error to raise."""
     if response.errnum == 0:
         if not response.payload:

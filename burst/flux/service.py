@@ -25,11 +25,11 @@ from burst.errors import (
     NoDaemon,
     ServiceTaken,
 )
-from burst.flux.handle import Request, Response
+from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
-from burst.flux.rpc import Client, RequestFailed, ServiceMissing, read
-from burst.lead import Handler, ServiceRequest
-from burst.request_threads import Answerers, read_payload
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing, decode_response
+from burst.lead import RequestHandler, ServiceRequest
+from burst.request_threads import RequestThreads, read_payload
 
 NAME = "burst"
 REGISTER_DEADLINE_S = 10.0
@@ -41,16 +41,20 @@ _HOLDER = "holder"
 _ADD = "service.add"
 
 
-class Service:
+class FluxService:
     """Answers requests to `burst.METHOD` by a handler, until its loop is closed."""
 
-    def __init__(self, loop: Loop, handler: Handler, holder: Mapping[str, Any]) -> None:
+    def __init__(
+        self, loop: Loop, handler: RequestHandler, holder: Mapping[str, Any]
+    ) -> None:
         self._loop = loop
         self._handler = handler
         self._holder = dict(holder)
-        self._workers = Answerers("burst-service")
+        self._workers = RequestThreads("burst-service")
 
-    def register(self, client: Client, deadline_s: float = REGISTER_DEADLINE_S) -> None:
+    def register(
+        self, client: RpcClient, deadline_s: float = REGISTER_DEADLINE_S
+    ) -> None:
         """Take the name. Raises ServiceTaken, Denied, Unreadable.
 
         `client` is used to ask whoever has it who he is.
@@ -76,9 +80,9 @@ class Service:
     def _begin(self, done: Future[None]) -> None:
         tag = self._loop.handle.send(_ADD, {"service": NAME})
 
-        def answer(response: Response) -> None:
+        def answer(response: ResponseMessage) -> None:
             del self._loop.on_response[tag]
-            said = read(_ADD, response)
+            said = decode_response(_ADD, response)
             if isinstance(said, BurstError):
                 done.set_exception(said)
             else:
@@ -86,7 +90,7 @@ class Service:
 
         self._loop.on_response[tag] = answer
 
-    def _take(self, request: Request) -> None:
+    def _take(self, request: RequestMessage) -> None:
         if not request.wants_response:
             return  # a client that asked something has disconnected
         method = request.topic.removeprefix(f"{NAME}.")
@@ -103,11 +107,13 @@ class Service:
         except BurstError as error:
             self._loop.handle.refuse(request, errno.EPROTO, str(error))
 
-    def _work(self, request: Request, asked: ServiceRequest) -> None:
+    def _work(self, request: RequestMessage, asked: ServiceRequest) -> None:
         # The handle is the loop's: what to do with it is handed there.
         self._loop.post(self._answer(request, asked))
 
-    def _answer(self, request: Request, asked: ServiceRequest) -> Callable[[], None]:
+    def _answer(
+        self, request: RequestMessage, asked: ServiceRequest
+    ) -> Callable[[], None]:
         handle = self._loop.handle
         try:
             answer = self._handler(asked)
@@ -126,7 +132,7 @@ class Service:
 
 
 def call_service(
-    client: Client, method: str, payload: Mapping[str, Any], timeout_s: float
+    client: RpcClient, method: str, payload: Mapping[str, Any], timeout_s: float
 ) -> dict[str, Any]:
     """Ask whoever serves. Raises NoDaemon, Denied, BurstError with what it said."""
     topic = f"{NAME}.{method}"
@@ -144,7 +150,7 @@ def call_service(
             raise BurstError(said)
 
 
-def _taken(client: Client) -> ServiceTaken | None:
+def _taken(client: RpcClient) -> ServiceTaken | None:
     """Return the error that says who serves; None if he has just ended."""
     advice = "stop that one first: one daemon serves a lead"
     try:

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burst.errors import BurstError, StoreError
-from burst.flux.rpc import Client, RequestFailed
-from burst.lead import LARGEST_VALUE
+from burst.flux.rpc import RequestFailed, RpcClient
+from burst.lead import MAX_VALUE_BYTES
 
 DIRECTORY = "burst"
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
@@ -36,7 +36,7 @@ _SYNC = 4
 class FluxStore:
     """Keys to text. A treeobj (RFC 11) is what the KVS holds of each."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RpcClient) -> None:
         self._client = client
 
     def load(self) -> dict[str, str]:
@@ -125,8 +125,8 @@ class FluxStore:
 def _check(key: str, value: str | None) -> None:
     if not _KEY.match(key):
         raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
-    if value is not None and len(value.encode()) > LARGEST_VALUE:
-        raise StoreError(f"{key}: the value is larger than {LARGEST_VALUE} bytes")
+    if value is not None and len(value.encode()) > MAX_VALUE_BYTES:
+        raise StoreError(f"{key}: the value is larger than {MAX_VALUE_BYTES} bytes")
 
 
 def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:

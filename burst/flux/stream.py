@@ -8,9 +8,9 @@ from typing import Any
 
 from burst import log
 from burst.errors import BurstError
-from burst.flux.handle import Response
+from burst.flux.handle import ResponseMessage
 from burst.flux.loop import Loop
-from burst.flux.rpc import read
+from burst.flux.rpc import decode_response
 
 RETRY_S = 0.5
 """How long after its end a stream is asked for again: a module that is reloaded is
@@ -40,13 +40,13 @@ class Stream:
         """Make the request. From the loop's thread."""
         tag = self._loop.handle.send(self._topic, self._payload, streaming=True)
 
-        def take(response: Response) -> None:
+        def take(response: ResponseMessage) -> None:
             if response.errnum == 0:
                 self._flowing = True
                 self._taken(response.payload)
                 return
             del self._loop.on_response[tag]
-            error = read(self._topic, response)
+            error = decode_response(self._topic, response)
             assert isinstance(error, BurstError)
             if not self._ended(error):
                 return

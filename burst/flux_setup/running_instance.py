@@ -13,7 +13,7 @@ from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.intake import read_scheduler
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
@@ -43,7 +43,7 @@ def read_instance(uri: str) -> RunningInstance:
     """Ask the instance at this URI. Raises LeadGone, LeadError."""
     handle = Handle(uri)
     try:
-        client = Client(handle)
+        client = RpcClient(handle)
         return RunningInstance(
             scheduler=read_scheduler(client), config=client.ask("config.get")
         )

@@ -110,7 +110,7 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is stopped, or else disabled, as whoever did it wrote."""
 
 
-class Leases(msgspec.Struct, frozen=True):
+class LeasedRanks(msgspec.Struct, frozen=True):
     """Which ranks are leased, and for whom: what sched-burst is told."""
 
     jobs: Mapping[JobId, frozenset[int]] = {}

@@ -19,22 +19,24 @@ from burst.errors import (
     SpecRefused,
     Unreadable,
 )
-from burst.lead import Failures, Lead
+from burst.lead import JobFailures, Lead
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadIdentity
 from burst.model.program import Program, command_jobspec, far_jobspec
 from burst.provider import BurstSpec
-from burst.runtime.provider_tracker import Watch
+from burst.runtime.provider_tracker import ProviderTracker
 
 
-class Actor:
+class ActionRunner:
     """Does it, once; what fails is seen by a later tick, which decides anew."""
 
-    def __init__(self, lead: Lead, identity: LeadIdentity, watch: Watch) -> None:
+    def __init__(
+        self, lead: Lead, identity: LeadIdentity, watch: ProviderTracker
+    ) -> None:
         self._lead = lead
         self._identity = identity
-        self._watch = watch
+        self._tracker = watch
 
     def perform(
         self, actions: Sequence[transaction.Action], books: Books
@@ -69,17 +71,17 @@ class Actor:
         self, action: transaction.Provision | transaction.Reap, burst: Burst
     ) -> None:
         if isinstance(action, transaction.Reap):
-            self._watch.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
+            self._tracker.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
         else:
             try:
                 program = self._program(burst)
             except JobspecError as error:
                 # Asked as little as by a provider that refuses it: that job fails.
                 refused = SpecRefused(error.what, error.advice)
-                self._watch.call(burst, Verb.PROVISION, lambda _: _raise(refused))
+                self._tracker.call(burst, Verb.PROVISION, lambda _: _raise(refused))
                 return
             spec = make_spec(burst, self._identity, program)
-            self._watch.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
+            self._tracker.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
 
     def _program(self, burst: Burst) -> Program | None:
         """Return what an isolated burst is to run. Raises LeadError, JobspecError."""
@@ -117,7 +119,7 @@ class Actor:
             case transaction.Undrain(_, ranks):
                 self._lead.undrain(ranks)
 
-    def _report(self, what: str, failures: Failures) -> None:
+    def _report(self, what: str, failures: JobFailures) -> None:
         for job, why in failures.items():
             log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
 

@@ -52,7 +52,9 @@ def _by_scheme(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
     return {point.name: point for point in points}
 
 
-def as_followers_see_it(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+def with_public_endpoint(
+    identity: LeadIdentity, settings: LeadSettings
+) -> LeadIdentity:
     """Return the identity with the address and port that the settings give.
 
     Where they say that the cluster knows them, it is asked. Raises ConfigError where
@@ -60,9 +62,9 @@ def as_followers_see_it(identity: LeadIdentity, settings: LeadSettings) -> LeadI
     """
     if settings.is_learnt:
         # Its client is an extra, and takes a second to import.
-        from burst.runtime.service_address import ask_cluster  # noqa: PLC0415
+        from burst.runtime.service_address import read_service_address  # noqa: PLC0415
 
-        settings = ask_cluster(settings)
+        settings = read_service_address(settings)
     if not settings.address and not settings.port:
         return identity
     known = urlsplit(identity.endpoint)

@@ -34,13 +34,13 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
-from burst.runtime.action_runner import Actor
+from burst.runtime.action_runner import ActionRunner
 from burst.runtime.executor import Executor
-from burst.runtime.lead_upkeep import Upkeep
+from burst.runtime.lead_upkeep import LeadUpkeep
 from burst.runtime.orphan_reaper import OrphanReaper
-from burst.runtime.poll_schedule import tell_health
-from burst.runtime.provider_tracker import Key, Watch
-from burst.runtime.record_store import Ledger
+from burst.runtime.poll_schedule import log_health_changes
+from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
+from burst.runtime.record_store import RecordStore
 
 # So much after a deadline a turn is taken, in seconds.
 _LATE = 0.01
@@ -54,7 +54,7 @@ _BEHIND = 0.05
 _UNMET_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
 
-Command = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
+EngineCommand = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
 
 
@@ -69,11 +69,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing | None = None
     """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
-    reaps: Mapping[Key, Call] = {}
+    reaps: Mapping[ProviderBurst, Call] = {}
     """How it stands with orphans that are or were deleted."""
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
+class EngineParts(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine works with."""
 
     lead: Lead
@@ -90,24 +90,26 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 class Engine:
     """Turns. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
 
-    def __init__(self, parts: Parts, now: float) -> None:
+    def __init__(self, parts: EngineParts, now: float) -> None:
         self._lead = parts.lead
         self._identity = parts.identity
         self._slots = parts.slots
         self._places = parts.places
         self._executor = parts.executor
         self._settings = parts.settings
-        self._ledger = Ledger(parts.lead.store())
-        self._books = self._ledger.load(now, self._settings.limits)
-        self._watch = Watch(parts.providers, parts.executor, parts.settings.daemon)
-        self._actor = Actor(parts.lead, parts.identity, self._watch)
-        self._commands: queue.SimpleQueue[tuple[Command, Future[Any]]]
+        self._record_store = RecordStore(parts.lead.store())
+        self._books = self._record_store.load(now, self._settings.limits)
+        self._tracker = ProviderTracker(
+            parts.providers, parts.executor, parts.settings.daemon
+        )
+        self._action_runner = ActionRunner(parts.lead, parts.identity, self._tracker)
+        self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._upkeep = Upkeep(parts.lead, parts.settings, now)
+        self._lead_upkeep = LeadUpkeep(parts.lead, parts.settings, now)
         self._silent = False
         """Whether the lead left something unanswered in this tick."""
         unasked = parts.settings.daemon.orphans == "reap"
-        self._orphans = OrphanReaper(self._watch, unasked=unasked)
+        self._orphans = OrphanReaper(self._tracker, unasked=unasked)
         self._closing = False
         self._snapshot = Snapshot(
             now=now,
@@ -117,19 +119,19 @@ class Engine:
                 slots=parts.slots,
                 lead=None,
                 trouble=_UNREAD,
-                providers=self._watch.views,
+                providers=self._tracker.views,
             ),
             settings=parts.settings,
             decisions={},
         )
 
-    def recall(self, now: float) -> None:
+    def reload_records(self, now: float) -> None:
         """Read the books again, as the one daemon of the lead from now on.
 
         Another may have written them after this engine was made, until it let go of
         the lead's service. Raises StoreError and Unreadable.
         """
-        self._books = self._ledger.load(now, self._settings.limits)
+        self._books = self._record_store.load(now, self._settings.limits)
         self._snapshot = msgspec.structs.replace(self._snapshot, books=self._books)
         for key, why in self._books.unreadable.items():
             log.say(
@@ -144,7 +146,7 @@ class Engine:
         """The last tick."""
         return self._snapshot
 
-    def post(self, command: Command) -> Future[Any]:
+    def post(self, command: EngineCommand) -> Future[Any]:
         """Have the next tick carry out a command; the future is its answer."""
         future: Future[Any] = Future()
         self._commands.put((command, future))
@@ -156,17 +158,17 @@ class Engine:
         Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
         then nothing was done, and the next tick tries again.
         """
-        self._watch.absorb(self._books, now)
+        self._tracker.absorb(self._books, now)
         self._silent = False
         view, trouble = self._observe()
-        answered = self._watch.answered
+        answered = self._tracker.answered
         world = World(
             identity=self._identity,
             slots=self._slots,
             lead=view,
             trouble=trouble,
-            providers=self._watch.views,
-            calls=self._watch.calls,
+            providers=self._tracker.views,
+            calls=self._tracker.calls,
             answered=answered,
             closing=self._closing,
             places=self._places,
@@ -175,7 +177,7 @@ class Engine:
         standing = None if self._closing else self._snapshot.standing
         decisions = reconcile(self._books, world, self._settings, now, standing)
         decisions = self._adopt(decisions, now, answered)
-        due = self._watch.ask(self._books, now)
+        due = self._tracker.ask(self._books, now)
         orphans = find_orphans(self._books, world)
         self._snapshot = Snapshot(
             now=now,
@@ -188,10 +190,10 @@ class Engine:
         )
         due = min(due, self._orphans.turn(orphans, self._books, world, now))
         self._snapshot = msgspec.structs.replace(
-            self._snapshot, reaps=self._watch.orphans
+            self._snapshot, reaps=self._tracker.orphans
         )
         if view is not None and not self._silent:
-            self._upkeep.ask(self._books, view, decisions.decisions, now)
+            self._lead_upkeep.ask(self._books, view, decisions.decisions, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
         if decisions.behind:
@@ -219,21 +221,21 @@ class Engine:
             _, future = self._commands.get()
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
 
-    def change(self, parts: Parts) -> None:
+    def change(self, parts: EngineParts) -> None:
         """Go on with other settings from the next tick on. Nothing is forgotten."""
         settings = parts.settings
         self._identity, self._slots = parts.identity, parts.slots
         self._settings, self._places = settings, parts.places
-        self._watch.replace(parts.providers, settings.daemon)
-        self._actor = Actor(self._lead, parts.identity, self._watch)
-        self._upkeep.change(settings)
+        self._tracker.replace(parts.providers, settings.daemon)
+        self._action_runner = ActionRunner(self._lead, parts.identity, self._tracker)
+        self._lead_upkeep.change(settings)
         self._orphans.unasked = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace
         world = replace(
             self._snapshot.world,
             identity=parts.identity,
             slots=parts.slots,
-            providers=self._watch.views,
+            providers=self._tracker.views,
             places=parts.places,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
@@ -282,21 +284,21 @@ class Engine:
         """Store, remember, log, act: in this order. Return what was adopted."""
         before = self._books
         try:
-            self._ledger.write(self._books, decisions.books)
+            self._record_store.write(self._books, decisions.books)
         except RecordTooLarge as error:
             log.say("%s", error, level=logging.ERROR)
             decisions = without(decisions, self._books, error.records, now)
-            self._ledger.write(self._books, decisions.books)
+            self._record_store.write(self._books, decisions.books)
         self._books = decisions.books
-        tell_health(before.health, self._books.health)
-        self._watch.conclude(answered, self._books)
+        log_health_changes(before.health, self._books.health)
+        self._tracker.conclude(answered, self._books)
         for burst, event in decisions.events:
             log.event(event, burst)
-        unanswered = self._actor.perform(decisions.actions, self._books)
+        unanswered = self._action_runner.perform(decisions.actions, self._books)
         self._silent = self._silent or bool(unanswered)
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
-                self._upkeep.release_later(action.urgencies)
+                self._lead_upkeep.release_later(action.urgencies)
         return decisions
 
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:

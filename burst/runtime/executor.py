@@ -46,7 +46,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
 )
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a provider's method."""
 
     provider: str
@@ -59,10 +59,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[], Any]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a task."""
 
-    task: Task
+    task: ProviderCall
     began_at: float
     done_at: float
     outcome: Outcome
@@ -76,11 +76,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Executor(Protocol):
     """Where tasks run."""
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ProviderCall) -> None:
         """Have the task run, after those submitted before for the same provider."""
         ...
 
-    def collect(self) -> list[Answer]:
+    def collect(self) -> list[CallResult]:
         """Return the answers that came since the last call."""
         ...
 
@@ -89,21 +89,21 @@ class Executor(Protocol):
         ...
 
 
-class Workers:
+class ProviderWorkers:
     """One daemon thread a provider, made on its first task."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
         self._wake = wake
-        self._tasks: dict[str, queue.SimpleQueue[Task | None]] = {}
+        self._tasks: dict[str, queue.SimpleQueue[ProviderCall | None]] = {}
         self._busy: set[str] = set()
         self._threads: list[threading.Thread] = []
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ProviderCall) -> None:
         """Queue the task for its provider's thread."""
         if task.provider not in self._tasks:
-            tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+            tasks: queue.SimpleQueue[ProviderCall | None] = queue.SimpleQueue()
             self._tasks[task.provider] = tasks
             name = f"provider-{task.provider}"
             # A daemon thread: a provider that hangs must not keep us from stopping.
@@ -114,9 +114,9 @@ class Workers:
             thread.start()
         self._tasks[task.provider].put(task)
 
-    def collect(self) -> list[Answer]:
+    def collect(self) -> list[CallResult]:
         """Return the answers so far."""
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
         while not self._answers.empty():
             answers.append(self._answers.get())
         return answers
@@ -138,26 +138,26 @@ class Workers:
             thread.join(max(0.0, ends - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _work(self, tasks: queue.SimpleQueue[Task | None]) -> None:
+    def _work(self, tasks: queue.SimpleQueue[ProviderCall | None]) -> None:
         while task := tasks.get():
             self._busy.add(task.provider)
-            answer = run(task, self._clock)
+            answer = run_call(task, self._clock)
             self._busy.discard(task.provider)
             self._answers.put(answer)
             self._wake()
 
 
-def ask_offers(provider: Provider) -> Any:
+def read_offers(provider: Provider) -> Any:
     """Return what a provider offers. Raises BadAnswer, and what it raises."""
     return check_offers(provider.offers())
 
 
-def ask_statuses(provider: Provider) -> Any:
-    """Return what a provider sees of its bursts. Raises as `ask_offers`."""
+def read_statuses(provider: Provider) -> Any:
+    """Return what a provider sees of its bursts. Raises as `read_offers`."""
     return check_statuses(provider.observe())
 
 
-def run(task: Task, clock: Clock) -> Answer:
+def run_call(task: ProviderCall, clock: Clock) -> CallResult:
     """Run a task now. Never raises: the class of what it raised is the outcome.
 
     That goes for what is no Exception, too, such as asyncio.CancelledError: it would
@@ -174,7 +174,7 @@ def run(task: Task, clock: Clock) -> Answer:
     unexpected = outcome is Outcome.UNEXPECTED
     text = "" if error is None else _text(error)
     note = f"{type(error).__name__}: {text}" if unexpected else text
-    return Answer(
+    return CallResult(
         task=task,
         began_at=began_at,
         done_at=clock(),

@@ -18,7 +18,7 @@ from burst.model.lead import JobView
 _LOOK_AGAIN = 2.0
 
 
-class Memos:
+class JobMemos:
     """What each pending job was told last. Use from one thread."""
 
     def __init__(self, lead: Lead) -> None:

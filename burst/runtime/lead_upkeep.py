@@ -19,20 +19,20 @@ from burst.lead import Lead
 from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView, Leases
-from burst.runtime.job_memos import Memos
+from burst.model.lead import LeadView, LeasedRanks
+from burst.runtime.job_memos import JobMemos
 
 
-class Upkeep:
+class LeadUpkeep:
     """Remembers what the lead was told last. Use from one thread."""
 
     def __init__(self, lead: Lead, settings: Settings, now: float) -> None:
         self._lead = lead
         self._settings = settings
         self._prepared = now
-        self._lent: tuple[float, Leases | None] = (now, None)
+        self._lent: tuple[float, LeasedRanks | None] = (now, None)
         self._lent_trouble = ""
-        self._memos = Memos(lead)
+        self._memos = JobMemos(lead)
         self._releases: dict[JobId, int] = {}
 
     def change(self, settings: Settings) -> None:

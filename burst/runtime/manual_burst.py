@@ -23,8 +23,8 @@ from burst.model.burst import Burst, State
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.reason import Reason
-from burst.runtime.session import Runtime
-from burst.wakeup import Bell
+from burst.runtime.session import Session
+from burst.wakeup import WakeUp
 
 # How often progress is shown, in seconds.
 _SHOW_EVERY = 0.2
@@ -34,7 +34,7 @@ _OFFERS_DEADLINE = 60.0
 Show = Callable[[dict[str, Any]], None]
 
 
-def slot_of(identity: LeadIdentity, name: str) -> str:
+def find_slot_hosts(identity: LeadIdentity, name: str) -> str:
     """Return the hosts of the rank slot with that name, as a hostlist.
 
     Raises ConfigError naming the hosts there are.
@@ -55,7 +55,7 @@ def slot_of(identity: LeadIdentity, name: str) -> str:
     return format_hostlist(hosts)
 
 
-def settings_for(base: Settings, provider: str, slot: str) -> Settings:
+def manual_burst_settings(base: Settings, provider: str, slot: str) -> Settings:
     """Return settings under which an engine makes one burst and leaves it up."""
     table = base.providers.get(provider) or ProviderTable(type=provider)
     replace = msgspec.structs.replace
@@ -71,15 +71,15 @@ def _no_reload() -> Future[dict[str, Any]]:
     raise BurstError("run-burst serves the lead, and reads no settings again", "wait")
 
 
-class OnePass:
+class ManualBurst:
     """An engine of our own, for the time of one command."""
 
     def __init__(self, lead: Lead, settings: Settings, show: Show) -> None:
         """Take the daemon's place. Raises ServiceTaken, and what a daemon raises."""
-        self._bell = Bell()
+        self._wakeup = WakeUp()
         self._show = show
-        self._runtime = Runtime(lead, settings, self._bell, _no_reload)
-        self._runtime.begin()
+        self._session = Session(lead, settings, self._wakeup, _no_reload)
+        self._session.begin()
 
     def up(self, provider: str, slot: str, nodes: int) -> dict[str, Any]:
         """Make a burst in the slot and return its row once it is online.
@@ -87,13 +87,13 @@ class OnePass:
         For the burstable jobs that wait, else of `nodes` nodes, 0 for the whole slot.
         Their jobs are released. Raises BurstError saying why there is none.
         """
-        runtime = self._runtime
+        session = self._session
         if self._in(slot):
             names = ", ".join(burst.id for burst in self._in(slot))
             raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
-        if provider in runtime.engine.snapshot.books.health:
+        if provider in session.engine.snapshot.books.health:
             # A person asks for it by hand: what failed a while ago is to be tried.
-            runtime.engine.post(
+            session.engine.post(
                 lambda books, _, __, now: (
                     commands.enable(books, provider, now),
                     None,
@@ -101,14 +101,14 @@ class OnePass:
             )
         self._wait_for_offers(provider)
         if not self._in(slot):
-            size = nodes or len(self._runtime.engine.snapshot.world.slots[0].ranks)
+            size = nodes or len(self._session.engine.snapshot.world.slots[0].ranks)
             demand = commands.request_nodes(size, provider, slot)
-            asked = runtime.engine.post(
+            asked = session.engine.post(
                 lambda books, world, settings, now: commands.burst_ahead(
                     books, world, settings, demand, now
                 )
             )
-            runtime.turn(0.0)
+            session.turn(0.0)
             verdict = asked.result(0)
             if verdict.reason is not Reason.PROPOSED:
                 raise BurstError(commands.describe(verdict, demand))
@@ -117,11 +117,11 @@ class OnePass:
 
     def down(self, slot: str) -> list[dict[str, Any]]:
         """Take down what is in the slot, and return the rows once it is gone."""
-        self._runtime.turn(0.0)
+        self._session.turn(0.0)
         found = self._in(slot)
         if not found:
             raise BurstError(f"there is no burst in {slot}", "burst status -a")
-        known = self._runtime.engine.snapshot.world.providers
+        known = self._session.engine.snapshot.world.providers
         for burst in found:
             if burst.lease.provider not in known:
                 raise BurstError(
@@ -142,18 +142,18 @@ class OnePass:
 
     def close(self) -> None:
         """Let go of every job that is still held, and of the daemon's place."""
-        runtime = self._runtime
-        held = commands.held_jobs(runtime.engine.snapshot.books)
+        session = self._session
+        held = commands.held_jobs(session.engine.snapshot.books)
         if held:
-            runtime.engine.post(
+            session.engine.post(
                 lambda books, _, __, now: (commands.let_go(books, held, now), None)
             )
-            runtime.turn(0.0)
-        runtime.close()
+            session.turn(0.0)
+        session.close()
 
     def _ask_down(self, burst_id: str) -> None:
         """Have a burst taken down from the next turn on."""
-        self._runtime.engine.post(
+        self._session.engine.post(
             lambda books, _, __, now: (
                 commands.bring_down(books, burst_id, "taken down by hand", now),
                 None,
@@ -161,29 +161,29 @@ class OnePass:
         )
 
     def _in(self, slot: str) -> list[Burst]:
-        books = self._runtime.engine.snapshot.books
+        books = self._session.engine.snapshot.books
         hosts = set(parse_hostlist(slot))
         return [b for b in books.live if set(b.lease.hosts) <= hosts]
 
     def _wait_for_offers(self, provider: str) -> None:
-        runtime = self._runtime
-        ends = runtime.clock() + _OFFERS_DEADLINE
-        runtime.turn(0.0)
-        while runtime.engine.snapshot.world.providers[provider].offers is None:
-            view = runtime.engine.snapshot.world.providers[provider]
-            if runtime.clock() > ends:
+        session = self._session
+        ends = session.clock() + _OFFERS_DEADLINE
+        session.turn(0.0)
+        while session.engine.snapshot.world.providers[provider].offers is None:
+            view = session.engine.snapshot.world.providers[provider]
+            if session.clock() > ends:
                 raise BurstError(
                     f"provider {provider} has no answer: {view.trouble or 'silence'}",
                     f"burst doctor --provider {provider}",
                 )
-            runtime.turn(_SHOW_EVERY)
-        runtime.turn(0.0)
+            session.turn(_SHOW_EVERY)
+        session.turn(0.0)
 
     def _until(self, burst: Burst, state: State) -> dict[str, Any]:
         """Turn until the burst is in the state, and its jobs are released."""
-        runtime = self._runtime
+        session = self._session
         while True:
-            snapshot = runtime.engine.snapshot
+            snapshot = session.engine.snapshot
             now = snapshot.books.bursts[burst.id]
             row = burst_row(now, snapshot.world, snapshot.now)
             if now.state is state and not self._held(now):
@@ -195,8 +195,8 @@ class OnePass:
                     f"{burst.id} is quarantined: {row['note']}", "run-burst --down"
                 )
             self._show(row)
-            runtime.turn(_SHOW_EVERY)
+            session.turn(_SHOW_EVERY)
 
     def _held(self, burst: Burst) -> bool:
-        held = set(commands.held_jobs(self._runtime.engine.snapshot.books))
+        held = set(commands.held_jobs(self._session.engine.snapshot.books))
         return bool(held & burst.jobs)

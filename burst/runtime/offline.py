@@ -14,29 +14,29 @@ from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Outcome, Verb, pause_after
 from burst.core.world import Call, ProviderView, World, observe, repeat_at
 from burst.errors import BurstError, LeadError
-from burst.lead import Failures, Lead, ServiceRequest
+from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
-from burst.runtime.connect import as_followers_see_it
+from burst.runtime.connect import with_public_endpoint
 from burst.runtime.engine import Snapshot
-from burst.runtime.executor import Task, ask_offers, ask_statuses, run
-from burst.runtime.record_store import Ledger
-from burst.runtime.service_api import holder
+from burst.runtime.executor import ProviderCall, read_offers, read_statuses, run_call
+from burst.runtime.record_store import RecordStore
+from burst.runtime.service_api import describe_process
 
 
-def look(
+def read_snapshot(
     lead: Lead, settings: Settings, providers: Mapping[str, Provider] | None = None
 ) -> Snapshot:
     """Read lead, store and providers once; do nothing. Raises BurstError."""
     clock = Clock()
-    identity = as_followers_see_it(lead.identity(), settings.lead)
+    identity = with_public_endpoint(lead.identity(), settings.lead)
     if providers is None:
-        providers = provider_registry.load(settings, identity.owner)
+        providers = provider_registry.load_providers(settings, identity.owner)
     lead.listen(lambda: None)
-    books = Ledger(lead.store()).load(clock())
+    books = RecordStore(lead.store()).load(clock())
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
@@ -55,11 +55,11 @@ def look(
     )
 
 
-def look_at_records(lead: Lead, settings: Settings) -> Snapshot:
+def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     """Read lead and store once, and ask no provider. Raises BurstError."""
     now = Clock()()
     identity = lead.identity()
-    books = Ledger(lead.store()).load(now)
+    books = RecordStore(lead.store()).load(now)
     lead.listen(lambda: None)
     world = World(
         identity=identity,
@@ -69,7 +69,9 @@ def look_at_records(lead: Lead, settings: Settings) -> Snapshot:
     return Snapshot(now=now, books=books, world=world, settings=settings, decisions={})
 
 
-def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Failures]:
+def release_held_jobs(
+    lead: Lead, jobs: list[JobId] | None
+) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
     Returns those that have it, and why others have not. For when there is no daemon
@@ -77,8 +79,8 @@ def release_held(lead: Lead, jobs: list[JobId] | None) -> tuple[list[JobId], Fai
     one, LeadError for a job that is not held.
     """
     now = Clock()()
-    lead.serve(_refuse, holder(now))
-    ledger = Ledger(lead.store())
+    lead.serve(_refuse, describe_process(now))
+    ledger = RecordStore(lead.store())
     books = ledger.load(now)
     wanted = held_jobs(books) if jobs is None else jobs
     let_go(books, wanted, now)
@@ -96,10 +98,14 @@ def _refuse(_: ServiceRequest) -> dict[str, object]:
 
 def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
     asked = (
-        Task(provider=name, verb=Verb.OFFERS, run=lambda: ask_offers(provider)),
-        Task(provider=name, verb=Verb.OBSERVE, run=lambda: ask_statuses(provider)),
+        ProviderCall(
+            provider=name, verb=Verb.OFFERS, run=lambda: read_offers(provider)
+        ),
+        ProviderCall(
+            provider=name, verb=Verb.OBSERVE, run=lambda: read_statuses(provider)
+        ),
     )
-    offers, seen = (run(task, clock) for task in asked)
+    offers, seen = (run_call(task, clock) for task in asked)
     for answer in (offers, seen):
         if answer.outcome is not Outcome.OK:
             raise BurstError(
@@ -144,10 +150,10 @@ def _reap(
     provider: Provider, key: tuple[str, BurstId], before: Call, clock: Clock
 ) -> Call:
     name, burst = key
-    task = Task(
+    task = ProviderCall(
         provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
     )
-    answer = run(task, clock)
+    answer = run_call(task, clock)
     if answer.error and answer.note != before.note:
         log.failure("provider %s: reap of %s raised", name, burst, error=answer.error)
     attempts = before.attempts + 1

@@ -12,20 +12,20 @@ from burst import log
 from burst.core.orphans import SURE_AFTER, Orphan, is_harmless
 from burst.core.provider_health import Outcome
 from burst.core.world import Books, World
-from burst.runtime.provider_tracker import Key, Watch
+from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
 
 
 class OrphanReaper:
     """What no record explains. Use from one thread, but for `ask_for`."""
 
-    def __init__(self, watch: Watch, *, unasked: bool) -> None:
-        self._watch = watch
+    def __init__(self, watch: ProviderTracker, *, unasked: bool) -> None:
+        self._tracker = watch
         self.unasked = unasked
         """Whether they are deleted without a person's word, too."""
-        self._suspects: dict[Key, float] = {}
-        self._going: dict[Key, bool] = {}
+        self._suspects: dict[ProviderBurst, float] = {}
+        self._going: dict[ProviderBurst, bool] = {}
         """Those that are to be deleted, and whether a person said so."""
-        self._asked: queue.SimpleQueue[Key] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[ProviderBurst] = queue.SimpleQueue()
 
     def ask_for(self, orphans: Iterable[Orphan]) -> None:
         """Have these deleted from the next tick on. From any thread."""
@@ -59,26 +59,30 @@ class OrphanReaper:
         self._end(seen, books, world, now)
         return min(
             (
-                self._watch.reap_orphan(*key, now)
+                self._tracker.reap_orphan(*key, now)
                 for key, asked_for in self._going.items()
                 if asked_for or key not in seen or is_harmless(seen[key], world)
             ),
             default=math.inf,
         )
 
-    def _begin(self, key: Key, *, asked_for: bool) -> None:
+    def _begin(self, key: ProviderBurst, *, asked_for: bool) -> None:
         if key not in self._going:
-            self._watch.forget_orphan(key)
+            self._tracker.forget_orphan(key)
         self._going[key] = asked_for
 
     def _end(
-        self, seen: Mapping[Key, Orphan], books: Books, world: World, now: float
+        self,
+        seen: Mapping[ProviderBurst, Orphan],
+        books: Books,
+        world: World,
+        now: float,
     ) -> None:
         """Stop with what is gone, and with what is nobody's orphan any more."""
-        for key, call in self._watch.orphans.items():
+        for key, call in self._tracker.orphans.items():
             if key not in self._going:
                 if key not in seen:
-                    self._watch.forget_orphan(key)
+                    self._tracker.forget_orphan(key)
             elif call.outcome is Outcome.NOT_FOUND:
                 # It may be listed for a while yet; then it is a suspect anew.
                 del self._going[key]

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 from burst import log
 from burst.core.provider_health import Health, Outcome, Verb, pause_after
-from burst.runtime.executor import Answer
+from burst.runtime.executor import CallResult
 
 # While a burst is coming or going its provider is asked after this many seconds, then
 # after twice as long each time, up to `[daemon] observe`.
-QUICKEST = 0.1
+SHORTEST_PAUSE = 0.1
 
 
-class Question:
+class PollSchedule:
     """What one provider is asked again and again, one at a time."""
 
     def __init__(self, provider: str, verb: Verb) -> None:
@@ -51,7 +51,7 @@ class Question:
         if not self._failures:
             self._next = 0.0
 
-    def take(self, answer: Answer) -> str:
+    def take(self, answer: CallResult) -> str:
         """Note how it was answered; return what is wrong, empty if nothing is."""
         self.asked_at = None
         worked = answer.outcome is Outcome.OK
@@ -65,7 +65,7 @@ class Question:
         self._trouble = trouble
         return trouble
 
-    def _tell(self, trouble: str, answer: Answer) -> None:
+    def _tell(self, trouble: str, answer: CallResult) -> None:
         """Log a change of what is wrong, once."""
         if not trouble:
             log.say("provider %s: %s works again", self._provider, self.verb.value)
@@ -77,7 +77,9 @@ class Question:
             log.say(text, self._provider, trouble, level=logging.WARNING)
 
 
-def tell_health(before: Mapping[str, Health], after: Mapping[str, Health]) -> None:
+def log_health_changes(
+    before: Mapping[str, Health], after: Mapping[str, Health]
+) -> None:
     """Log which providers were disabled, or left alone, and which are not any more."""
     if before is after:
         return

@@ -18,7 +18,7 @@ GROUP = "burst.providers"
 _METHODS = ("offers", "provision", "observe", "reap")
 
 
-def load(
+def load_providers(
     settings: Settings, owner: str, found: Iterable[EntryPoint] | None = None
 ) -> dict[str, Provider]:
     """Return a provider for each enabled table, by name, in the settings' order.
@@ -35,7 +35,7 @@ def load(
     }
 
 
-def read_options(
+def read_provider_options(
     settings: Settings, where: str, found: Iterable[EntryPoint] | None = None
 ) -> dict[str, msgspec.Struct]:
     """Return what each enabled plug-in makes of its table, defaults filled in.

@@ -18,8 +18,14 @@ from burst.core.world import Books, Call, ProviderView, repeat_at
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
 from burst.provider import Provider
-from burst.runtime.executor import Answer, Executor, Task, ask_offers, ask_statuses
-from burst.runtime.poll_schedule import QUICKEST, Question
+from burst.runtime.executor import (
+    CallResult,
+    Executor,
+    ProviderCall,
+    read_offers,
+    read_statuses,
+)
+from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
 
 # Offers change when prices or quotas do, so seldom; in seconds.
 _OFFERS_EVERY = 60.0
@@ -29,11 +35,11 @@ _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
 _SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
 _AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.OK)
 
-Key = tuple[str, BurstId]
+ProviderBurst = tuple[str, BurstId]
 """A provider's name, and the id of a burst that it has."""
 
 
-class Watch:
+class ProviderTracker:
     """Asks providers through the executor, at a pace that fits what their bursts do."""
 
     def __init__(
@@ -47,12 +53,12 @@ class Watch:
         self._settings = settings
         self._numbers: dict[str, int] = {}
         self._views: dict[str, ProviderView] = {}
-        self._questions: dict[str, tuple[Question, Question]] = {}
+        self._questions: dict[str, tuple[PollSchedule, PollSchedule]] = {}
         self._calls: dict[BurstId, Call] = {}
-        self._orphans: dict[Key, Call] = {}
+        self._orphans: dict[ProviderBurst, Call] = {}
         self._answered: list[Answered] = []
         self._pace: dict[str, float] = {}
-        self._told: dict[Key, str] = {}
+        self._told: dict[ProviderBurst, str] = {}
         self.replace(providers, settings)
 
     def replace(
@@ -67,8 +73,8 @@ class Watch:
         for name in new:
             self._numbers[name] = self._numbers.get(name, 0) + 1
             self._questions[name] = (
-                Question(name, Verb.OFFERS),
-                Question(name, Verb.OBSERVE),
+                PollSchedule(name, Verb.OFFERS),
+                PollSchedule(name, Verb.OBSERVE),
             )
             self._pace.pop(name, None)
         for name in self._providers.keys() - providers.keys():
@@ -93,7 +99,7 @@ class Watch:
         return dict(self._calls)
 
     @property
-    def orphans(self) -> Mapping[Key, Call]:
+    def orphans(self) -> Mapping[ProviderBurst, Call]:
         """The last call for each orphan that is or was reaped."""
         return dict(self._orphans)
 
@@ -134,7 +140,7 @@ class Watch:
         self._submit(provider, Verb.REAP, lambda p: p.reap(burst), burst, orphan=True)
         return math.inf
 
-    def forget_orphan(self, key: Key) -> None:
+    def forget_orphan(self, key: ProviderBurst) -> None:
         """Forget what came of reaping it, as it is not seen any more, or anew."""
         self._orphans.pop(key, None)
         self._told.pop(key, None)
@@ -148,7 +154,7 @@ class Watch:
             if states:
                 pace = self._settings.observe
             if states.intersection(_MOVING):
-                pace = min(pace, self._pace.setdefault(name, QUICKEST))
+                pace = min(pace, self._pace.setdefault(name, SHORTEST_PAUSE))
             health = books.health.get(name, Health())
             for question, every in ((offers, _OFFERS_EVERY), (observe, pace)):
                 if question.asked_at is not None:
@@ -174,16 +180,16 @@ class Watch:
                 silence = f"no answer for more than {format_fsd(_SILENT_AFTER)}"
                 self._be_silent(name, silence)
 
-    def _put(self, name: str, question: Question, every: float, now: float) -> None:
+    def _put(self, name: str, question: PollSchedule, every: float, now: float) -> None:
         question.ask(every, now)
         if question.verb is Verb.OBSERVE:
             self._pace[name] = min(2 * every, self._settings.observe)
-            self._submit(name, question.verb, ask_statuses)
+            self._submit(name, question.verb, read_statuses)
         else:
-            self._submit(name, question.verb, ask_offers)
+            self._submit(name, question.verb, read_offers)
 
     def _hurry(self, name: str) -> None:
-        self._pace[name] = QUICKEST
+        self._pace[name] = SHORTEST_PAUSE
         self._questions[name][1].hurry()
 
     def _submit(
@@ -196,7 +202,7 @@ class Watch:
         orphan: bool = False,
     ) -> None:
         self._executor.submit(
-            Task(
+            ProviderCall(
                 provider=name,
                 verb=verb,
                 burst=burst,
@@ -207,7 +213,7 @@ class Watch:
             )
         )
 
-    def _take_answer(self, answer: Answer, books: Books) -> None:
+    def _take_answer(self, answer: CallResult, books: Books) -> None:
         """Take in offers, or an observation."""
         name, verb = answer.task.provider, answer.task.verb
         question = self._questions[name][verb is Verb.OBSERVE]
@@ -223,7 +229,9 @@ class Watch:
             view = self._seen(view, answer, books)
         self._views[name] = view
 
-    def _seen(self, view: ProviderView, answer: Answer, books: Books) -> ProviderView:
+    def _seen(
+        self, view: ProviderView, answer: CallResult, books: Books
+    ) -> ProviderView:
         expected = [
             burst.id
             for burst in books.live
@@ -232,7 +240,7 @@ class Watch:
         ]
         return core.observe(view, answer.value, expected, answer.began_at)
 
-    def _should_show(self, burst: Burst, answer: Answer) -> bool:
+    def _should_show(self, burst: Burst, answer: CallResult) -> bool:
         if burst.state is not State.PROVISION:
             return burst.state in _SHOULD_SHOW
         call = self._calls.get(burst.id)
@@ -242,7 +250,7 @@ class Watch:
             and call.done_at <= answer.began_at
         )
 
-    def _take_call(self, answer: Answer) -> None:
+    def _take_call(self, answer: CallResult) -> None:
         """Take in how a provision or a reap ended."""
         burst, name = answer.task.burst, answer.task.provider
         assert burst is not None
@@ -271,7 +279,7 @@ class Watch:
         self._told[key] = answer.note
         self._hear(answer, None if answer.task.orphan else burst)
 
-    def _hear(self, answer: Answer, burst: BurstId | None) -> None:
+    def _hear(self, answer: CallResult, burst: BurstId | None) -> None:
         self._answered.append(
             Answered(
                 provider=answer.task.provider,
@@ -294,7 +302,7 @@ def _next_call(before: Call | None, verb: Verb) -> Call:
     return Call(verb=verb, attempts=before.attempts + 1 if before and again else 1)
 
 
-def _tell_orphan(key: Key, call: Call) -> None:
+def _tell_orphan(key: ProviderBurst, call: Call) -> None:
     """Log how reaping an orphan goes on; what was raised unexpectedly is logged."""
     name, burst = key
     if call.outcome is Outcome.NOT_FOUND:

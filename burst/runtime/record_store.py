@@ -23,7 +23,7 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core.world import Books
 from burst.errors import RecordTooLarge, StoreError
-from burst.lead import LARGEST_VALUE, Store
+from burst.lead import MAX_VALUE_BYTES, Store
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, encode_hold
 from burst.model.jobid import JobId
@@ -35,7 +35,7 @@ SCHEMA = 1
 _SCHEMA_KEY = "meta/schema"
 
 
-class Ledger:
+class RecordStore:
     """Reads the books once, then writes what changed, a transaction each time."""
 
     def __init__(self, store: Store) -> None:
@@ -83,9 +83,9 @@ class Ledger:
             for job in self._left.get(key, ()):
                 changes.setdefault(job, None)
         sizes = {key: len((text or "").encode()) for key, text in changes.items()}
-        large = {key: size for key, size in sizes.items() if size > LARGEST_VALUE}
+        large = {key: size for key, size in sizes.items() if size > MAX_VALUE_BYTES}
         if large:
-            raise RecordTooLarge(large, LARGEST_VALUE)
+            raise RecordTooLarge(large, MAX_VALUE_BYTES)
         for key in self._doubtful - changes.keys():
             if not _is_unreadable(after, key):
                 changes[key] = _record_of(after, key)

@@ -22,8 +22,8 @@ from burst import log
 from burst.config import Settings
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
-from burst.runtime.session import Made, Runtime
-from burst.wakeup import Bell
+from burst.runtime.session import ProviderSetup, Session
+from burst.wakeup import WakeUp
 
 Row = dict[str, Any]
 
@@ -34,19 +34,19 @@ class _Making:
     def __init__(
         self,
         settings: Settings,
-        make: Callable[[], Made],
+        make: Callable[[], ProviderSetup],
         wake: Callable[[], None],
         waiting: list[Future[Row]],
     ) -> None:
         self.settings = settings
         self.waiting = waiting
         self.ends = time.monotonic() + settings.deadlines.reload
-        self._made: list[Made | Exception] = []
+        self._made: list[ProviderSetup | Exception] = []
         self._make, self._wake = make, wake
         # A daemon thread: what hangs must not keep the daemon from its end.
         threading.Thread(target=self._run, name="reload", daemon=True).start()
 
-    def result(self) -> Made | None:
+    def result(self) -> ProviderSetup | None:
         """Return what was made, None as long as it is not. Raises BurstError."""
         if self._made:
             found = self._made[0]
@@ -72,15 +72,15 @@ class _Making:
         self._wake()
 
 
-class Reloads:
+class SettingsReloader:
     """Reloads that were asked for. `turn` and `drop` belong to the daemon's thread."""
 
     def __init__(
-        self, read: Callable[[], Settings], path: Path | None, bell: Bell
+        self, read: Callable[[], Settings], path: Path | None, wakeup: WakeUp
     ) -> None:
         self._read = read
         self._path = path
-        self._bell = bell
+        self._wakeup = wakeup
         self._signaled = False
         self._asked: queue.SimpleQueue[Future[Row]] = queue.SimpleQueue()
         self._making: _Making | None = None
@@ -89,23 +89,23 @@ class Reloads:
         """Have the settings read again; the future tells what came of it."""
         future: Future[Row] = Future()
         self._asked.put(future)
-        self._bell.ring()
+        self._wakeup.wake()
         return future
 
     def ask_by_signal(self) -> None:
         """Have the settings read again. Takes no lock, so a signal handler may."""
         self._signaled = True
-        self._bell.ring()
+        self._wakeup.wake()
 
-    def turn(self, runtime: Runtime) -> None:
+    def turn(self, session: Session) -> None:
         """Begin what is asked for, or end what is made by now."""
         if self._making is None:
             waiting = self._take()
             if waiting or self._signaled:
                 self._signaled = False
-                self._begin(runtime, waiting)
+                self._begin(session, waiting)
         else:
-            self._end(runtime, self._making)
+            self._end(session, self._making)
 
     def left(self) -> float | None:
         """Return for how long a reload under way may take, in seconds; None if none."""
@@ -135,30 +135,30 @@ class Reloads:
             taken.append(self._asked.get())
         return taken
 
-    def _begin(self, runtime: Runtime, waiting: list[Future[Row]]) -> None:
+    def _begin(self, session: Session, waiting: list[Future[Row]]) -> None:
         try:
             if self._path is None:
                 raise ConfigError("no file was given that could be reloaded")
             settings = self._read()
-            old = runtime.settings
+            old = session.settings
             if (settings.lead.uri, settings.intake.attribute) != (
                 old.lead.uri,
                 old.intake.attribute,
             ):
                 raise ConfigError("lead.uri and intake.attribute change by a restart")
-            make = runtime.maker(settings)
+            make = session.maker(settings)
         except BurstError as error:
             self._refuse(error, waiting)
         else:
-            self._making = _Making(settings, make, self._bell.ring, waiting)
+            self._making = _Making(settings, make, self._wakeup.wake, waiting)
 
-    def _end(self, runtime: Runtime, making: _Making) -> None:
-        old = runtime.settings
+    def _end(self, session: Session, making: _Making) -> None:
+        old = session.settings
         try:
             made = making.result()
             if made is None:
                 return
-            late = runtime.replace(making.settings, made)
+            late = session.replace(making.settings, made)
         except BurstError as error:
             self._making = None
             self._refuse(error, making.waiting)

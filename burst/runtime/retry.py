@@ -10,18 +10,18 @@ from burst import log
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.runtime.clock import Clock
-from burst.wakeup import Bell
+from burst.wakeup import WakeUp
 
 _T = TypeVar("_T")
 # Between two attempts, in seconds.
 _EVERY = 1.0
 
 
-class Patience:
-    """Waits at a bell, and gives up at once when `stopping` tells to."""
+class Retry:
+    """Waits at a wakeup, and gives up at once when `stopping` tells to."""
 
-    def __init__(self, bell: Bell, stopping: Callable[[], bool]) -> None:
-        self._bell = bell
+    def __init__(self, wakeup: WakeUp, stopping: Callable[[], bool]) -> None:
+        self._wakeup = wakeup
         self._stopping = stopping
 
     def until(
@@ -48,5 +48,5 @@ class Patience:
                 if told and str(error) != said:
                     said = str(error)
                     log.say("waiting, for at most %s: %s", format_fsd(limit), said)
-            self._bell.wait(_EVERY)
+            self._wakeup.wait(_EVERY)
         return None

@@ -21,7 +21,7 @@ from burst.kits.kube.kinds import NODE, POD, SERVICE, name_of
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def ask_cluster(settings: LeadSettings) -> LeadSettings:
+def read_service_address(settings: LeadSettings) -> LeadSettings:
     """Return the settings with address and port as the cluster that we are in has them.
 
     Raises ConfigError outside of a pod, LeadError where the address is not known yet,
@@ -37,12 +37,14 @@ def ask_cluster(settings: LeadSettings) -> LeadSettings:
         ) from error
     cluster = Cluster(InCluster())
     try:
-        return learn(settings, cluster, namespace)
+        return resolve_service_address(settings, cluster, namespace)
     finally:
         cluster.close()
 
 
-def learn(settings: LeadSettings, cluster: Cluster, namespace: str) -> LeadSettings:
+def resolve_service_address(
+    settings: LeadSettings, cluster: Cluster, namespace: str
+) -> LeadSettings:
     """Return the settings with what that cluster says of the Service named in them."""
     service = cluster.get(SERVICE, namespace, settings.service)
     if service is None:

@@ -29,7 +29,7 @@ from burst.errors import MALFORMED, BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.runtime.engine import Command, Engine, Snapshot
+from burst.runtime.engine import Engine, EngineCommand, Snapshot
 
 # How long a command may wait for the tick that carries it out, in seconds.
 _TICK_DEADLINE = 30.0
@@ -38,7 +38,7 @@ _LONGEST_NAME = 255
 Row = dict[str, Any]
 
 
-class Api:
+class ServiceApi:
     """Answers requests, from several threads; `engine` may change on a reload."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Api:
         served_by: Row,
         deadline: float = _TICK_DEADLINE,
     ) -> None:
-        """Make what answers; `served_by` is what `holder` says of this process."""
+        """`served_by` describes this process, as `describe_process` returns it."""
         self._deadline = deadline
         self._engine = engine
         self._wake = wake
@@ -239,7 +239,7 @@ class Api:
         limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
         return self._wait(self._reload(), limit)
 
-    def _carry_out(self, command: Command) -> Row:
+    def _carry_out(self, command: EngineCommand) -> Row:
         """Have the next tick do it, and wait for that tick."""
         future = self._engine().post(command)
         self._wake()
@@ -256,7 +256,7 @@ class Api:
         return answer
 
 
-def holder(since: float, config: str = "") -> Row:
+def describe_process(since: float, config: str = "") -> Row:
     """Return who this process is, which serves since then, as `Lead.serve` wants it.
 
     `config` is the path of its settings file, empty for none.

@@ -25,16 +25,16 @@ from burst.model.lead import LeadIdentity
 from burst.provider import Placed, Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
-from burst.runtime.connect import as_followers_see_it
-from burst.runtime.engine import Engine, Parts
-from burst.runtime.executor import Workers
-from burst.runtime.service_api import Api, holder
-from burst.wakeup import Bell
+from burst.runtime.connect import with_public_endpoint
+from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.executor import ProviderWorkers
+from burst.runtime.service_api import ServiceApi, describe_process
+from burst.wakeup import WakeUp
 
 # From the first of several events to the turn that deals with all of them, in seconds.
 # Nodes that join together and jobs that are submitted together are heard of one by one,
 # within a millisecond; a turn for the first alone would be in vain.
-GATHER = 0.001
+GATHER_PAUSE = 0.001
 # Of what a provider says of its place so much is kept, in characters.
 _LONGEST_PLACE = 500
 
@@ -44,7 +44,7 @@ _LONGEST_PLACE = 500
 _AT_FIRST = 60.0
 
 
-def spare_collector() -> None:
+def relax_garbage_collector() -> None:
     """Have the garbage collector look through old objects less often.
 
     Tens of thousands of jobs are known for hours, and are in no cycles; looking through
@@ -53,11 +53,11 @@ def spare_collector() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-Load = Callable[[Settings, str], Mapping[str, Provider]]
+LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
 """Makes the providers of settings, for an owner."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderSetup(msgspec.Struct, frozen=True, kw_only=True):
     """What was made of settings."""
 
     identity: LeadIdentity
@@ -68,43 +68,43 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     """Where each provider makes bursts."""
 
 
-class Runtime:
+class Session:
     """Holds what lives as long as the connection to a lead. Use from one thread."""
 
     def __init__(
         self,
         lead: Lead,
         settings: Settings,
-        bell: Bell,
+        wakeup: WakeUp,
         reload: Callable[[], Future[dict[str, Any]]],
         config: str = "",
     ) -> None:
         """Make an engine. `reload` is called, from any thread, when asked to reload.
 
-        `bell` is what `turn` waits at; it outlives the runtime. `config` is the path
+        `wakeup` is what `turn` waits at; it outlives the session. `config` is the path
         of the settings file, for who asks.
 
         Raises ConfigError, StoreError, and Unreadable.
         """
         self.lead = lead
         self.clock = Clock()
-        self._bell = bell
+        self._wakeup = wakeup
         self.settings = settings
         seen = lead.identity()
         limit = max(_AT_FIRST, settings.deadlines.reload)
         self._made = in_time(lambda: _make(self.load, seen, settings), limit)
-        self._workers = Workers(self.clock, self.wake)
+        self._workers = ProviderWorkers(self.clock, self.wake)
         self.engine = self._start(settings)
-        served_by = holder(self.clock(), config)
-        self.api = Api(lambda: self.engine, self.wake, reload, served_by)
+        served_by = describe_process(self.clock(), config)
+        self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
 
     def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
         """Make providers, on whatever thread. Raises BurstError."""
-        return provider_registry.load(settings, owner)
+        return provider_registry.load_providers(settings, owner)
 
     def wake(self) -> None:
         """Have the next turn taken now. From any thread."""
-        self._bell.ring()
+        self._wakeup.wake()
 
     def begin(self) -> None:
         """Become the one daemon of this lead, and listen to it.
@@ -112,12 +112,12 @@ class Runtime:
         Raises ServiceTaken naming the holder, and ConfigError where jobs cannot come
         in the way that the settings say.
         """
-        spare_collector()
+        relax_garbage_collector()
         self.lead.prepare(self.settings.intake)
         self.lead.serve(self.api.answer, self.api.holder())
         # The service is the lock: until we had it, another daemon may have written.
-        self.engine.recall(self.clock())
-        self.lead.remember(known_jobs(self.engine.snapshot.books))
+        self.engine.reload_records(self.clock())
+        self.lead.remember(jobs_on_record(self.engine.snapshot.books))
         self.lead.listen(self.wake)
 
     def turn(self, longest: float | None = None) -> None:
@@ -127,9 +127,11 @@ class Runtime:
         """
         due = self.engine.tick(self.clock())
         pause = max(0.0, due - self.clock())
-        self._bell.wait(pause if longest is None else min(pause, longest), GATHER)
+        self._wakeup.wait(
+            pause if longest is None else min(pause, longest), GATHER_PAUSE
+        )
 
-    def maker(self, settings: Settings) -> Callable[[], Made]:
+    def maker(self, settings: Settings) -> Callable[[], ProviderSetup]:
         """Return what makes all that other settings need, for whatever thread.
 
         Raises ConfigError where the settings do not fit what there is.
@@ -137,12 +139,12 @@ class Runtime:
         self._check_left_out(settings, self.engine.snapshot.books)
         seen, old = self.lead.identity(), self._made
 
-        def make() -> Made:
+        def make() -> ProviderSetup:
             return _make(self.load, seen, settings, self.settings, old)
 
         return make
 
-    def replace(self, settings: Settings, made: Made) -> list[str]:
+    def replace(self, settings: Settings, made: ProviderSetup) -> list[str]:
         """Go on with other settings, and what was made of them.
 
         Commands on their way, what is known of bursts, and providers whose settings
@@ -168,7 +170,7 @@ class Runtime:
 
     def _start(self, settings: Settings) -> Engine:
         engine = Engine(self._parts(settings), self.clock())
-        for name in left_out(settings, engine.snapshot.books):
+        for name in providers_not_enabled(settings, engine.snapshot.books):
             log.say(
                 "provider %s has live bursts but is not enabled: nothing is done"
                 " about them; enable it until they are gone",
@@ -177,8 +179,8 @@ class Runtime:
             )
         return engine
 
-    def _parts(self, settings: Settings) -> Parts:
-        return Parts(
+    def _parts(self, settings: Settings) -> EngineParts:
+        return EngineParts(
             lead=self.lead,
             identity=self._made.identity,
             slots=self._made.slots,
@@ -188,7 +190,7 @@ class Runtime:
             places=self._made.places,
         )
 
-    def _check_places(self, made: Made, books: Books) -> None:
+    def _check_places(self, made: ProviderSetup, books: Books) -> None:
         """Raise ConfigError for bursts that their provider could not reach any more."""
         now = self._made.places
         lost = {
@@ -201,7 +203,9 @@ class Runtime:
             raise ConfigError(told, "or take them down first (burst down)")
 
     def _check_left_out(self, settings: Settings, books: Books) -> None:
-        names = left_out(settings, books) - left_out(self.settings, books)
+        names = providers_not_enabled(settings, books) - providers_not_enabled(
+            self.settings, books
+        )
         if names:
             raise ConfigError(
                 f"provider {', '.join(sorted(names))} has live bursts",
@@ -209,18 +213,18 @@ class Runtime:
             )
 
 
-def known_jobs(books: Books) -> frozenset[JobId]:
+def jobs_on_record(books: Books) -> frozenset[JobId]:
     """Return the jobs on record: held by us, or counting on a burst."""
     jobs = {job for burst in books.bursts.values() for job in burst.jobs}
     return frozenset(jobs | books.holds.keys())
 
 
-def in_time(make: Callable[[], Made], limit: float) -> Made:
+def in_time(make: Callable[[], ProviderSetup], limit: float) -> ProviderSetup:
     """Return what is made on a thread of its own, which may take so many seconds.
 
     Raises ConfigError past the limit, and what making it raises.
     """
-    done: Future[Made] = Future()
+    done: Future[ProviderSetup] = Future()
 
     def run() -> None:
         try:
@@ -239,17 +243,17 @@ def in_time(make: Callable[[], Made], limit: float) -> Made:
 
 
 def _make(
-    load: Load,
+    load: LoadProviders,
     seen: LeadIdentity,
     settings: Settings,
     old_settings: Settings | None = None,
-    old: Made | None = None,
-) -> Made:
+    old: ProviderSetup | None = None,
+) -> ProviderSetup:
     """Make what settings need; providers whose tables are the same are the old ones.
 
     Raises BurstError.
     """
-    identity = as_followers_see_it(seen, settings.lead)
+    identity = with_public_endpoint(seen, settings.lead)
     kept: dict[str, Provider] = {}
     if old is not None and old_settings is not None:
         kept = {
@@ -260,7 +264,7 @@ def _make(
     tables = {name: t for name, t in settings.providers.items() if name not in kept}
     only = msgspec.structs.replace(settings, providers=tables)
     made = {**kept, **load(only, identity.owner)}
-    return Made(
+    return ProviderSetup(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         providers={name: made[name] for name in settings.providers if name in made},
@@ -274,7 +278,7 @@ def _place(settings: Settings, name: str, provider: Provider) -> str:
     return f"{settings.providers[name].type} {where}".rstrip()[:_LONGEST_PLACE]
 
 
-def left_out(settings: Settings, books: Books) -> set[str]:
+def providers_not_enabled(settings: Settings, books: Books) -> set[str]:
     """Return providers that have live bursts, but are not enabled."""
     enabled = {name for name, table in settings.providers.items() if table.enabled}
     return {burst.lease.provider for burst in books.live} - enabled

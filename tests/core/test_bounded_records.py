@@ -19,7 +19,7 @@ from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
-from burst.runtime.record_store import Ledger
+from burst.runtime.record_store import RecordStore
 from tests.builders import T0
 from tests.fakes import MeasuredStore, MemoryStore
 from tests.lifecycles import LEASE, run
@@ -48,7 +48,7 @@ def through(burst: Burst, jobs: list[JobId], at: float):
 
 def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_end():
     store = MeasuredStore()
-    ledger = Ledger(store)
+    ledger = RecordStore(store)
     burst = run("provision-start", "provision-finish", "joined", "online")
     books = Books(bursts={burst.id: burst})
     ledger.write(Books(), books)
@@ -74,7 +74,7 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
     assert len(burst.sums.recent) == KEPT_JOBS
     assert burst.jobs == {1}  # for which it was made, and which never came
     # What was written is what there is; no record of a job is left.
-    assert Ledger(store).load(T0 + 1e6).bursts == {burst.id: burst}
+    assert RecordStore(store).load(T0 + 1e6).bursts == {burst.id: burst}
     kept = {f"burst/{burst.id}", f"job/{burst.id}/1", "meta/schema"}
     assert set(store.records) == kept
 
@@ -218,7 +218,7 @@ def test_a_record_of_the_first_version_is_read_and_written_anew():
     for event in history[1:]:
         burst = apply(burst, event)
     store = MemoryStore({f"burst/{LEASE.id}": version_1(burst, history)})
-    ledger = Ledger(store)
+    ledger = RecordStore(store)
 
     before = ledger.load(T0 + 10)
     assert before.bursts == {LEASE.id: burst}
@@ -227,7 +227,7 @@ def test_a_record_of_the_first_version_is_read_and_written_anew():
     ledger.write(before, msgspec.structs.replace(before, bursts={LEASE.id: later}))
 
     assert json.loads(store.records[f"burst/{LEASE.id}"])["version"] == 2
-    assert Ledger(store).load(T0 + 12).bursts == {LEASE.id: later}
+    assert RecordStore(store).load(T0 + 12).bursts == {LEASE.id: later}
     assert later.state is State.ONLINE
     assert later.jobs == later.started == {1}
     assert later.sums.results == {"failed": 1}

@@ -11,7 +11,7 @@ from burst.core.world import Books
 from burst.errors import JobspecError
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, Leases
+from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
 from burst.model.request import Wish, parse_wish
 from tests.builders import T0, identity, job, offer, settings, view, whole, world
@@ -322,8 +322,8 @@ NOBODY = view()
 
 def test_a_job_gets_its_ranks_once_all_of_them_are_online():
     ranks = frozenset({2, 3})
-    assert leases(on_books(COMING), NOBODY) == Leases({ONE: frozenset()}, ranks)
-    assert leases(on_books(UP), NOBODY) == Leases({ONE: ranks}, ranks)
+    assert leases(on_books(COMING), NOBODY) == LeasedRanks({ONE: frozenset()}, ranks)
+    assert leases(on_books(UP), NOBODY) == LeasedRanks({ONE: ranks}, ranks)
 
 
 def test_a_job_with_two_bursts_waits_for_both():
@@ -339,7 +339,7 @@ def test_a_job_with_two_bursts_waits_for_both():
 def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
     lent = leases(on_books(UP), view(job(1, whole(3)), online=(0, 1, 2, 3)))
 
-    assert lent == Leases({ONE: frozenset()}, frozenset({2, 3}))
+    assert lent == LeasedRanks({ONE: frozenset()}, frozenset({2, 3}))
 
 
 def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
@@ -354,8 +354,8 @@ def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
 def test_what_is_taken_down_is_nobodys_and_still_leased():
     draining = run(*WHOLE_WAY[:8])
 
-    assert leases(on_books(draining), NOBODY) == Leases({}, frozenset({2, 3}))
-    assert leases(Books(), NOBODY) == Leases()
+    assert leases(on_books(draining), NOBODY) == LeasedRanks({}, frozenset({2, 3}))
+    assert leases(Books(), NOBODY) == LeasedRanks()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
-from burst.runtime.engine import Parts
+from burst.runtime.engine import EngineParts
 from tests.builders import whole
 from tests.sim import Sim
 
@@ -63,7 +63,7 @@ def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
 def declare(s, *slots):
     """Reload with other rank slots."""
     known = s.lead.identity()
-    parts = Parts(
+    parts = EngineParts(
         lead=s.lead,
         identity=known,
         slots=find_slots(known, slots),

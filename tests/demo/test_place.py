@@ -5,7 +5,7 @@ import pytest
 
 from burst.config import load
 from burst.demo.place import count_below, make_place
-from burst.embedded.boot import read_boot, read_nodes
+from burst.embedded.boot import read_broker_config, read_nodes
 from tests.demo.scratch import short_directory
 
 
@@ -34,7 +34,7 @@ def test_a_directory_with_a_long_name_leaves_no_room_for_sockets(monkeypatch, tm
 
 def test_the_lead_has_two_nodes_and_two_rank_slots(place):
     files = place.write_lead()
-    boot = read_boot(files.config, "lead-0")
+    boot = read_broker_config(files.config, "lead-0")
 
     names = [node.host for node in read_nodes(files.config, boot.hosts)]
     assert names[:2] == ["lead-0", "lead-1"]

@@ -16,7 +16,7 @@ from burst.doctor.check_setup import (
     check_settings,
 )
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
-from burst.flux.boot_info import Boot
+from burst.flux.boot_info import BootInfo
 from burst.model.finding import Level
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.shape import Shape
@@ -30,7 +30,7 @@ FLUX = FluxFacts(
     library="0.88.3",
 )
 LEAD = identity(kind="flux", uri="local:///x")
-BOOT = Boot(rank=0, method="config", nodelist=LEAD.hosts)
+BOOT = BootInfo(rank=0, method="config", nodelist=LEAD.hosts)
 BAD_LEAD = ReadFailure("cannot connect to local:///x", "start it")
 BAD_BINDINGS = ReadFailure("no bindings; tried everything", "install flux-core")
 
@@ -158,7 +158,7 @@ def test_away_from_rank_0_no_daemon_can_work() -> None:
 
 
 @pytest.mark.parametrize("boot", [BOOT, None])
-def test_one_order_of_hosts_everywhere_is_fine(boot: Boot | None) -> None:
+def test_one_order_of_hosts_everywhere_is_fine(boot: BootInfo | None) -> None:
     assert levels(check_bootstrap(LEAD, boot)) == [OK]
 
 
@@ -177,7 +177,7 @@ def test_one_order_of_hosts_everywhere_is_fine(boot: Boot | None) -> None:
     ],
 )
 def test_a_start_by_which_nothing_can_join_is_wrong(
-    boot: Boot | ReadFailure, text: str
+    boot: BootInfo | ReadFailure, text: str
 ) -> None:
     found = check_bootstrap(LEAD, boot)
     assert levels(found) == [WRONG]

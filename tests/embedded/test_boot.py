@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from burst.embedded.boot import read_boot, read_nodes
+from burst.embedded.boot import read_broker_config, read_nodes
 from burst.errors import BurstError, CertificateError, ConfigError
 from burst.model.lead import HostEntry
 from tests.contract.instance import BURST_SHAPE, HOSTS, OWN_SHAPE
@@ -45,7 +45,7 @@ def write_r(directory: Path, **changes: Any) -> None:
 
 
 def test_hosts_are_in_rank_order_with_their_addresses(config: Path) -> None:
-    boot = read_boot(config, "burst-0-1")
+    boot = read_broker_config(config, "burst-0-1")
     assert tuple(entry.host for entry in boot.hosts) == HOSTS
     assert (boot.rank, boot.hostname) == (3, "burst-0-1")
     address = f"tcp://127.0.0.1:{PORT}"
@@ -54,7 +54,7 @@ def test_hosts_are_in_rank_order_with_their_addresses(config: Path) -> None:
 
 
 def test_the_table_is_kept_as_it_was_written(config: Path) -> None:
-    bootstrap = read_boot(config, "lead-0").bootstrap
+    bootstrap = read_broker_config(config, "lead-0").bootstrap
     assert bootstrap.default_bind == "tcp://127.0.0.1:%p"
     hosts = [entry.host for entry in bootstrap.hosts]
     assert hosts == ["lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]"]
@@ -67,7 +67,7 @@ def test_an_entry_of_its_own_and_a_parent_are_read(config: Path) -> None:
         '{ host = "lead-0", connect = "tcp://10.0.0.1:31000" }, { host = "lead-1" },',
     )
     change(config, '-1-[0-3]" }', '-1-[0-3]" }, {host="burst-1-3", parent="burst-1-0"}')
-    boot = read_boot(config, "burst-1-3")
+    boot = read_broker_config(config, "burst-1-3")
     assert boot.hosts[0].connect == "tcp://10.0.0.1:31000"
     assert boot.hosts[9].parent == "burst-1-0"
     assert boot.rank == 9
@@ -75,11 +75,11 @@ def test_an_entry_of_its_own_and_a_parent_are_read(config: Path) -> None:
 
 def test_heartbeat_timeout_is_read(config: Path) -> None:
     config.write_text(config.read_text() + '[heartbeat]\ntimeout = "10s"\n')
-    assert read_boot(config, "lead-0").heartbeat_timeout == 10
+    assert read_broker_config(config, "lead-0").heartbeat_timeout == 10
 
 
 def test_the_boot_shows_no_secret(config: Path) -> None:
-    boot = read_boot(config, "lead-0")
+    boot = read_broker_config(config, "lead-0")
     assert boot.certificate.secret.decode() not in repr(boot)
 
 
@@ -105,24 +105,24 @@ def test_a_bad_file_is_refused_by_name(
 ) -> None:
     change(config, old, new)
     with pytest.raises(ConfigError) as caught:
-        read_boot(config, "lead-0")
+        read_broker_config(config, "lead-0")
     assert str(caught.value).startswith(str(config))
     assert said in str(caught.value)
 
 
 def test_no_file_is_refused(directory: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_boot(directory / "none.toml", "lead-0")
+        read_broker_config(directory / "none.toml", "lead-0")
 
 
 def test_an_open_certificate_is_refused(directory: Path, config: Path) -> None:
     (directory / "curve.cert").chmod(0o644)
     with pytest.raises(CertificateError, match="open to group or others"):
-        read_boot(config, "lead-0")
+        read_broker_config(config, "lead-0")
 
 
 def test_nodes_have_what_r_says(config: Path) -> None:
-    nodes = read_nodes(config, read_boot(config, "lead-0").hosts)
+    nodes = read_nodes(config, read_broker_config(config, "lead-0").hosts)
     assert tuple(node.host for node in nodes) == HOSTS
     assert [node.shape for node in nodes] == [OWN_SHAPE] * 2 + [BURST_SHAPE] * 8
     assert nodes[0].properties == {"local"}
@@ -152,7 +152,7 @@ def test_r_that_does_not_match_is_refused(
 ) -> None:
     write_r(directory, **changes)
     with pytest.raises(ConfigError) as caught:
-        read_nodes(config, read_boot(config, "lead-0").hosts)
+        read_nodes(config, read_broker_config(config, "lead-0").hosts)
     assert str(directory / "R") in str(caught.value)
     assert said in str(caught.value)
 
@@ -176,5 +176,5 @@ def test_a_lead_without_r_is_refused(directory: Path, config: Path) -> None:
 def test_each_refusal_says_what_to_do(directory: Path, config: Path) -> None:
     change(config, "lead-[0-1]", "other-[0-1]")
     with pytest.raises(BurstError) as caught:
-        read_boot(config, "lead-0")
+        read_broker_config(config, "lead-0")
     assert caught.value.advice

@@ -14,9 +14,16 @@ import pytest
 import zmq
 
 from burst.embedded import calls
-from burst.embedded.calls import Attach, Fault, Identify, Request, Sync, fault_of
-from burst.embedded.client import Client, Connection
-from burst.embedded.stream import Line
+from burst.embedded.calls import (
+    Attach,
+    Identify,
+    RequestService,
+    Sync,
+    WireError,
+    wire_error,
+)
+from burst.embedded.client import ClientSocket, EmbeddedClient
+from burst.embedded.stream import ClientStream
 from burst.errors import (
     BurstError,
     ConfigError,
@@ -50,17 +57,17 @@ def instance() -> Iterator[EmbeddedInstance]:
 )
 def test_what_is_no_uri_is_refused(uri: str) -> None:
     with pytest.raises(ConfigError, match="embedded:// and the path"):
-        Client(uri)
+        EmbeddedClient(uri)
 
 
 def test_a_path_too_long_is_refused() -> None:
     with pytest.raises(ConfigError, match="107 bytes"):
-        Client(f"embedded:///{'x' * 100}/control")
+        EmbeddedClient(f"embedded:///{'x' * 100}/control")
 
 
 def test_no_lead_is_said_at_once() -> None:
     with short_directory() as directory, pytest.raises(LeadGone, match="not there"):
-        Client(f"embedded://{directory}/control")
+        EmbeddedClient(f"embedded://{directory}/control")
 
 
 def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
@@ -69,12 +76,12 @@ def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
     instance.kill()
     assert (instance.directory / "r" / "control").exists()
     with pytest.raises(LeadGone, match="not there"):
-        Client(instance.uri)
+        EmbeddedClient(instance.uri)
 
 
 def test_the_end_of_the_lead_is_noticed_at_once(instance: EmbeddedInstance) -> None:
     job = instance.submit(nodes=4)
-    with closing(Client(instance.uri)) as client:
+    with closing(EmbeddedClient(instance.uri)) as client:
         stream = client.stream(Attach(job))
         client.call(Sync(), int)
         instance.kill()
@@ -86,7 +93,7 @@ def test_the_end_of_the_lead_is_noticed_at_once(instance: EmbeddedInstance) -> N
 
 def test_a_lead_that_hangs_is_gone(instance: EmbeddedInstance) -> None:
     lead = instance.process("lead-0")
-    with closing(Client(instance.uri)) as client:
+    with closing(EmbeddedClient(instance.uri)) as client:
         os.kill(lead.pid, signal.SIGSTOP)
         try:
             with pytest.raises(LeadGone, match=r"within 0.3 s"):
@@ -100,7 +107,7 @@ def test_a_lead_that_hangs_is_gone(instance: EmbeddedInstance) -> None:
 
 def test_a_late_answer_is_not_taken_for_another(instance: EmbeddedInstance) -> None:
     lead = instance.process("lead-0")
-    with closing(Client(instance.uri)) as client:
+    with closing(EmbeddedClient(instance.uri)) as client:
         os.kill(lead.pid, signal.SIGSTOP)
         try:
             with pytest.raises(LeadGone):
@@ -111,11 +118,11 @@ def test_a_late_answer_is_not_taken_for_another(instance: EmbeddedInstance) -> N
 
 
 def test_what_the_lead_says_is_raised(instance: EmbeddedInstance) -> None:
-    with closing(Client(instance.uri)) as client:
+    with closing(EmbeddedClient(instance.uri)) as client:
         with pytest.raises(LeadError, match="unknown job"):
             client.call(calls.ListJobs((JobId(1),)), list[calls.JobInfo])
         with pytest.raises(NoDaemon, match="burst daemon"):
-            client.call(Request("status", {}), dict)
+            client.call(RequestService("status", {}), dict)
         with pytest.raises(JobspecError):
             client.call(calls.Submit({}, 16), int)
 
@@ -134,21 +141,21 @@ def test_nonsense_is_logged_and_harms_nobody(instance: EmbeddedInstance) -> None
             time.sleep(0.02)
     finally:
         context.destroy(linger=0)
-    with closing(Client(instance.uri)) as client:
+    with closing(EmbeddedClient(instance.uri)) as client:
         assert client.call(Sync(), int) >= 0
 
 
 def test_a_line_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> None:
     with pytest.raises(LeadError, match="unknown job"):
-        Line(instance.uri, Attach(JobId(1)))
+        ClientStream(instance.uri, Attach(JobId(1)))
     lead = instance.process("lead-0")
-    connection = Connection(instance.uri)
+    connection = ClientSocket(instance.uri)
     connection.close()
     connection.close()
     lead.kill()
     lead.wait()
     with pytest.raises(LeadGone):
-        Line(instance.uri, Sync())
+        ClientStream(instance.uri, Sync())
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ def test_a_line_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> N
     ],
 )
 def test_errors_cross_the_wire(error: BurstError, kind: type[BurstError]) -> None:
-    text = msgspec.msgpack.encode(fault_of(error))
-    again = msgspec.msgpack.decode(text, type=Fault).error()
+    text = msgspec.msgpack.encode(wire_error(error))
+    again = msgspec.msgpack.decode(text, type=WireError).error()
     assert type(again) is kind
     assert (again.what, again.advice) == (error.what, error.advice)

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from burst.embedded.calls import Attach
-from burst.embedded.client import Client
+from burst.embedded.client import EmbeddedClient
 from burst.embedded.commands import group
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
@@ -264,7 +264,7 @@ def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
     with embedded_instance() as instance, closing(instance.lead()) as lead:
         job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
         Watch(lead).state(job, JobState.RUN)
-        with closing(Client(instance.uri)) as client:
+        with closing(EmbeddedClient(instance.uri)) as client:
             pid = int(next(client.stream(Attach(job)))["data"])
         instance.stop()
         assert not Path(f"/proc/{pid}").exists()

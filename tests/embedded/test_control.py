@@ -13,14 +13,22 @@ from pathlib import Path
 import pytest
 import zmq
 
-from burst.embedded.calls import Answer, Body, Call, Identify, Reply, Undrain, Watch
-from burst.embedded.client import Connection
+from burst.embedded.calls import (
+    Body,
+    ClientRequest,
+    ClientResponse,
+    Identify,
+    ServiceReply,
+    UndrainRanks,
+    WatchInstance,
+)
+from burst.embedded.client import ClientSocket
 from burst.embedded.control import Control
-from burst.embedded.jobqueue import Queue
-from burst.embedded.node import Node
-from burst.embedded.pool import Pool
-from burst.embedded.stream import Line
-from burst.embedded.wire import Beat
+from burst.embedded.jobqueue import JobQueue
+from burst.embedded.node import NodeResources
+from burst.embedded.pool import ResourcePool
+from burst.embedded.stream import ClientStream
+from burst.embedded.wire import Heartbeat
 from burst.model.lead import Bootstrap, LeadIdentity
 from tests.embedded_instance import DEADLINE_S, short_directory
 
@@ -37,7 +45,7 @@ IDENTITY = LeadIdentity(
 )
 
 
-class BrokenQueue(Queue):
+class BrokenQueue(JobQueue):
     """A queue with a bug."""
 
     def undrain(self, ranks: object) -> None:
@@ -45,8 +53,10 @@ class BrokenQueue(Queue):
 
 
 @pytest.fixture
-def queue() -> Queue:
-    return BrokenQueue(Pool([Node(rank=0, host="n0", cores=frozenset({0}))]))
+def queue() -> JobQueue:
+    return BrokenQueue(
+        ResourcePool([NodeResources(rank=0, host="n0", cores=frozenset({0}))])
+    )
 
 
 @pytest.fixture
@@ -56,33 +66,35 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def control(queue: Queue, directory: Path) -> Iterator[Control]:
+def control(queue: JobQueue, directory: Path) -> Iterator[Control]:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     yield Control(context, directory / "control", queue, IDENTITY)
     context.destroy(linger=0)
 
 
 @pytest.fixture
-def client(control: Control, directory: Path) -> Iterator[Connection]:
-    with closing(Connection(f"embedded://{directory}/control")) as client:
+def client(control: Control, directory: Path) -> Iterator[ClientSocket]:
+    with closing(ClientSocket(f"embedded://{directory}/control")) as client:
         yield client
 
 
-def ask(control: Control, client: Connection, number: int, body: Body) -> Answer:
-    client.send(Call(number, body))
+def ask(
+    control: Control, client: ClientSocket, number: int, body: Body
+) -> ClientResponse:
+    client.send(ClientRequest(number, body))
     assert control.socket.poll(int(DEADLINE_S * 1000))
     control.receive()
     answer = client.receive(DEADLINE_S)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ClientResponse)
     assert answer.number == number
     return answer
 
 
 def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(
-    control: Control, client: Connection, caplog: pytest.LogCaptureFixture
+    control: Control, client: ClientSocket, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "burst"):
-        answer = ask(control, client, 1, Undrain(frozenset({0})))
+        answer = ask(control, client, 1, UndrainRanks(frozenset({0})))
     assert answer.fault is not None
     assert "internal error: RuntimeError('a bug of ours')" in answer.fault.what
     assert "answering Undrain" in caplog.text
@@ -90,9 +102,9 @@ def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(
 
 
 def test_nothing_is_pushed_unless_something_changed(
-    control: Control, client: Connection, queue: Queue
+    control: Control, client: ClientSocket, queue: JobQueue
 ) -> None:
-    first = ask(control, client, 1, Watch("burstable"))
+    first = ask(control, client, 1, WatchInstance("burstable"))
     assert (first.last, first.payload["number"]) == (False, 0)
     control.push()
     assert client.receive(0.05) is None
@@ -100,20 +112,20 @@ def test_nothing_is_pushed_unless_something_changed(
     control.push()
     control.push()
     second = client.receive(DEADLINE_S)
-    assert isinstance(second, Answer)
+    assert isinstance(second, ClientResponse)
     assert second.payload["number"] == 1
     assert second.payload["view"]["drained"] == {0: "why"}
     assert client.receive(0.05) is None
 
 
 def test_who_watches_hears_that_the_lead_lives(
-    control: Control, client: Connection
+    control: Control, client: ClientSocket
 ) -> None:
     control.beat()
     assert client.receive(0.05) is None
-    ask(control, client, 1, Watch("burstable"))
+    ask(control, client, 1, WatchInstance("burstable"))
     control.beat()
-    assert client.receive(DEADLINE_S) == Beat()
+    assert client.receive(DEADLINE_S) == Heartbeat()
 
 
 def test_a_lead_that_is_connected_and_says_nothing_is_gone(
@@ -122,7 +134,7 @@ def test_a_lead_that_is_connected_and_says_nothing_is_gone(
     """As when its loop hangs: ZeroMQ's own threads still answer probes."""
     with ThreadPoolExecutor(1) as pool:
         opening = pool.submit(
-            Line, f"embedded://{directory}/control", Watch("burstable")
+            ClientStream, f"embedded://{directory}/control", WatchInstance("burstable")
         )
         assert control.socket.poll(int(DEADLINE_S * 1000))
         control.receive()
@@ -135,9 +147,9 @@ def test_a_lead_that_is_connected_and_says_nothing_is_gone(
 
 
 def test_an_answer_that_nobody_asked_for_is_dropped(
-    control: Control, client: Connection
+    control: Control, client: ClientSocket
 ) -> None:
-    client.send(Reply(7, "x"))
+    client.send(ServiceReply(7, "x"))
     assert control.socket.poll(int(DEADLINE_S * 1000))
     control.receive()
     assert ask(control, client, 1, Identify()).payload["owner"] == "x"

@@ -17,7 +17,7 @@ import pytest
 
 from burst.embedded.file_store import FileStore
 from burst.errors import StoreError
-from burst.lead import LARGEST_VALUE
+from burst.lead import MAX_VALUE_BYTES
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def test_nobody_else_can_read_it(store: FileStore, path: Path) -> None:
         {"good": "1", "a.b": "2"},
         {"good": "1", "": "2"},
         {"good": "1", "a\n": None},
-        {"good": "1", "big": "x" * (LARGEST_VALUE + 1)},
-        {"good": "1", "big": "ƒ" * (LARGEST_VALUE // 2 + 1)},
+        {"good": "1", "big": "x" * (MAX_VALUE_BYTES + 1)},
+        {"good": "1", "big": "ƒ" * (MAX_VALUE_BYTES // 2 + 1)},
         {"good": "1", "odd": "\ud800"},
     ],
 )
@@ -67,8 +67,8 @@ def test_one_wrong_pair_keeps_nothing(
 
 
 def test_the_largest_value_fits(store: FileStore) -> None:
-    store.write({"big": "x" * LARGEST_VALUE})
-    assert len(store.load()["big"]) == LARGEST_VALUE
+    store.write({"big": "x" * MAX_VALUE_BYTES})
+    assert len(store.load()["big"]) == MAX_VALUE_BYTES
 
 
 def test_a_path_with_odd_characters_is_that_path(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def no_file_grows() -> Iterator[None]:
 def test_a_disk_that_takes_no_more_loses_nothing(store: FileStore) -> None:
     store.write({"a": "1"})
     with pytest.raises(StoreError, match="cannot be used"):
-        store.write({"a": "2", "b": "x" * LARGEST_VALUE})
+        store.write({"a": "2", "b": "x" * MAX_VALUE_BYTES})
     assert store.load() == {"a": "1"}
     store.write({"a": "3"})
     assert store.load() == {"a": "3"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from burst.embedded.job import Job
-from burst.embedded.jobqueue import HISTORY, Queue
+from burst.embedded.job import EmbeddedJob
+from burst.embedded.jobqueue import HISTORY, JobQueue
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import Node
-from burst.embedded.pool import Pool
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
+from burst.embedded.node import NodeResources
+from burst.embedded.pool import ResourcePool
+from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import JobspecError, LeadError
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -23,11 +23,11 @@ USER = 1000
 
 
 @pytest.fixture
-def queue() -> Queue:
+def queue() -> JobQueue:
     """Rank 0 with 2 cores is up; ranks 1 and 2 with 4 cores are not."""
-    queue = Queue(
-        Pool(
-            Node(
+    queue = JobQueue(
+        ResourcePool(
+            NodeResources(
                 rank=rank,
                 host=f"n{rank}",
                 cores=frozenset(range(4 if rank else 2)),
@@ -41,26 +41,29 @@ def queue() -> Queue:
 
 
 def submit(
-    queue: Queue, urgency: int = 16, system: dict[str, Any] | None = None, **wanted: int
-) -> Job:
+    queue: JobQueue,
+    urgency: int = 16,
+    system: dict[str, Any] | None = None,
+    **wanted: int,
+) -> EmbeddedJob:
     jobspec = build_jobspec(["true"], Wanted(**wanted), system or {})
     return queue.submit(jobspec, urgency, USER, NOW)
 
 
-def state(job: Job) -> JobState:
+def state(job: EmbeddedJob) -> JobState:
     return job.state
 
 
-def names(job: Job) -> list[str]:
+def names(job: EmbeddedJob) -> list[str]:
     return [event.name for event in job.events]
 
 
-def end(queue: Queue, job: Job, status: int = 0) -> None:
+def end(queue: JobQueue, job: EmbeddedJob, status: int = 0) -> None:
     for task in list(job.running):
         queue.task_ended(Ended(job.id, task, status), NOW + 9)
 
 
-def test_the_events_of_a_job_that_runs_are_those_of_flux(queue: Queue) -> None:
+def test_the_events_of_a_job_that_runs_are_those_of_flux(queue: JobQueue) -> None:
     job = submit(queue, slots=2)
     assert state(job) is JobState.SCHED
     queue.schedule(NOW + 1)
@@ -79,12 +82,14 @@ def test_the_events_of_a_job_that_runs_are_those_of_flux(queue: Queue) -> None:
     assert queue.pool.allocated() == set()
 
 
-def test_each_rank_is_ordered_to_run_its_own_tasks(queue: Queue) -> None:
+def test_each_rank_is_ordered_to_run_its_own_tasks(queue: JobQueue) -> None:
     for rank in (1, 2):
         queue.rank_online(rank)
     job = submit(queue, nodes=2, slots=4, cores=2)
     queue.schedule(NOW)
-    orders = {rank: order for rank, order in queue.orders if isinstance(order, Run)}
+    orders = {
+        rank: order for rank, order in queue.orders if isinstance(order, RunTasks)
+    }
     assert {rank: order.tasks for rank, order in orders.items()} == {
         1: (0, 1),
         2: (2, 3),
@@ -94,7 +99,7 @@ def test_each_rank_is_ordered_to_run_its_own_tasks(queue: Queue) -> None:
     assert job.hosts == ("n1", "n2")
 
 
-def test_the_first_that_cannot_start_blocks_all_behind_it(queue: Queue) -> None:
+def test_the_first_that_cannot_start_blocks_all_behind_it(queue: JobQueue) -> None:
     first = submit(queue, nodes=2)
     second = submit(queue, slots=1)
     queue.schedule(NOW)
@@ -104,7 +109,7 @@ def test_the_first_that_cannot_start_blocks_all_behind_it(queue: Queue) -> None:
     assert (state(first), state(second)) == (JobState.SCHED, JobState.RUN)
 
 
-def test_higher_urgency_goes_first_and_then_age(queue: Queue) -> None:
+def test_higher_urgency_goes_first_and_then_age(queue: JobQueue) -> None:
     jobs = [submit(queue, urgency, slots=2) for urgency in (1, 16, 31, 16)]
     started = []
     for _ in jobs:
@@ -116,7 +121,7 @@ def test_higher_urgency_goes_first_and_then_age(queue: Queue) -> None:
     assert jobs[2].priority == 2**32 - 1
 
 
-def test_a_held_job_starts_once_it_is_released(queue: Queue) -> None:
+def test_a_held_job_starts_once_it_is_released(queue: JobQueue) -> None:
     job = submit(queue, 0, slots=1)
     queue.schedule(NOW)
     assert state(job) is JobState.SCHED
@@ -126,7 +131,7 @@ def test_a_held_job_starts_once_it_is_released(queue: Queue) -> None:
     assert names(job)[4:6] == ["urgency", "priority"]
 
 
-def test_what_never_fits_fails_with_an_exception(queue: Queue) -> None:
+def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
     job = submit(queue, nodes=4)
     behind = submit(queue, slots=1)
     queue.schedule(NOW)
@@ -145,7 +150,7 @@ def test_what_never_fits_fails_with_an_exception(queue: Queue) -> None:
     [("cancel", "canceled"), ("timeout", "timeout"), ("exec", "failed")],
 )
 def test_an_exception_ends_a_waiting_job_at_once(
-    queue: Queue, kind: str, result: str
+    queue: JobQueue, kind: str, result: str
 ) -> None:
     job = submit(queue, nodes=2)
     queue.raise_exception(job.id, kind, "why", NOW)
@@ -155,12 +160,14 @@ def test_an_exception_ends_a_waiting_job_at_once(
     assert state(job) is JobState.INACTIVE
 
 
-def test_an_exception_ends_a_running_job_when_its_tasks_are_gone(queue: Queue) -> None:
+def test_an_exception_ends_a_running_job_when_its_tasks_are_gone(
+    queue: JobQueue,
+) -> None:
     job = submit(queue, slots=2)
     queue.schedule(NOW)
     queue.orders.clear()
     queue.raise_exception(job.id, "cancel", "", NOW)
-    assert queue.orders == [(0, Kill(job.id))]
+    assert queue.orders == [(0, KillTasks(job.id))]
     assert state(job) is JobState.CLEANUP
     assert queue.pool.allocated() == {0}
     end(queue, job, 15)
@@ -168,7 +175,7 @@ def test_an_exception_ends_a_running_job_when_its_tasks_are_gone(queue: Queue) -
     assert queue.pool.allocated() == set()
 
 
-def test_the_first_exception_decides_the_result(queue: Queue) -> None:
+def test_the_first_exception_decides_the_result(queue: JobQueue) -> None:
     job = submit(queue, slots=1)
     queue.schedule(NOW)
     queue.raise_exception(job.id, "timeout", "", NOW)
@@ -177,7 +184,7 @@ def test_the_first_exception_decides_the_result(queue: Queue) -> None:
     assert job.result == "timeout"
 
 
-def test_the_highest_status_is_the_jobs(queue: Queue) -> None:
+def test_the_highest_status_is_the_jobs(queue: JobQueue) -> None:
     job = submit(queue, slots=2)
     queue.schedule(NOW)
     queue.task_ended(Ended(job.id, 1, 3 << 8), NOW)
@@ -186,14 +193,14 @@ def test_the_highest_status_is_the_jobs(queue: Queue) -> None:
     assert (job.status, job.result) == (3 << 8, "failed")
 
 
-def test_the_end_of_what_is_not_running_is_passed_over(queue: Queue) -> None:
+def test_the_end_of_what_is_not_running_is_passed_over(queue: JobQueue) -> None:
     job = submit(queue, slots=1)
     queue.task_ended(Ended(job.id, 0, 0), NOW)
     queue.task_ended(Ended(4711, 0, 0), NOW)
     assert state(job) is JobState.SCHED
 
 
-def test_a_time_limit_ends_a_job(queue: Queue) -> None:
+def test_a_time_limit_ends_a_job(queue: JobQueue) -> None:
     submit(queue, nodes=2, system={"duration": 1.0})
     job = submit(queue, 31, slots=1, system={"duration": 60.0})
     assert queue.next_deadline() == float("inf")
@@ -207,7 +214,7 @@ def test_a_time_limit_ends_a_job(queue: Queue) -> None:
     assert queue.next_deadline() == float("inf")
 
 
-def test_a_lost_rank_fails_its_jobs_and_no_others(queue: Queue) -> None:
+def test_a_lost_rank_fails_its_jobs_and_no_others(queue: JobQueue) -> None:
     for rank in (1, 2):
         queue.rank_online(rank)
     wide = submit(queue, nodes=2, slots=2, cores=4)
@@ -216,7 +223,7 @@ def test_a_lost_rank_fails_its_jobs_and_no_others(queue: Queue) -> None:
     queue.rank_lost(1, NOW)
     assert state(own) is JobState.RUN
     assert state(wide) is JobState.CLEANUP
-    assert (2, Kill(wide.id)) in queue.orders
+    assert (2, KillTasks(wide.id)) in queue.orders
     assert wide.events[-1].context == {
         "type": "exec",
         "severity": 0,
@@ -227,7 +234,7 @@ def test_a_lost_rank_fails_its_jobs_and_no_others(queue: Queue) -> None:
     assert queue.pool.online == {0, 2}
 
 
-def test_drained_ranks_get_no_new_job(queue: Queue) -> None:
+def test_drained_ranks_get_no_new_job(queue: JobQueue) -> None:
     queue.drain({0}, "maintenance")
     queue.drain({0, 1}, "burst: idle")
     assert queue.pool.drained == {0: "maintenance", 1: "burst: idle"}
@@ -240,7 +247,7 @@ def test_drained_ranks_get_no_new_job(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("urgency", [-1, 32])
-def test_an_urgency_out_of_range_is_refused(queue: Queue, urgency: int) -> None:
+def test_an_urgency_out_of_range_is_refused(queue: JobQueue, urgency: int) -> None:
     with pytest.raises(LeadError, match="out of range"):
         submit(queue, urgency)
     job = submit(queue)
@@ -249,7 +256,7 @@ def test_an_urgency_out_of_range_is_refused(queue: Queue, urgency: int) -> None:
     assert job.urgency == 16
 
 
-def test_orders_to_what_is_not_there_say_why(queue: Queue) -> None:
+def test_orders_to_what_is_not_there_say_why(queue: JobQueue) -> None:
     job = submit(queue, slots=1)
     queue.schedule(NOW)
     with pytest.raises(LeadError, match="once resources are allocated"):
@@ -272,7 +279,7 @@ def test_orders_to_what_is_not_there_say_why(queue: Queue) -> None:
     assert not queue.pool.drained
 
 
-def test_a_memo_is_merged_deeply(queue: Queue) -> None:
+def test_a_memo_is_merged_deeply(queue: JobQueue) -> None:
     job = submit(queue)
     queue.merge_memo(job.id, {"burst": {"state": "held", "n": 1}, "x": 1}, NOW)
     queue.merge_memo(job.id, {"burst": {"n": None}, "x": {"y": 2}}, NOW)
@@ -280,13 +287,13 @@ def test_a_memo_is_merged_deeply(queue: Queue) -> None:
     assert job.events[-1].name == "memo"
 
 
-def test_a_memo_may_have_any_key(queue: Queue) -> None:
+def test_a_memo_may_have_any_key(queue: JobQueue) -> None:
     job = submit(queue)
     queue.merge_memo(job.id, {"name": 1, "now": 2, "job": 3, "self": 4}, NOW)
     assert job.memo == {"name": 1, "now": 2, "job": 3, "self": 4}
 
 
-def test_ids_grow_also_when_the_clock_goes_back(queue: Queue) -> None:
+def test_ids_grow_also_when_the_clock_goes_back(queue: JobQueue) -> None:
     jobspec = build_jobspec(["true"], Wanted(), {})
     times = [NOW, NOW, NOW - 3600, NOW + 1]
     ids = [queue.submit(jobspec, 16, USER, now).id for now in times]
@@ -294,7 +301,7 @@ def test_ids_grow_also_when_the_clock_goes_back(queue: Queue) -> None:
     assert all(0 < job_id < 2**63 for job_id in ids)
 
 
-def test_a_jobspec_that_cannot_be_read_is_no_job(queue: Queue) -> None:
+def test_a_jobspec_that_cannot_be_read_is_no_job(queue: JobQueue) -> None:
     bad = build_jobspec(["true"], Wanted(), {"constraints": {"nonsense": []}})
     for jobspec in (bad, {}, {**bad, "resources": []}, {**bad, "tasks": []}):
         with pytest.raises(JobspecError):
@@ -302,7 +309,7 @@ def test_a_jobspec_that_cannot_be_read_is_no_job(queue: Queue) -> None:
     assert not queue.jobs
 
 
-def test_output_is_bounded(queue: Queue) -> None:
+def test_output_is_bounded(queue: JobQueue) -> None:
     job = submit(queue)
     half = b"x" * (OUTPUT_LIMIT // 2)
     pieces = [Output(job.id, 0, 1, half) for _ in range(3)]
@@ -311,13 +318,13 @@ def test_output_is_bounded(queue: Queue) -> None:
     assert not queue.take_output(Output(4711, 0, 1, b"x"))
 
 
-def test_old_jobs_are_forgotten(queue: Queue) -> None:
+def test_old_jobs_are_forgotten(queue: JobQueue) -> None:
     for _ in range(HISTORY + 2):
         queue.raise_exception(submit(queue).id, "cancel", "", NOW)
     assert len(queue.jobs) == HISTORY
 
 
-def test_changes_are_noted_for_who_tells_of_them(queue: Queue) -> None:
+def test_changes_are_noted_for_who_tells_of_them(queue: JobQueue) -> None:
     queue.unsettled = queue.untold = False
     job = submit(queue)
     assert (queue.unsettled, queue.untold, queue.changed) == (True, True, {job.id})

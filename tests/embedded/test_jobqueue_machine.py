@@ -7,11 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from burst.embedded.job import Job
-from burst.embedded.jobqueue import Queue
+from burst.embedded.job import EmbeddedJob
+from burst.embedded.jobqueue import JobQueue
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import Node
-from burst.embedded.pool import Pool
+from burst.embedded.node import NodeResources
+from burst.embedded.pool import ResourcePool
 from burst.embedded.wire import Ended
 from burst.model.lead import JobState
 
@@ -29,12 +29,14 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_800_000_000.0
         cores = frozenset(range(3))
-        self.queue = Queue(
-            Pool(Node(rank=rank, host=f"n{rank}", cores=cores) for rank in RANKS)
+        self.queue = JobQueue(
+            ResourcePool(
+                NodeResources(rank=rank, host=f"n{rank}", cores=cores) for rank in RANKS
+            )
         )
         self.queue.rank_online(0)
 
-    def pick(self, data: st.DataObject, *states: JobState) -> Job | None:
+    def pick(self, data: st.DataObject, *states: JobState) -> EmbeddedJob | None:
         jobs = [job for job in self.queue.jobs.values() if job.state in states]
         return data.draw(st.sampled_from(jobs)) if jobs else None
 

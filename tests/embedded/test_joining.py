@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from burst.embedded.boot import read_boot
-from burst.embedded.wire import Beat, Hello, Leave, decode, encode, follower_socket
+from burst.embedded.boot import read_broker_config
+from burst.embedded.wire import Heartbeat, Hello, Leave, decode, encode, follower_socket
 from burst.kits import certificate
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -62,10 +62,10 @@ def code(instance: EmbeddedInstance, host: str = HOST) -> int:
 
 
 def say(
-    instance: EmbeddedInstance, *messages: Hello | Beat, config: Path | None = None
+    instance: EmbeddedInstance, *messages: Hello | Heartbeat, config: Path | None = None
 ) -> Leave:
     """Connect as a follower would, say these things, and return the answer."""
-    boot = read_boot(config or instance.config, HOST)
+    boot = read_broker_config(config or instance.config, HOST)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = follower_socket(context, boot)
     try:
@@ -104,7 +104,7 @@ def test_hello_is_checked_as_flux_checks_it(
 
 
 def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
-    assert "start it anew" in say(instance, Beat()).why
+    assert "start it anew" in say(instance, Heartbeat()).why
 
 
 def test_a_follower_with_hosts_in_another_order_says_why_and_ends(
@@ -134,7 +134,7 @@ def test_another_certificate_waits_and_the_lead_says_so(
 
 
 def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> None:
-    boot = read_boot(instance.config, HOST)
+    boot = read_broker_config(instance.config, HOST)
     public, secret = zmq.curve_keypair()
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
@@ -153,7 +153,7 @@ def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
     try:
-        socket.connect(read_boot(instance.config, HOST).hosts[0].connect)
+        socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
         socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
         refused = "refused a connection"
         until(lambda: refused in instance.log("lead-0"), refused)
@@ -163,7 +163,7 @@ def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
 
 def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -> None:
     join(instance, watch)
-    secret = read_boot(instance.config, HOST).certificate.secret.decode()
+    secret = read_broker_config(instance.config, HOST).certificate.secret.decode()
     instance.stop()
     for log in instance.directory.glob("*.log"):
         assert secret not in log.read_text()
@@ -264,7 +264,7 @@ def test_what_is_no_message_is_answered_and_harms_nobody(
     instance: EmbeddedInstance, watch: Watch
 ) -> None:
     join(instance, watch)
-    boot = read_boot(instance.config, HOST)
+    boot = read_broker_config(instance.config, HOST)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = follower_socket(context, boot)
     try:

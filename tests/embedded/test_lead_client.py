@@ -15,11 +15,11 @@ import pytest
 from burst.config import IntakeSettings, Mode
 from burst.embedded import calls
 from burst.embedded.lead_client import STORE, connect
-from burst.embedded.streams import Watched
+from burst.embedded.streams import InstanceWatcher
 from burst.embedded.wire import PROTOCOL
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, Leases
+from burst.model.lead import JobState, LeasedRanks
 from tests.contract.serving import HOLDER
 from tests.contract.watching import DEADLINE_S, Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
@@ -89,7 +89,9 @@ def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
     instance: EmbeddedInstance,
 ) -> None:
     gone = threading.Event()
-    with closing(Watched(instance.uri, calls.Watch("burstable"), gone.set)) as watched:
+    with closing(
+        InstanceWatcher(instance.uri, calls.WatchInstance("burstable"), gone.set)
+    ) as watched:
         assert watched.view(0).online == {0}
         instance.kill()
         assert gone.wait(DEADLINE_S)
@@ -101,7 +103,9 @@ def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> No
     job = instance.submit(slots=1)
     instance.output(job)
     for recent, shown in ((30.0, True), (0.0, False)):
-        watched = Watched(instance.uri, calls.Watch("burstable"), lambda: None, recent)
+        watched = InstanceWatcher(
+            instance.uri, calls.WatchInstance("burstable"), lambda: None, recent
+        )
         with closing(watched):
             assert (job in watched.view(0).jobs) is shown
 
@@ -183,4 +187,4 @@ def test_there_is_one_way_in(instance: EmbeddedInstance) -> None:
             JobId(1): "the embedded lead has no queues"
         }
         with pytest.raises(LeadError, match="nobody to tell about 1 leased ranks"):
-            lead.lend(Leases({}, frozenset({2})))
+            lead.lend(LeasedRanks({}, frozenset({2})))

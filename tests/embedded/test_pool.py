@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import Node, matches
-from burst.embedded.pool import Infeasible, Pool, summary
+from burst.embedded.node import NodeResources, matches
+from burst.embedded.pool import Infeasible, ResourcePool, summary
 from burst.errors import JobspecError
 from burst.model.request import Request, parse_request
 from burst.model.shape import Shape
 
-NODE = Node(
+NODE = NodeResources(
     rank=4,
     host="burst-0-2",
     cores=frozenset(range(4)),
@@ -31,10 +31,10 @@ def request(*, exclusive: bool = False, **wanted: int) -> Request:
 
 
 @pytest.fixture
-def pool() -> Pool:
+def pool() -> ResourcePool:
     """Two nodes of 2 cores, four of 4 cores and 1 GPU; all up."""
-    pool = Pool(
-        Node(
+    pool = ResourcePool(
+        NodeResources(
             rank=rank,
             host=f"n{rank}",
             cores=frozenset(range(2 if rank < 2 else 4)),
@@ -112,13 +112,15 @@ def test_a_constraint_that_nests_without_end_is_refused() -> None:
         (request(nodes=2, slots=4), "rank2/core[0-1] rank3/core[0-1]"),
     ],
 )
-def test_the_freest_node_comes_first(pool: Pool, wanted: Request, text: str) -> None:
+def test_the_freest_node_comes_first(
+    pool: ResourcePool, wanted: Request, text: str
+) -> None:
     found = pool.allocate(wanted, None)
     assert found
     assert summary(found) == text
 
 
-def test_what_is_taken_is_not_free_until_it_is_released(pool: Pool) -> None:
+def test_what_is_taken_is_not_free_until_it_is_released(pool: ResourcePool) -> None:
     before = pool.free_shapes()
     found = pool.allocate(request(nodes=4), {"properties": ["burst"]})
     assert found
@@ -132,7 +134,7 @@ def test_what_is_taken_is_not_free_until_it_is_released(pool: Pool) -> None:
     }
 
 
-def test_ranks_that_are_down_or_drained_are_not_used(pool: Pool) -> None:
+def test_ranks_that_are_down_or_drained_are_not_used(pool: ResourcePool) -> None:
     pool.online -= {2, 3}
     pool.drained[4] = "burst: idle"
     found = pool.allocate(request(slots=1, cores=4), None)
@@ -141,13 +143,13 @@ def test_ranks_that_are_down_or_drained_are_not_used(pool: Pool) -> None:
     assert pool.allocate(request(slots=1, cores=4), None) is None
 
 
-def test_a_whole_node_must_be_wholly_free(pool: Pool) -> None:
+def test_a_whole_node_must_be_wholly_free(pool: ResourcePool) -> None:
     pool.allocate(request(slots=1), {"ranks": ["2"]})
     assert pool.allocate(request(nodes=1), {"ranks": ["2"]}) is None
     assert pool.allocate(request(nodes=1, slots=3), {"ranks": ["2"]})
 
 
-def test_slots_tell_how_many_tasks_a_rank_gets(pool: Pool) -> None:
+def test_slots_tell_how_many_tasks_a_rank_gets(pool: ResourcePool) -> None:
     found = pool.allocate(request(slots=7, cores=2), None)
     assert found is not None
     assert {rank: share.slots for rank, share in found.items()} == {
@@ -187,7 +189,7 @@ def test_slots_tell_how_many_tasks_a_rank_gets(pool: Pool) -> None:
     ],
 )
 def test_what_never_fits_is_said_in_flux_words(
-    pool: Pool, wanted: Request, note: str
+    pool: ResourcePool, wanted: Request, note: str
 ) -> None:
     pool.online.clear()
     with pytest.raises(Infeasible) as caught:
@@ -195,11 +197,11 @@ def test_what_never_fits_is_said_in_flux_words(
     assert str(caught.value) == note
 
 
-def test_a_constraint_makes_it_infeasible(pool: Pool) -> None:
+def test_a_constraint_makes_it_infeasible(pool: ResourcePool) -> None:
     with pytest.raises(Infeasible, match="only 2 eligible"):
         pool.allocate(request(nodes=3), {"properties": ["^burst"]})
 
 
-def test_what_is_down_may_come_and_is_feasible(pool: Pool) -> None:
+def test_what_is_down_may_come_and_is_feasible(pool: ResourcePool) -> None:
     pool.online.clear()
     assert pool.allocate(request(nodes=6), None) is None

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import Node
-from burst.embedded.pool import Infeasible, Pool
+from burst.embedded.node import NodeResources
+from burst.embedded.pool import Infeasible, ResourcePool
 from burst.model.ranks import format_hostlist, format_idset
 from burst.model.request import parse_request
 
@@ -42,13 +42,13 @@ def oracle() -> Iterator[Oracle]:
         process.kill()
 
 
-def nodes() -> st.SearchStrategy[list[Node]]:
+def nodes() -> st.SearchStrategy[list[NodeResources]]:
     drawn = st.tuples(
         st.integers(1, 5), st.integers(0, 2), st.frozensets(st.sampled_from(PROPERTIES))
     )
     return st.lists(drawn, min_size=1, max_size=5).map(
         lambda parts: [
-            Node(
+            NodeResources(
                 rank=rank,
                 host=f"n{rank}",
                 cores=frozenset(range(cores)),
@@ -106,8 +106,8 @@ def jobspecs() -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(build, wanted, st.booleans(), st.none() | constraints())
 
 
-def as_r(pool: list[Node]) -> dict[str, Any]:
-    def entry(node: Node) -> dict[str, Any]:
+def as_r(pool: list[NodeResources]) -> dict[str, Any]:
+    def entry(node: NodeResources) -> dict[str, Any]:
         children = {"core": format_idset(node.cores)}
         if node.gpus:
             children["gpu"] = format_idset(node.gpus)
@@ -129,7 +129,7 @@ def as_r(pool: list[Node]) -> dict[str, Any]:
     }
 
 
-def answer(pool: Pool, jobspec: dict[str, Any]) -> Any:
+def answer(pool: ResourcePool, jobspec: dict[str, Any]) -> Any:
     constraint = jobspec["attributes"]["system"].get("constraints")
     try:
         found = pool.allocate(parse_request(jobspec), constraint)
@@ -148,7 +148,10 @@ def answer(pool: Pool, jobspec: dict[str, Any]) -> Any:
     st.lists(jobspecs(), min_size=1, max_size=6),
 )
 def test_the_same_jobs_get_the_same(
-    oracle: Oracle, given_nodes: list[Node], up: frozenset[int], jobs: list[Any]
+    oracle: Oracle,
+    given_nodes: list[NodeResources],
+    up: frozenset[int],
+    jobs: list[Any],
 ) -> None:
     up &= {node.rank for node in given_nodes}
     case = {"R": as_r(given_nodes), "up": format_idset(up), "jobspecs": jobs}
@@ -157,6 +160,6 @@ def test_the_same_jobs_get_the_same(
     oracle.stdin.write(json.dumps(case) + "\n")
     oracle.stdin.flush()
     expected = json.loads(oracle.stdout.readline())
-    pool = Pool(given_nodes)
+    pool = ResourcePool(given_nodes)
     pool.online |= up
     assert [answer(pool, jobspec) for jobspec in jobs] == expected

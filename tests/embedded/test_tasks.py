@@ -14,31 +14,31 @@ from pathlib import Path
 
 import pytest
 
-from burst.embedded.tasks import Tasks
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, Kill, Output, Run
+from burst.embedded.tasks import TaskRunner
+from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 DEADLINE_S = 30.0
 JOB = 7
 
 
 @pytest.fixture
-def tasks(tmp_path: Path) -> Iterator[Tasks]:
-    tasks = Tasks("burst-0-1", tmp_path)
+def tasks(tmp_path: Path) -> Iterator[TaskRunner]:
+    tasks = TaskRunner("burst-0-1", tmp_path)
     yield tasks
     tasks.kill_all()
 
 
 def order(
     *command: str, ranks: tuple[int, ...] = (0,), cwd: str = "/", **env: str
-) -> Run:
-    return Run(JOB, ranks, command, cwd, {"PATH": os.environ["PATH"], **env})
+) -> RunTasks:
+    return RunTasks(JOB, ranks, command, cwd, {"PATH": os.environ["PATH"], **env})
 
 
-def start(tasks: Tasks, order: Run) -> None:
+def start(tasks: TaskRunner, order: RunTasks) -> None:
     assert list(tasks.run(order)) == []
 
 
-def until_ended(tasks: Tasks, count: int = 1) -> tuple[list[Output], list[Ended]]:
+def until_ended(tasks: TaskRunner, count: int = 1) -> tuple[list[Output], list[Ended]]:
     """Return what tasks wrote until so many have ended."""
     output: list[Output] = []
     ended: list[Ended] = []
@@ -72,7 +72,7 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_both_streams_and_the_status_come_back(tasks: Tasks) -> None:
+def test_both_streams_and_the_status_come_back(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "echo out; echo err >&2; exit 3"))
     output, ended = until_ended(tasks)
     assert text(output) == "out\n"
@@ -80,7 +80,7 @@ def test_both_streams_and_the_status_come_back(tasks: Tasks) -> None:
     assert ended == [Ended(JOB, 0, 3 << 8)]
 
 
-def test_tasks_know_who_and_where_they_are(tasks: Tasks) -> None:
+def test_tasks_know_who_and_where_they_are(tasks: TaskRunner) -> None:
     script = "echo $FLUX_TASK_RANK $BURST_HOSTNAME $OWN $(pwd)"
     start(tasks, order("sh", "-c", script, ranks=(2, 5), OWN="x", cwd="/usr"))
     output, ended = until_ended(tasks, 2)
@@ -90,7 +90,7 @@ def test_tasks_know_who_and_where_they_are(tasks: Tasks) -> None:
 
 
 def test_the_environment_is_the_jobs_and_not_ours(
-    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    tasks: TaskRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONLY_OURS", "x")
     start(tasks, order("env"))
@@ -99,7 +99,7 @@ def test_the_environment_is_the_jobs_and_not_ours(
 
 @pytest.mark.parametrize("cwd", ["/no/such/dir", ""])
 def test_a_directory_that_is_not_there_is_replaced(
-    tasks: Tasks, tmp_path: Path, cwd: str
+    tasks: TaskRunner, tmp_path: Path, cwd: str
 ) -> None:
     start(tasks, order("pwd", cwd=cwd))
     output, ended = until_ended(tasks)
@@ -113,7 +113,7 @@ def test_a_directory_that_is_not_there_is_replaced(
     [("/no/such/command", 127, "No such file"), ("/etc/passwd", 126, "denied")],
 )
 def test_a_command_that_cannot_run_says_why(
-    tasks: Tasks, command: str, code: int, said: str
+    tasks: TaskRunner, command: str, code: int, said: str
 ) -> None:
     start(tasks, order(command))
     output, ended = until_ended(tasks)
@@ -121,19 +121,19 @@ def test_a_command_that_cannot_run_says_why(
     assert said in text(output, stream=2)
 
 
-def test_a_command_that_cannot_even_be_tried_ends_its_task(tasks: Tasks) -> None:
+def test_a_command_that_cannot_even_be_tried_ends_its_task(tasks: TaskRunner) -> None:
     output, ended = tasks.run(order("null\0byte"))
     assert isinstance(output, Output)
     assert b"burst-0-1" in output.data
     assert ended == Ended(JOB, 0, 126 << 8)
 
 
-def test_signals_are_told_apart_from_codes(tasks: Tasks) -> None:
+def test_signals_are_told_apart_from_codes(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "kill -9 $$"))
     assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGKILL)]
 
 
-def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: Tasks) -> None:
+def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "yes | head -n 1; echo after"))
     output, ended = until_ended(tasks)
     assert text(output) == "y\nafter\n"
@@ -141,7 +141,7 @@ def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: Tasks) -> None
     assert ended[0].status == 0
 
 
-def test_kill_ends_the_whole_group(tasks: Tasks) -> None:
+def test_kill_ends_the_whole_group(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "sleep 600 & echo $!; wait"))
     deadline = time.monotonic() + DEADLINE_S
     child = ""
@@ -149,36 +149,36 @@ def test_kill_ends_the_whole_group(tasks: Tasks) -> None:
         assert time.monotonic() < deadline
         child += text([o for o in tasks.collect() if isinstance(o, Output)])
     assert alive(int(child))
-    tasks.kill(Kill(JOB))
+    tasks.kill(KillTasks(JOB))
     assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGTERM)]
     until_gone(int(child))
 
 
-def test_kill_leaves_other_jobs_alone(tasks: Tasks) -> None:
+def test_kill_leaves_other_jobs_alone(tasks: TaskRunner) -> None:
     start(tasks, order("sleep", "600"))
-    tasks.kill(Kill(JOB + 1))
+    tasks.kill(KillTasks(JOB + 1))
     start(tasks, order("echo", "x", ranks=(1,)))
     assert until_ended(tasks)[1] == [Ended(JOB, 1, 0)]
 
 
 def test_what_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
-    tasks = Tasks("burst-0-1", tmp_path, grace=0.2)
+    tasks = TaskRunner("burst-0-1", tmp_path, grace=0.2)
     start(tasks, order("sh", "-c", "trap '' TERM; echo set; while :; do sleep 1; done"))
     deadline = time.monotonic() + DEADLINE_S
     while not list(tasks.collect()):
         assert time.monotonic() < deadline
-    tasks.kill(Kill(JOB))
+    tasks.kill(KillTasks(JOB))
     assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGKILL)]
 
 
-def test_what_a_task_leaves_behind_ends_with_it(tasks: Tasks) -> None:
+def test_what_a_task_leaves_behind_ends_with_it(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "sleep 600 & echo $!"))
     output, ended = until_ended(tasks)
     assert ended[0].status == 0
     until_gone(int(text(output)))
 
 
-def test_output_is_bounded_and_the_task_goes_on(tasks: Tasks) -> None:
+def test_output_is_bounded_and_the_task_goes_on(tasks: TaskRunner) -> None:
     size = OUTPUT_LIMIT * 3
     start(tasks, order("sh", "-c", f"head -c {size} /dev/zero; echo done >&2; exit 4"))
     output, ended = until_ended(tasks)
@@ -186,7 +186,7 @@ def test_output_is_bounded_and_the_task_goes_on(tasks: Tasks) -> None:
     assert ended[0].status == 4 << 8
 
 
-def test_kill_all_leaves_nothing(tasks: Tasks) -> None:
+def test_kill_all_leaves_nothing(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "trap '' TERM; sleep 600", ranks=(0, 1, 2)))
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     pids = [int(pid) for pid in children.read_text().split()]
@@ -199,10 +199,10 @@ def test_kill_all_leaves_nothing(tasks: Tasks) -> None:
 BROKER = """
 import sys, time
 from pathlib import Path
-from burst.embedded.tasks import Tasks
-from burst.embedded.wire import Run
-tasks = Tasks("n0", Path("/"))
-list(tasks.run(Run(1, (0,), ("sh", "-c", "echo $$; exec sleep 600"), "/", {})))
+from burst.embedded.tasks import TaskRunner
+from burst.embedded.wire import RunTasks
+tasks = TaskRunner("n0", Path("/"))
+list(tasks.run(RunTasks(1, (0,), ("sh", "-c", "echo $$; exec sleep 600"), "/", {})))
 while True:
     for piece in tasks.collect():
         sys.stdout.write(piece.data.decode())

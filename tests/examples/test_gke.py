@@ -45,7 +45,7 @@ def gke_settings(settings: Settings, name: str) -> GkeSettings:
 
 
 def test_its_providers_are_sold_with_prices(settings: Settings) -> None:
-    providers = provider_registry.load(settings, "owner-a")
+    providers = provider_registry.load_providers(settings, "owner-a")
     assert list(providers) == ["gke"], "the other is not enabled"
     offers = {offer.name: offer for offer in providers["gke"].offers()}
     assert offers["standard"].shape.cores == 4

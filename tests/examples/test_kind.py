@@ -14,7 +14,9 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kind"
 
 
 def test_the_settings_make_a_kind_provider() -> None:
-    providers = provider_registry.load(load(EXAMPLE / "burst.toml"), "owner-1")
+    providers = provider_registry.load_providers(
+        load(EXAMPLE / "burst.toml"), "owner-1"
+    )
     assert isinstance(providers["far"], KindProvider)
     (offer,) = providers["far"].offers()
     assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)

@@ -17,9 +17,9 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kube"
 
 def test_the_settings_make_a_kube_provider(tmp_path: Path) -> None:
     settings = load(EXAMPLE / "burst.toml")
-    provider = provider_registry.load(_with_kubeconfig(settings, tmp_path), "owner-1")[
-        "far"
-    ]
+    provider = provider_registry.load_providers(
+        _with_kubeconfig(settings, tmp_path), "owner-1"
+    )["far"]
     assert isinstance(provider, KubeProvider)
     (offer,) = provider.offers()
     assert (offer.name, offer.shape, offer.max_nodes) == ("std", Shape(8), 8)

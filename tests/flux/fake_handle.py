@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from burst.errors import LeadGone
-from burst.flux.handle import Handle, Request, Response
+from burst.flux.handle import Handle, RequestMessage, ResponseMessage
 
 
 class Fault(NamedTuple):
@@ -38,7 +38,9 @@ class FakeHandle:
         self.closed = False
         self._gone = False
         self._sent = 0
-        self._arrived: queue.SimpleQueue[Response | Request] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[ResponseMessage | RequestMessage] = (
+            queue.SimpleQueue()
+        )
         self._poll = select.poll()
         self._readable, self._writable = os.pipe()
         self._poll.register(self._readable, select.POLLIN)
@@ -49,9 +51,9 @@ class FakeHandle:
     def push(self, topic: str, payload: Any, errnum: int = 0) -> None:
         """Send a response on a stream; with an errnum, its end and the reason."""
         body = payload.encode() if errnum else msgspec.json.encode(payload)
-        self.arrive(Response(self.streams[topic], errnum, body))
+        self.arrive(ResponseMessage(self.streams[topic], errnum, body))
 
-    def arrive(self, message: Response | Request) -> None:
+    def arrive(self, message: ResponseMessage | RequestMessage) -> None:
         self._arrived.put(message)
         os.write(self._writable, b"!")
 
@@ -70,12 +72,14 @@ class FakeHandle:
             self.streams[topic] = self._sent
         answer = self.services[topic](payload) if topic in self.services else None
         if isinstance(answer, Fault):
-            self.arrive(Response(self._sent, answer.errnum, answer.text.encode()))
+            self.arrive(
+                ResponseMessage(self._sent, answer.errnum, answer.text.encode())
+            )
         elif answer is not None:
-            self.arrive(Response(self._sent, 0, msgspec.json.encode(answer)))
+            self.arrive(ResponseMessage(self._sent, 0, msgspec.json.encode(answer)))
         return self._sent
 
-    def receive(self) -> Response | Request | None:
+    def receive(self) -> ResponseMessage | RequestMessage | None:
         if not self._arrived.empty():
             return self._arrived.get_nowait()
         if self._gone:
@@ -90,10 +94,10 @@ class FakeHandle:
             if fd == self._readable:
                 os.read(fd, 4096)
 
-    def respond(self, request: Request, payload: Mapping[str, Any]) -> None:
+    def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:
         self.answers.append((request.message, 0, dict(payload)))
 
-    def refuse(self, request: Request, errnum: int, text: str) -> None:
+    def refuse(self, request: RequestMessage, errnum: int, text: str) -> None:
         self.answers.append((request.message, errnum, text))
 
     def close(self) -> None:

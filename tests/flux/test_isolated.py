@@ -19,8 +19,8 @@ from burst.config import parse
 from burst.core.placement.slots import find_slots
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
-from burst.runtime.engine import Engine, Parts
-from burst.runtime.executor import Workers
+from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.executor import ProviderWorkers
 from burst.testing import FakeProvider, FakeSettings
 from tests.cli.cli_harness import wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
@@ -50,12 +50,12 @@ def provider() -> FakeProvider:
 def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
     known = lead.identity()
     tables = {"daemon": {"observe": "0.1s"}, "providers": {"far": {"type": "fake"}}}
-    parts = Parts(
+    parts = EngineParts(
         lead=lead,
         identity=known,
         slots=find_slots(known),
         providers={"far": provider},
-        executor=Workers(time.time, lambda: None),
+        executor=ProviderWorkers(time.time, lambda: None),
         settings=parse(tables, "test"),
     )
     made = Engine(parts, time.time())

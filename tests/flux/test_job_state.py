@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.flux.job_state import Job, JobEvent, R, new_job
+from burst.flux.job_state import JournalEvent, JournalJob, R, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import Request, Wish
@@ -21,12 +21,12 @@ def spec(**system: Any) -> bytes:
     return msgspec.json.encode(jobspec)
 
 
-def job_after(*events: tuple[str, dict[str, Any]], jobspec: bytes = b"") -> Job:
+def job_after(*events: tuple[str, dict[str, Any]], jobspec: bytes = b"") -> JournalJob:
     """Return a job with these events, one second apart, the first at 1.0."""
-    job = new_job(JOB, jobspec or spec(), "burstable")
+    job = job_from_jobspec(JOB, jobspec or spec(), "burstable")
     assert job is not None
     for second, (name, context) in enumerate(events, 1):
-        job.apply(JobEvent(float(second), name, context), ALLOCATION)
+        job.apply(JournalEvent(float(second), name, context), ALLOCATION)
     return job
 
 
@@ -143,7 +143,7 @@ def test_an_update_of_the_jobspec_is_told():
 
 def test_an_urgency_is_told_before_its_priority():
     job = job_after(*PENDING)
-    job.apply(JobEvent(9.0, "urgency", {"urgency": 31, "userid": 0}), None)
+    job.apply(JournalEvent(9.0, "urgency", {"urgency": 31, "userid": 0}), None)
     assert job.view().urgency == 31
     assert job.view().priority == 16
 
@@ -151,9 +151,9 @@ def test_an_urgency_is_told_before_its_priority():
 def test_the_view_is_the_same_value_until_something_changed():
     job = job_after(*PENDING)
     first = job.view()
-    job.apply(JobEvent(9.0, "memo", {"burst": {}}), None)
+    job.apply(JournalEvent(9.0, "memo", {"burst": {}}), None)
     assert job.view() is first
-    job.apply(JobEvent(9.0, "urgency", {"urgency": 0}), None)
+    job.apply(JournalEvent(9.0, "urgency", {"urgency": 0}), None)
     assert job.view() is not first
 
 
@@ -196,12 +196,12 @@ def test_the_first_event_that_cannot_be_read_is_the_one_told():
 
 @pytest.mark.parametrize("value", [False, None, 0, ""])
 def test_only_a_true_attribute_counts(value):
-    assert new_job(JOB, spec(burstable=value), "burstable") is None
+    assert job_from_jobspec(JOB, spec(burstable=value), "burstable") is None
 
 
 def test_another_attribute_may_count():
-    assert new_job(JOB, spec(), "cloud") is None
-    assert new_job(JOB, spec(cloud=True), "cloud") is not None
+    assert job_from_jobspec(JOB, spec(), "cloud") is None
+    assert job_from_jobspec(JOB, spec(cloud=True), "cloud") is not None
 
 
 def test_only_annotations_that_drop_the_memos_are_kept() -> None:
@@ -209,10 +209,10 @@ def test_only_annotations_that_drop_the_memos_are_kept() -> None:
     dropped = ("annotations", {"annotations": None})
     job = job_after(*PENDING, told)
     before = job.view()
-    job.apply(JobEvent(9.0, *told), None)
+    job.apply(JournalEvent(9.0, *told), None)
     assert job.view() is before
     assert before.memos_dropped == 0
-    job.apply(JobEvent(9.0, *dropped), None)
+    job.apply(JournalEvent(9.0, *dropped), None)
     assert job.view().memos_dropped == 1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from burst.errors import Denied, LeadGone, Unreadable
-from burst.flux.handle import Response
+from burst.flux.handle import ResponseMessage
 from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
 from burst.model.jobid import JobId
@@ -100,7 +100,7 @@ def test_the_backlog_is_known_when_start_returns(
 
     fake.services[TOPIC] = backlog
     journal.start()
-    assert set(journal.picture()) == {1, 3}
+    assert set(journal.job_views()) == {1, 3}
 
 
 def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> None:
@@ -121,7 +121,7 @@ def test_a_job_that_only_speaks_of_the_attribute_is_not_burstable(
     fake: FakeHandle, synced: Journal
 ) -> None:
     fake.push(TOPIC, submitted(5, burstable=False, command="burstable"))
-    assert not synced.picture()
+    assert not synced.job_views()
 
 
 def test_live_events_change_the_picture_and_wake(
@@ -131,7 +131,7 @@ def test_live_events_change_the_picture_and_wake(
     woken.wait()
     fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
     woken.wait()
-    view = synced.picture()[JobId(5)]
+    view = synced.job_views()[JobId(5)]
     assert view.urgency == 0
     assert view.state is JobState.PRIORITY
 
@@ -142,12 +142,12 @@ def test_what_changed_since_the_picture_is_told_until_the_next(
     fake.push(TOPIC, submitted(5))
     fake.push(TOPIC, submitted(6))
     woken.wait()
-    synced.picture()
+    synced.job_views()
     assert synced.changed() == set()
     fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
     assert synced.changed() == {5}
     assert synced.changed() == {5}
-    synced.picture()
+    synced.job_views()
     assert synced.changed() == set()
 
 
@@ -156,13 +156,13 @@ def test_what_a_scheduler_annotates_is_passed_over_unless_it_drops_memos(
 ) -> None:
     fake.push(TOPIC, submitted(5))
     woken.wait()
-    before = synced.picture()[JobId(5)]
+    before = synced.job_views()[JobId(5)]
     estimate = {"sched": {"t_estimate": 1.0}}
     fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=estimate)]})
-    assert synced.picture()[JobId(5)] is before
+    assert synced.job_views()[JobId(5)] is before
     fake.push(TOPIC, {"id": 5, "events": [event("annotations", annotations=None)]})
     woken.wait()
-    assert synced.picture()[JobId(5)].memos_dropped == 1
+    assert synced.job_views()[JobId(5)].memos_dropped == 1
 
 
 def test_what_nests_too_deeply_to_be_read_spoils_its_job_and_no_other(
@@ -174,9 +174,9 @@ def test_what_nests_too_deeply_to_be_read_spoils_its_job_and_no_other(
     deep = b"[" * 1500 + b"]" * 1500
     for job in (5, 7):
         text = b'{"id":%d,"events":[{"context":%b}]}' % (job, deep)
-        fake.arrive(Response(fake.streams[TOPIC], 0, text))
+        fake.arrive(ResponseMessage(fake.streams[TOPIC], 0, text))
     woken.wait()
-    jobs = synced.picture()
+    jobs = synced.job_views()
     assert set(jobs) == {5, 6}
     assert jobs[JobId(5)].request is None
     assert "nests too deeply" in jobs[JobId(5)].unreadable
@@ -193,7 +193,7 @@ def test_a_job_that_is_not_ready_is_told_too_a_little_later(
     fake.push(TOPIC, {"id": 5, "events": entry["events"][1:2]})
     woken.wait()
     assert time.monotonic() - first >= SOON_S
-    assert synced.picture()[JobId(5)].state is JobState.DEPEND
+    assert synced.job_views()[JobId(5)].state is JobState.DEPEND
 
 
 def test_events_of_other_jobs_are_passed_over(
@@ -201,7 +201,7 @@ def test_events_of_other_jobs_are_passed_over(
 ) -> None:
     fake.push(TOPIC, {"id": 6, "events": [event("urgency", urgency=0)]})
     fake.push(TOPIC, {"id": 6, "events": [event("exception", note='"burstable"')]})
-    assert not synced.picture()
+    assert not synced.job_views()
 
 
 def test_an_ended_job_is_kept_and_then_forgotten(
@@ -220,11 +220,11 @@ def test_an_ended_job_is_kept_and_then_forgotten(
             },
         )
         fake.push(TOPIC, {"id": job, "events": [event("clean")]})
-        assert journal.picture()[JobId(job)].result == "canceled"
+        assert journal.job_views()[JobId(job)].result == "canceled"
         now[0] += 40.0
-    assert set(journal.picture()) == {6}
+    assert set(journal.job_views()) == {6}
     now[0] += 40.0
-    assert not journal.picture()
+    assert not journal.job_views()
 
 
 def test_a_journal_that_ends_is_read_anew(
@@ -233,7 +233,7 @@ def test_a_journal_that_ends_is_read_anew(
     fake.push(TOPIC, submitted(5))
     fake.push(TOPIC, submitted(6))
     fake.push(TOPIC, {"id": 6, "events": [event("clean")]})
-    assert set(synced.picture()) == {5, 6}
+    assert set(synced.job_views()) == {5, 6}
     again = threading.Event()
 
     def half_a_backlog(_: Any) -> dict[str, Any]:
@@ -244,10 +244,10 @@ def test_a_journal_that_ends_is_read_anew(
     fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
     assert again.wait(DEADLINE_S)
     with pytest.raises(Unreadable, match="anew"):
-        synced.picture()
+        synced.job_views()
     fake.push(TOPIC, SENTINEL)
     # 5 ended while nobody listened; 6 was seen to end and is still shown.
-    assert set(synced.picture()) == {6, 7}
+    assert set(synced.job_views()) == {6, 7}
 
 
 def test_a_journal_that_stays_away_is_said_once(
@@ -278,7 +278,7 @@ def test_a_job_manager_that_is_away_is_unreadable(
 ) -> None:
     fake.services[PING] = lambda _: Fault(errno.ENOSYS, "no such service")
     with pytest.raises(Unreadable):
-        synced.picture()
+        synced.job_views()
 
 
 def test_a_job_manager_that_does_not_answer_is_unreadable(
@@ -288,7 +288,7 @@ def test_a_job_manager_that_does_not_answer_is_unreadable(
     journal.start()
     fake.services[PING] = lambda _: None
     with pytest.raises(Unreadable, match="within"):
-        journal.picture()
+        journal.job_views()
 
 
 def test_the_end_of_the_broker_wakes_and_is_said(
@@ -297,7 +297,7 @@ def test_the_end_of_the_broker_wakes_and_is_said(
     fake.lose()
     woken.wait()
     with pytest.raises(LeadGone):
-        synced.picture()
+        synced.job_views()
 
 
 def test_the_end_of_the_broker_is_told_to_who_waits(
@@ -308,7 +308,7 @@ def test_the_end_of_the_broker_is_told_to_who_waits(
 
     fake.services[PING] = die
     with pytest.raises(LeadGone):
-        synced.picture()
+        synced.job_views()
 
 
 def test_a_failure_of_ours_ends_the_connection_and_is_logged(
@@ -317,5 +317,5 @@ def test_a_failure_of_ours_ends_the_connection_and_is_logged(
     fake.push(TOPIC, {"no": "id"})
     woken.wait()
     with pytest.raises(LeadGone, match="internal error"):
-        synced.picture()
+        synced.job_views()
     assert "thread test failed" in caplog.text

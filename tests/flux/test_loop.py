@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from burst.errors import LeadError, LeadGone, Unreadable
-from burst.flux.handle import Request, Response
+from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
 from tests.flux.fake_handle import FakeHandle
 
@@ -35,8 +35,10 @@ def assert_set(event: threading.Event) -> None:
     assert event.wait(DEADLINE_S)
 
 
-def request(topic: str) -> Request:
-    return Request(topic, b"{}", 0, owner=True, wants_response=True, message=topic)
+def request(topic: str) -> RequestMessage:
+    return RequestMessage(
+        topic, b"{}", 0, owner=True, wants_response=True, message=topic
+    )
 
 
 def test_work_is_done_on_its_thread(loop: Loop) -> None:
@@ -58,7 +60,7 @@ def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) ->
     seen: list[str] = []
     last = threading.Event()
 
-    def response(message: Response) -> None:
+    def response(message: ResponseMessage) -> None:
         seen.append(message.payload.decode())
         if message.payload == b"end":
             last.set()
@@ -70,10 +72,10 @@ def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) ->
 
     loop.wait_for(attach, DEADLINE_S, "attaching")
     for number in range(300):
-        broker.arrive(Response(5, 0, str(number).encode()))
+        broker.arrive(ResponseMessage(5, 0, str(number).encode()))
         broker.arrive(request(f"r{number}"))
-        broker.arrive(Response(6, 0, b"nobody's"))
-    broker.arrive(Response(5, 0, b"end"))
+        broker.arrive(ResponseMessage(6, 0, b"nobody's"))
+    broker.arrive(ResponseMessage(5, 0, b"end"))
     assert last.wait(DEADLINE_S)
     expected = [text for number in range(300) for text in (str(number), f"r{number}")]
     assert seen == [*expected, "end"]

@@ -20,7 +20,7 @@ import pytest
 from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
 from burst.flux import FluxLead, connect
 from burst.flux.handle import Handle
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
 from tests.contract.instance import SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
@@ -208,7 +208,7 @@ def test_a_broker_that_stops_for_a_while_takes_what_was_sent_meanwhile(
     going_on = threading.Timer(0.3, os.kill, (broker, signal.SIGCONT))
     going_on.start()
     pad = "x" * 5000  # in all, more than the socket holds
-    answers = Client(handle).ask_all(
+    answers = RpcClient(handle).ask_all(
         ("job-manager.ping", {"pad": pad, "n": n}) for n in range(900)
     )
     going_on.join()

@@ -8,7 +8,7 @@ import pytest
 
 from burst.errors import Unreadable
 from burst.flux.queues import read_queues
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.model.lead import QueueView
 from tests.flux.fake_handle import FakeHandle, Fault
 
@@ -17,8 +17,8 @@ STOPPED = {"enable": True, "start": False, "stop_reason": "no starts today"}
 DISABLED = {"enable": False, "start": True, "disable_reason": "no bursts today"}
 
 
-def client(answers: Any) -> Client:
-    return Client(FakeHandle({STATUS: answers}).as_handle())
+def client(answers: Any) -> RpcClient:
+    return RpcClient(FakeHandle({STATUS: answers}).as_handle())
 
 
 def test_each_queue_is_asked_by_its_name() -> None:

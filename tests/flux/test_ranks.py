@@ -11,12 +11,12 @@ import pytest
 from burst.errors import Denied, Unreadable
 from burst.flux.loop import Loop
 from burst.flux.ranks import (
-    Bell,
+    ResourceWatcher,
     parse_nodes,
     parse_properties,
     read_ranks,
 )
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault
 
@@ -59,8 +59,8 @@ def constant(answer: Any) -> Callable[[Any], Answer]:
     return answer if callable(answer) else lambda _: answer
 
 
-def client(**services: Any) -> Client:
-    return Client(fake(**services).as_handle())
+def client(**services: Any) -> RpcClient:
+    return RpcClient(fake(**services).as_handle())
 
 
 def test_shapes_are_counted_by_rank():
@@ -180,7 +180,7 @@ class TestBell:
         loop = Loop(broker.as_handle(), "test")
         begun = threading.Event()
         broker.services["resource.journal"] = lambda _: begun.set()
-        Bell(loop, rings.release).start()
+        ResourceWatcher(loop, rings.release).start()
         assert begun.wait(20.0)
         yield rings
         loop.close()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from burst.errors import Denied, LeadGone, Unreadable
-from burst.flux.handle import Response
-from burst.flux.rpc import Client, RequestFailed, ServiceMissing
+from burst.flux.handle import ResponseMessage
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from tests.flux.fake_handle import FakeHandle, Fault
 
 
@@ -18,36 +18,38 @@ def broker() -> FakeHandle:
 
 
 @pytest.fixture
-def client(broker: FakeHandle) -> Client:
-    return Client(broker.as_handle())
+def client(broker: FakeHandle) -> RpcClient:
+    return RpcClient(broker.as_handle())
 
 
-def test_an_answer_is_an_object(client: Client) -> None:
+def test_an_answer_is_an_object(client: RpcClient) -> None:
     assert client.ask("echo", {"a": [1, None]}) == {"a": [1, None]}
     assert client.ask("echo") == {}
 
 
-def test_an_empty_answer_is_an_empty_object(broker: FakeHandle, client: Client) -> None:
+def test_an_empty_answer_is_an_empty_object(
+    broker: FakeHandle, client: RpcClient
+) -> None:
     def nothing(_: Any) -> None:
-        broker.arrive(Response(1, 0, b""))
+        broker.arrive(ResponseMessage(1, 0, b""))
 
     broker.services["nothing"] = nothing
     assert client.ask("nothing") == {}
 
 
-def test_thousands_are_answered_in_their_order(client: Client) -> None:
+def test_thousands_are_answered_in_their_order(client: RpcClient) -> None:
     answers = client.ask_all(("echo", {"n": n}) for n in range(2500))
     assert answers == [{"n": n} for n in range(2500)]
     assert client.ask_all([]) == []
 
 
-def test_answers_may_come_in_any_order(broker: FakeHandle, client: Client) -> None:
+def test_answers_may_come_in_any_order(broker: FakeHandle, client: RpcClient) -> None:
     def late(_: Any) -> None:
         """Answer once the second request is there."""
 
     def both(_: Any) -> dict[str, Any]:
-        broker.arrive(Response(2, 0, b'{"n":2}'))
-        broker.arrive(Response(1, 0, b'{"n":1}'))
+        broker.arrive(ResponseMessage(2, 0, b'{"n":2}'))
+        broker.arrive(ResponseMessage(1, 0, b'{"n":1}'))
         return {"n": 3}
 
     broker.services.update(late=late, both=both)
@@ -72,7 +74,7 @@ def test_an_error_is_what_it_says(broker, client, fault, error, text):
         client.ask("echo")
 
 
-def test_failures_of_some_are_values(broker: FakeHandle, client: Client) -> None:
+def test_failures_of_some_are_values(broker: FakeHandle, client: RpcClient) -> None:
     broker.services["bad"] = lambda _: Fault(errno.ENOENT, "gone")
     one, two = client.ask_all([("bad", {}), ("echo", {"a": 1})])
     assert isinstance(one, RequestFailed)
@@ -80,23 +82,23 @@ def test_failures_of_some_are_values(broker: FakeHandle, client: Client) -> None
     assert two == {"a": 1}
 
 
-def test_no_answer_in_time_is_unreadable(broker: FakeHandle, client: Client) -> None:
+def test_no_answer_in_time_is_unreadable(broker: FakeHandle, client: RpcClient) -> None:
     broker.services["slow"] = lambda _: None
     with pytest.raises(Unreadable, match=r"slow: no answer within 0\.02s"):
         client.ask("slow", {}, 0.02)
 
 
 def test_an_answer_that_comes_too_late_is_no_other_requests(
-    broker: FakeHandle, client: Client
+    broker: FakeHandle, client: RpcClient
 ) -> None:
     broker.services["slow"] = lambda _: None
     with pytest.raises(Unreadable):
         client.ask("slow", {}, 0.01)
-    broker.arrive(Response(1, 0, b'{"late":true}'))
+    broker.arrive(ResponseMessage(1, 0, b'{"late":true}'))
     assert client.ask("echo", {"a": 1}) == {"a": 1}
 
 
-def test_a_lost_broker_is_said(broker: FakeHandle, client: Client) -> None:
+def test_a_lost_broker_is_said(broker: FakeHandle, client: RpcClient) -> None:
     broker.services["die"] = lambda _: broker.lose()
     with pytest.raises(LeadGone):
         client.ask("die")

@@ -16,10 +16,10 @@ from burst.errors import (
     ServiceTaken,
     Unreadable,
 )
-from burst.flux.handle import Request
+from burst.flux.handle import RequestMessage
 from burst.flux.loop import Loop
-from burst.flux.rpc import Client, RequestFailed
-from burst.flux.service import Service, call_service
+from burst.flux.rpc import RequestFailed, RpcClient
+from burst.flux.service import FluxService, call_service
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER, answer
 from tests.flux.fake_handle import FakeHandle, Fault
@@ -27,9 +27,9 @@ from tests.flux.fake_handle import FakeHandle, Fault
 DEADLINE_S = 20.0
 
 
-def request(topic: str, payload: bytes = b"{}", **more: Any) -> Request:
+def request(topic: str, payload: bytes = b"{}", **more: Any) -> RequestMessage:
     own = {"userid": 5, "owner": True, "wants_response": True, "message": topic}
-    return Request(topic, payload, **{**own, **more})
+    return RequestMessage(topic, payload, **{**own, **more})
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def loop(broker: FakeHandle) -> Iterator[Loop]:
 
 
 @pytest.fixture
-def service(loop: Loop) -> Iterator[Service]:
-    service = Service(loop, answer, HOLDER)
-    service.register(Client(FakeHandle({}).as_handle()))
+def service(loop: Loop) -> Iterator[FluxService]:
+    service = FluxService(loop, answer, HOLDER)
+    service.register(RpcClient(FakeHandle({}).as_handle()))
     yield service
     service.close()
 
 
-def answered(broker: FakeHandle, message: Request) -> tuple[int, Any]:
+def answered(broker: FakeHandle, message: RequestMessage) -> tuple[int, Any]:
     """Return errnum, and payload or text, of the answer to a request."""
     broker.arrive(message)
     tries = threading.Event()
@@ -64,7 +64,7 @@ def answered(broker: FakeHandle, message: Request) -> tuple[int, Any]:
     raise AssertionError(f"no answer to {message.topic}")
 
 
-def test_a_request_is_answered(broker: FakeHandle, service: Service) -> None:
+def test_a_request_is_answered(broker: FakeHandle, service: FluxService) -> None:
     assert answered(broker, request("burst.echo", b'{"a":1}', owner=False)) == (
         0,
         {"payload": {"a": 1}, "userid": 5, "owner": False},
@@ -97,21 +97,23 @@ def test_an_answer_that_is_no_json_is_an_error(broker: FakeHandle, loop: Loop) -
     def odd(_: ServiceRequest) -> dict[str, Any]:
         return {"handler": odd}
 
-    service = Service(loop, odd, HOLDER)
-    service.register(Client(FakeHandle({}).as_handle()))
+    service = FluxService(loop, odd, HOLDER)
+    service.register(RpcClient(FakeHandle({}).as_handle()))
     errnum, said = answered(broker, request("burst.x"))
     service.close()
     assert errnum == errno.EINVAL
     assert "internal error" in said
 
 
-def test_what_wants_no_response_gets_none(broker: FakeHandle, service: Service) -> None:
+def test_what_wants_no_response_gets_none(
+    broker: FakeHandle, service: FluxService
+) -> None:
     broker.arrive(request("burst.disconnect", b"", wants_response=False, message=0))
     answered(broker, request("burst.echo"))
     assert [about for about, _, _ in broker.answers] == ["burst.echo"]
 
 
-def test_who_serves_is_told(broker: FakeHandle, service: Service) -> None:
+def test_who_serves_is_told(broker: FakeHandle, service: FluxService) -> None:
     assert answered(broker, request("burst.holder")) == (0, HOLDER)
 
 
@@ -123,9 +125,9 @@ class TestTheNameIsTaken:
     @staticmethod
     def register(loop: Loop, holder: Any, **more: float) -> None:
         other = FakeHandle({"burst.holder": holder})
-        service = Service(loop, answer, HOLDER)
+        service = FluxService(loop, answer, HOLDER)
         try:
-            service.register(Client(other.as_handle()), **more)
+            service.register(RpcClient(other.as_handle()), **more)
         finally:
             service.close()
 
@@ -151,9 +153,9 @@ class TestTheNameIsTaken:
     def test_and_the_lead_is_gone(self, loop: Loop) -> None:
         other = FakeHandle({})
         other.lose()
-        service = Service(loop, answer, HOLDER)
+        service = FluxService(loop, answer, HOLDER)
         with pytest.raises(LeadGone):
-            service.register(Client(other.as_handle()))
+            service.register(RpcClient(other.as_handle()))
         service.close()
 
     def test_or_cannot_be_had_for_another_reason(
@@ -174,11 +176,13 @@ class TestTheNameIsTaken:
     ],
 )
 def test_a_call_raises_what_the_daemon_said(fault, error, text):
-    client = Client(FakeHandle({"burst.x": lambda _: fault}).as_handle())
+    client = RpcClient(FakeHandle({"burst.x": lambda _: fault}).as_handle())
     with pytest.raises(error, match=text):
         call_service(client, "x", {}, 0.05)
 
 
 def test_a_call_returns_what_the_daemon_said() -> None:
-    client = Client(FakeHandle({"burst.x": lambda asked: {"got": asked}}).as_handle())
+    client = RpcClient(
+        FakeHandle({"burst.x": lambda asked: {"got": asked}}).as_handle()
+    )
     assert call_service(client, "x", {"a": 1}, DEADLINE_S) == {"got": {"a": 1}}

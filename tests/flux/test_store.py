@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.errors import Denied, StoreError, Unreadable
-from burst.flux.rpc import Client
+from burst.flux.rpc import RpcClient
 from burst.flux.store import FluxStore
 from tests.flux.fake_handle import FakeHandle, Fault
 
@@ -69,7 +69,7 @@ def broker(kvs: Kvs) -> FakeHandle:
 
 @pytest.fixture
 def store(broker: FakeHandle) -> FluxStore:
-    return FluxStore(Client(broker.as_handle()))
+    return FluxStore(RpcClient(broker.as_handle()))
 
 
 def test_a_write_is_one_commit_that_survives_a_crash(

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.order import load
 from burst.model.burst import State
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, Leases
+from burst.model.lead import JobState, LeasedRanks
 from burst.model.ranks import format_idset, parse_idset
 from tests.builders import identity, whole
 from tests.fakes import FakeLead
@@ -188,7 +188,7 @@ class ScheduledLead(FakeLead):
         self._up = set(self.online)
         self._shown: dict[JobId, Request] = {}
 
-    def lend(self, leases: Leases) -> None:
+    def lend(self, leases: LeasedRanks) -> None:
         super().lend(leases)
         jobs = {str(job): format_idset(ranks) for job, ranks in leases.jobs.items()}
         self._scheduler.lend(jobs, format_idset(leases.ranks))

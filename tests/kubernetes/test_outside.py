@@ -13,7 +13,7 @@ import pytest
 from burst.config import LeadSettings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.runtime.service_address import ask_cluster, learn
+from burst.runtime.service_address import read_service_address, resolve_service_address
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 
@@ -66,7 +66,9 @@ class Far:
             path = self.cluster.write_kubeconfig(self.namespace, user)
         client = Cluster(Kubeconfig(str(path)))
         try:
-            found = learn(LeadSettings(address=address), client, self.namespace)
+            found = resolve_service_address(
+                LeadSettings(address=address), client, self.namespace
+            )
         finally:
             client.close()
         return f"{found.address}:{found.port}"
@@ -167,4 +169,4 @@ def test_a_service_that_leads_to_no_pod(far: Far, selector: dict[str, str]) -> N
 
 def test_outside_of_a_pod_there_is_nobody_to_ask() -> None:
     with pytest.raises(ConfigError, match="runs in no pod with a service account"):
-        ask_cluster(LeadSettings(address="node"))
+        read_service_address(LeadSettings(address="node"))

@@ -16,8 +16,8 @@ from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from burst.runtime.engine import Engine, Parts
-from burst.runtime.executor import run
+from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.executor import run_call
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
 from tests.builders import NODE, T0, identity
@@ -65,7 +65,7 @@ class SimExecutor(HandExecutor):
         while ready := [task for task in self.tasks if task.provider not in self.hung]:
             self.tasks = [task for task in self.tasks if task.provider in self.hung]
             for task in ready:
-                self.answers.append(run(task, self._clock))
+                self.answers.append(run_call(task, self._clock))
 
 
 class SimProvider(FakeProvider):
@@ -140,9 +140,9 @@ class World:
     def _is_elsewhere(self) -> bool:
         return any(site.get("place") == "elsewhere" for site in self.sites.values())
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> EngineParts:
         known = self.lead.identity()
-        return Parts(
+        return EngineParts(
             lead=self.lead,
             identity=known,
             slots=find_slots(known, self.settings.lead.slots),

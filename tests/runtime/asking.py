@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from burst.lead import ServiceRequest
-from burst.runtime.service_api import Api, holder
+from burst.runtime.service_api import ServiceApi, describe_process
 from tests.sim import Sim
 
 GUEST = 1234
@@ -21,8 +21,10 @@ class Asking:
         self.sim = Sim(**tables)
         self.sim.tick(2)
         self.reloads = 0
-        served_by = holder(self.sim.now, "/site/burst.toml")
-        self.api = Api(lambda: self.sim.engine, self.turn, self.reload, served_by)
+        served_by = describe_process(self.sim.now, "/site/burst.toml")
+        self.api = ServiceApi(
+            lambda: self.sim.engine, self.turn, self.reload, served_by
+        )
 
     def turn(self):
         self.sim.tick()

@@ -10,7 +10,7 @@ import pytest
 
 from burst.config import LeadSettings
 from burst.errors import ConfigError, LeadError
-from burst.runtime.connect import GROUP, as_followers_see_it, connect, is_flux
+from burst.runtime.connect import GROUP, connect, is_flux, with_public_endpoint
 from tests.builders import identity
 
 
@@ -31,7 +31,7 @@ def test_followers_are_told_what_the_settings_say_and_else_what_the_lead_says(
     known: str, address: str, port: int, endpoint: str
 ) -> None:
     settings = LeadSettings(address=address, port=port)
-    found = as_followers_see_it(identity(endpoint=known), settings)
+    found = with_public_endpoint(identity(endpoint=known), settings)
     assert found.endpoint == endpoint
 
 
@@ -44,7 +44,7 @@ def test_followers_are_told_what_the_settings_say_and_else_what_the_lead_says(
 )
 def test_half_an_endpoint_is_refused(settings: LeadSettings, key: str) -> None:
     with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
-        as_followers_see_it(identity(endpoint=""), settings)
+        with_public_endpoint(identity(endpoint=""), settings)
 
 
 def test_the_environment_names_the_lead_where_nothing_else_does(

@@ -191,7 +191,7 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "0s"})
 
     def stop_once() -> None:
-        lead.at_turn = daemon._bell.ring
+        lead.at_turn = daemon._wakeup.wake
         daemon.stop()
 
     lead.at_turn = stop_once
@@ -216,7 +216,7 @@ def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
     def stop_while_it_refuses() -> None:
         nonlocal looks
         looks += 1
-        daemon._bell.ring()
+        daemon._wakeup.wake()
         lead.disk.full = looks < 3
         if looks in (1, 6):
             daemon.stop()

@@ -14,11 +14,11 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.runtime.executor import Task, Workers, run
+from burst.runtime.executor import ProviderCall, ProviderWorkers, run_call
 
 
 def task(do, provider="p"):
-    return Task(provider=provider, verb=Verb.PROVISION, run=do)
+    return ProviderCall(provider=provider, verb=Verb.PROVISION, run=do)
 
 
 def raising(error):
@@ -44,7 +44,7 @@ def raising(error):
     ],
 )
 def test_the_class_of_an_error_is_the_outcome(error, outcome, note):
-    answer = run(task(raising(error)), lambda: 5.0)
+    answer = run_call(task(raising(error)), lambda: 5.0)
 
     assert (answer.outcome, answer.note) == (outcome, note)
     assert answer.retry_after == (7 if outcome is Outcome.TRANSIENT else None)
@@ -70,7 +70,7 @@ class Speechless(Exception):
 )
 def test_nothing_that_a_call_raises_ends_its_worker(error):
     woken = threading.Semaphore(0)
-    workers = Workers(lambda: 0.0, woken.release)
+    workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
         workers.submit(task(raising(error)))
         workers.submit(task(lambda: "deleted"))
@@ -86,7 +86,7 @@ def test_nothing_that_a_call_raises_ends_its_worker(error):
 
 
 def test_a_note_can_be_stored_whatever_the_error_says():
-    answer = run(task(raising(Transient("path \udc80"))), lambda: 5.0)
+    answer = run_call(task(raising(Transient("path \udc80"))), lambda: 5.0)
 
     assert answer.note == "path ?"
 
@@ -95,16 +95,16 @@ def test_a_note_can_be_stored_whatever_the_error_says():
 def test_patience_that_is_no_number_is_none(patience):
     error = Transient("busy", retry_after=patience)
 
-    assert run(task(raising(error)), lambda: 5.0).retry_after is None
+    assert run_call(task(raising(error)), lambda: 5.0).retry_after is None
 
 
 def test_what_a_call_returns_comes_back():
-    assert run(task(lambda: [1, 2]), lambda: 0.0).value == [1, 2]
+    assert run_call(task(lambda: [1, 2]), lambda: 0.0).value == [1, 2]
 
 
 def test_a_provider_that_hangs_keeps_no_other_from_working():
     woken, stuck = threading.Semaphore(0), threading.Event()
-    workers = Workers(lambda: 0.0, woken.release)
+    workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
         workers.submit(task(lambda: stuck.wait(30), "slow"))
         workers.submit(task(lambda: 1, "quick"))
@@ -125,7 +125,7 @@ def test_a_provider_that_hangs_keeps_no_other_from_working():
 
 
 def test_workers_end_when_they_are_closed():
-    workers = Workers(lambda: 0.0, lambda: None)
+    workers = ProviderWorkers(lambda: 0.0, lambda: None)
     workers.submit(task(lambda: None, "ending"))
     (thread,) = [t for t in threading.enumerate() if t.name == "provider-ending"]
 

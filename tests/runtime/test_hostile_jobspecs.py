@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from burst.flux.job_state import JobEvent, new_job
+from burst.flux.job_state import JournalEvent, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import Wish
@@ -124,7 +124,7 @@ class LeadWithJobspecs(FakeLead):
         """
         urgency = 8
         number = JobId(len(self.jobs) + 1)
-        job = new_job(number, text, "burstable")
+        job = job_from_jobspec(number, text, "burstable")
         if job is None:
             return None
         events: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -134,7 +134,7 @@ class LeadWithJobspecs(FakeLead):
             ("priority", {"priority": urgency}),
         )
         for name, context in events:
-            job.apply(JobEvent(self.now, name, context), None)
+            job.apply(JournalEvent(self.now, name, context), None)
         self.jobs[number] = job.view()
         if job.view().request is not None:
             self.specs[number] = msgspec.json.decode(text)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.model.lead import Leases
+from burst.model.lead import LeasedRanks
 from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -16,16 +16,16 @@ def sim(mode, **tables):
 def test_the_scheduler_is_told_whose_the_leased_ranks_are_when_that_changes():
     s = sim("scheduler")
     s.tick()
-    assert s.lead.lent == [Leases()]
+    assert s.lead.lent == [LeasedRanks()]
     job = s.lead.submit(whole(4))
     s.joins = False
     s.tick(3)
-    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
+    assert s.lead.lent[1:] == [LeasedRanks({job: frozenset()}, frozenset({2, 3, 4, 5}))]
     s.joins = True
     s.tick(3)
     ranks = frozenset({2, 3, 4, 5})
-    assert Leases({job: ranks}, ranks) in s.lead.lent
-    assert s.lead.lent[-1] == Leases({}, ranks)
+    assert LeasedRanks({job: ranks}, ranks) in s.lead.lent
+    assert s.lead.lent[-1] == LeasedRanks({}, ranks)
     assert s.lead.jobs[job].urgency == 16
 
 
@@ -33,7 +33,7 @@ def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
     s = sim("scheduler")
     s.tick()
     s.tick(2, seconds=10.0)
-    assert s.lead.lent == [Leases()] * 3
+    assert s.lead.lent == [LeasedRanks()] * 3
 
 
 def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
@@ -53,10 +53,10 @@ def test_a_scheduler_that_is_back_is_told_at_the_next_turn(caplog):
     job = s.lead.submit(whole(4))
     s.tick(4)
     assert caplog.text.count("sched-burst is not loaded any more") == 1
-    assert s.lead.lent == [Leases()]
+    assert s.lead.lent == [LeasedRanks()]
     s.lead.scheduler = "sched-burst"
     s.tick()
-    assert s.lead.lent[1:] == [Leases({job: frozenset()}, frozenset({2, 3, 4, 5}))]
+    assert s.lead.lent[1:] == [LeasedRanks({job: frozenset()}, frozenset({2, 3, 4, 5}))]
 
 
 def test_other_schedulers_are_not_told():

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from burst.runtime.session import Runtime
-from burst.wakeup import Bell
+from burst.runtime.session import Session
+from burst.wakeup import WakeUp
 from tests.builders import settings, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -33,7 +33,7 @@ def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice()
         before.tick()
 
     lead.at_serve = last_tick
-    after = Runtime(lead, settings(), Bell(), Future)
+    after = Session(lead, settings(), WakeUp(), Future)
     assert not after.engine.snapshot.books.bursts
 
     after.begin()

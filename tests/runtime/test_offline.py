@@ -10,8 +10,8 @@ from burst.core.world import Books
 from burst.errors import BurstError, LeadError
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
-from burst.runtime.offline import look, release_held
-from burst.runtime.record_store import Ledger
+from burst.runtime.offline import read_snapshot, release_held_jobs
+from burst.runtime.record_store import RecordStore
 from burst.testing import FakeProvider
 from tests.builders import T0, whole
 from tests.fakes import FakeLead
@@ -24,7 +24,7 @@ def lead_with_holds(*urgencies: int) -> FakeLead:
         job: Hold(urgency=urgency, state=HoldState.HELD, since=T0)
         for job, urgency in zip(jobs, urgencies, strict=True)
     }
-    ledger = Ledger(lead.store())
+    ledger = RecordStore(lead.store())
     ledger.load(T0)
     ledger.write(Books(), Books(holds=holds))
     return lead
@@ -36,7 +36,7 @@ def recorded(lead: FakeLead, job: int) -> HoldState:
 
 def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
     lead = lead_with_holds(16, 7)
-    free, failures = release_held(lead, None)
+    free, failures = release_held_jobs(lead, None)
     assert (free, failures) == ([1, 2], {})
     assert [job.urgency for job in lead.jobs.values()] == [16, 7]
     assert recorded(lead, 1) is recorded(lead, 2) is HoldState.OBEYED
@@ -45,7 +45,7 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
     lead = lead_with_holds(16, 7)
     lead.finish(JobId(2))
-    free, failures = release_held(lead, None)
+    free, failures = release_held_jobs(lead, None)
     assert (free, dict(failures)) == ([1], {2: "not pending"})
     assert recorded(lead, 2) is HoldState.HELD
 
@@ -53,13 +53,13 @@ def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
 def test_a_job_that_is_not_held_is_refused_before_anything_is_done() -> None:
     lead = lead_with_holds(16)
     with pytest.raises(LeadError, match="is not held by burst"):
-        release_held(lead, [JobId(1), JobId(9)])
+        release_held_jobs(lead, [JobId(1), JobId(9)])
     assert lead.jobs[JobId(1)].urgency == 0
 
 
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:
     lead = lead_with_holds()
-    release_held(lead, None)
+    release_held_jobs(lead, None)
     with pytest.raises(LeadError, match="this is not the daemon, but burst release"):
         lead.call("status", {})
 
@@ -69,4 +69,4 @@ def test_a_provider_that_cannot_answer_is_named() -> None:
     provider.next_observe_error = ValueError("odd")
     settings = parse({"providers": {"one": {"type": "fake"}}}, "x")
     with pytest.raises(BurstError, match="provider one: observe: ValueError: odd"):
-        look(FakeLead(), settings, {"one": provider})
+        read_snapshot(FakeLead(), settings, {"one": provider})

@@ -11,7 +11,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.errors import ConfigError
-from burst.runtime.provider_registry import GROUP, load
+from burst.runtime.provider_registry import GROUP, load_providers
 from burst.testing import FakeProvider
 
 
@@ -27,7 +27,7 @@ def settings(text: str) -> Settings:
 
 
 def test_each_enabled_table_becomes_a_provider_in_their_order() -> None:
-    found = load(
+    found = load_providers(
         settings(
             '[providers.second]\ntype = "fake"\nmax_nodes = 7\n'
             '[providers.first]\ntype = "fake"\n'
@@ -44,11 +44,13 @@ def test_each_enabled_table_becomes_a_provider_in_their_order() -> None:
 
 def test_what_is_disabled_is_not_imported() -> None:
     table = '[providers.x]\ntype = "gone"\nenabled = false\n'
-    assert load(settings(table), "o", [point("gone", "no_such_module:X")]) == {}
+    assert (
+        load_providers(settings(table), "o", [point("gone", "no_such_module:X")]) == {}
+    )
 
 
 def test_the_local_provider_is_installed() -> None:
-    assert load(settings('[providers.here]\ntype = "local"\n'), "owner-1")
+    assert load_providers(settings('[providers.here]\ntype = "local"\n'), "owner-1")
 
 
 @pytest.mark.parametrize(
@@ -61,18 +63,20 @@ def test_the_local_provider_is_installed() -> None:
 )
 def test_the_local_providers_settings_are_checked(line: str, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
-        load(settings(f'[providers.here]\ntype = "local"\n{line}\n'), "owner-1")
+        load_providers(
+            settings(f'[providers.here]\ntype = "local"\n{line}\n'), "owner-1"
+        )
 
 
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"x\.type: no provider 'gek'.*are fake, gke"):
-        load(
+        load_providers(
             settings('[providers.x]\ntype = "gek"\n'),
             "o",
             [point("gke", "g:G"), FAKE],
         )
     with pytest.raises(ConfigError, match="installed are none"):
-        load(settings('[providers.x]\ntype = "gke"\n'), "o", [])
+        load_providers(settings('[providers.x]\ntype = "gke"\n'), "o", [])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,9 @@ def test_a_provider_that_lacks_something_says_what_to_install(
     value: str, advice: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"No module named.*{advice}"):
-        load(settings('[providers.x]\ntype = "p"\n'), "o", [point("p", value)])
+        load_providers(
+            settings('[providers.x]\ntype = "p"\n'), "o", [point("p", value)]
+        )
 
 
 def test_an_installed_package_is_named_as_pip_knows_it(
@@ -100,7 +106,7 @@ def test_an_installed_package_is_named_as_pip_knows_it(
     (info / "entry_points.txt").write_text(f"[{GROUP}]\nmine = my_burst:Mine [cloud]\n")
     (plugins / "my_burst.py").write_text("import no_such_cloud\n")
     with pytest.raises(ConfigError, match=r"no_such_cloud.*pip install 'my-burst\[cl"):
-        load(settings('[providers.x]\ntype = "mine"\n'), "o")
+        load_providers(settings('[providers.x]\ntype = "mine"\n'), "o")
 
 
 @pytest.fixture
@@ -137,7 +143,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -> None:
     (plugins / "wrong.py").write_text(source)
     with pytest.raises(ConfigError, match=what):
-        load(settings('[providers.x]\ntype = "p"\n'), "o", [point("p", "wrong:P")])
+        load_providers(
+            settings('[providers.x]\ntype = "p"\n'), "o", [point("p", "wrong:P")]
+        )
 
 
 @pytest.mark.parametrize(
@@ -149,4 +157,4 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
 )
 def test_a_wrong_setting_is_named_with_its_table(line: str, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
-        load(settings(f'[providers.x]\ntype = "fake"\n{line}\n'), "o", [FAKE])
+        load_providers(settings(f'[providers.x]\ntype = "fake"\n{line}\n'), "o", [FAKE])

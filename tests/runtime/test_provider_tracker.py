@@ -4,7 +4,7 @@ import pytest
 from burst.core.provider_health import Health, Outcome, RefusedCall, Verb
 from burst.core.world import Books
 from burst.errors import ConfigError, Refused, Transient
-from burst.runtime.provider_tracker import Watch
+from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
 from tests.builders import T0, settings
 from tests.core.ticks import on_books
@@ -17,7 +17,7 @@ class Bench:
         self.now = T0
         self.provider = kind("local")
         self.executor = HandExecutor(lambda: self.now)
-        self.watch = Watch(
+        self.watch = ProviderTracker(
             {"local": self.provider}, self.executor, settings(daemon=daemon).daemon
         )
 

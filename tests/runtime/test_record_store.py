@@ -6,7 +6,7 @@ from burst.core.world import Books
 from burst.errors import StoreError
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.runtime.record_store import Ledger
+from burst.runtime.record_store import RecordStore
 from tests.builders import T0
 from tests.core.ticks import hold
 from tests.fakes import MemoryStore
@@ -22,9 +22,9 @@ BOOKS = Books(
 def test_what_was_written_is_read_again():
     store = MemoryStore()
 
-    assert Ledger(store).write(Books(), BOOKS) == 4
+    assert RecordStore(store).write(Books(), BOOKS) == 4
 
-    assert Ledger(store).load(T0 + 100) == BOOKS
+    assert RecordStore(store).load(T0 + 100) == BOOKS
     assert set(store.records) == {
         "meta/schema",
         "burst/burst-0-aaaaaa",
@@ -36,7 +36,7 @@ def test_what_was_written_is_read_again():
 
 def test_only_what_changed_is_written():
     store = MemoryStore()
-    ledger = Ledger(store)
+    ledger = RecordStore(store)
     ledger.write(Books(), BOOKS)
     after = Books(bursts=BOOKS.bursts, holds={}, health=dict(BOOKS.health))
 
@@ -61,11 +61,11 @@ def test_only_what_changed_is_written():
 )
 def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
     store = MemoryStore()
-    Ledger(store).write(Books(), BOOKS)
+    RecordStore(store).write(Books(), BOOKS)
     store.records[key] = text or store.records["burst/burst-0-aaaaaa"]
     before = dict(store.records)
 
-    books = Ledger(store).load(T0 + 100)
+    books = RecordStore(store).load(T0 + 100)
 
     assert why in books.unreadable[key]
     assert LEASE.id in books.bursts
@@ -74,11 +74,11 @@ def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
 
 def test_a_record_of_another_version_is_not_guessed_at():
     store = MemoryStore()
-    Ledger(store).write(Books(), BOOKS)
+    RecordStore(store).write(Books(), BOOKS)
     key = "burst/burst-0-aaaaaa"
     store.records[key] = store.records[key].replace('"version":2', '"version":3')
 
-    books = Ledger(store).load(T0)
+    books = RecordStore(store).load(T0)
 
     assert "record of version 3, this program knows 2" in books.unreadable[key]
     assert books.unread_leases == [key]
@@ -89,14 +89,14 @@ def test_a_store_from_a_newer_version_is_not_touched(schema):
     store = MemoryStore({"meta/schema": schema})
 
     with pytest.raises(StoreError, match="run the version of burst that wrote it"):
-        Ledger(store).load(T0)
+        RecordStore(store).load(T0)
 
 
 def test_records_from_the_future_count_from_now():
     store = MemoryStore()
     names = (*WHOLE_WAY[:4], "job-finish", "idle", "lost")
-    Ledger(store).write(Books(), Books(bursts={LEASE.id: run(*names)}))
+    RecordStore(store).write(Books(), Books(bursts={LEASE.id: run(*names)}))
 
-    burst = Ledger(store).load(T0 - 500).bursts[LEASE.id]
+    burst = RecordStore(store).load(T0 - 500).bursts[LEASE.id]
 
     assert burst.since == burst.idle_since == burst.lost_since == T0 - 500

@@ -14,17 +14,17 @@ from burst.core.commands import bring_down
 from burst.errors import BurstError, ConfigError
 from burst.model.burst import State
 from burst.provider import Provider
-from burst.runtime.reload import Reloads
-from burst.runtime.session import Runtime, in_time
+from burst.runtime.reload import SettingsReloader
+from burst.runtime.session import Session, in_time
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
-from burst.wakeup import Bell
+from burst.wakeup import WakeUp
 from tests.builders import NODE, whole
 from tests.fakes import FakeLead
 
 QUICK = {"cadence": "0.2s", "observe": "0.05s"}
 
 
-class Fakes(Runtime):
+class Fakes(Session):
     """Its providers are those that the bench makes."""
 
     def __init__(self, bench: "Bench", *parts: Any) -> None:
@@ -33,7 +33,7 @@ class Fakes(Runtime):
 
 
 class Bench:
-    """A runtime whose providers are fakes, and the file of its settings."""
+    """A session whose providers are fakes, and the file of its settings."""
 
     def __init__(self, *names: str, **tables: object) -> None:
         self.tables = {"daemon": QUICK, **tables}
@@ -43,9 +43,11 @@ class Bench:
         self.failing: dict[str, BaseException] = {}
         self.stuck: dict[str, threading.Event] = {}
         self.lead = FakeLead()
-        self.bell = Bell()
-        self.reloads = Reloads(self.read, Path("site.toml"), self.bell)
-        self.runtime = Fakes(self, self.lead, self.read(), self.bell, self.reloads.ask)
+        self.wakeup = WakeUp()
+        self.reloads = SettingsReloader(self.read, Path("site.toml"), self.wakeup)
+        self.runtime = Fakes(
+            self, self.lead, self.read(), self.wakeup, self.reloads.ask
+        )
         self.runtime.begin()
 
     def read(self) -> Settings:

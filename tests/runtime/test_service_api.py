@@ -8,7 +8,7 @@ from burst.errors import BurstError, Denied, LeadError, NotFound
 from burst.lead import ServiceRequest
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.runtime.service_api import Api, holder
+from burst.runtime.service_api import ServiceApi, describe_process
 from tests.builders import whole
 from tests.runtime.asking import GUEST, Asking
 
@@ -224,8 +224,11 @@ def test_an_unknown_method_is_refused_with_the_version():
 
 def test_a_daemon_that_stops_answers_what_was_asked_of_it():
     asking = Asking()
-    asking.api = Api(
-        lambda: asking.sim.engine, asking.sim.engine.close, asking.reload, holder(0.0)
+    asking.api = ServiceApi(
+        lambda: asking.sim.engine,
+        asking.sim.engine.close,
+        asking.reload,
+        describe_process(0.0),
     )
 
     with pytest.raises(BurstError, match="the daemon is stopping"):
@@ -234,11 +237,11 @@ def test_a_daemon_that_stops_answers_what_was_asked_of_it():
 
 def test_a_daemon_that_does_not_turn_is_said_to_be_stuck():
     asking = Asking()
-    api = Api(
+    api = ServiceApi(
         lambda: asking.sim.engine,
         lambda: None,
         asking.reload,
-        holder(0.0),
+        describe_process(0.0),
         deadline=0.01,
     )
     with pytest.raises(LeadError, match="has not turned"):

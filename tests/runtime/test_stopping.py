@@ -2,7 +2,7 @@
 """A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
 
 from burst.core.commands import burst_ahead, describe, request_nodes
-from burst.daemon import take_all_down
+from burst.daemon import take_down_all_bursts
 from burst.model.burst import State
 from burst.model.reason import Reason
 from tests.builders import whole
@@ -18,7 +18,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
     # Its verdict stands from before.
     assert refused in s.engine.snapshot.decisions
     s.engine.stop_planning()
-    s.engine.post(take_all_down)
+    s.engine.post(take_down_all_bursts)
     s.tick()
     waiting = s.lead.submit(whole(4))
     s.tick()
