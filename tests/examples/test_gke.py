@@ -18,7 +18,7 @@ from burst_gke.cloud import Cloud
 from burst_gke.names import Labels
 from burst_gke.provider import Dependencies
 
-from burst.cli.runburst import command
+from burst.cli.run_burst import command
 from burst.config import Settings, convert, load
 from burst.provider import BurstSpec
 from burst.runtime import provider_registry

@@ -14,8 +14,8 @@ from rich.status import Status
 
 from burst import log
 from burst.cli.common import Place, place_options, run_command
-from burst.cli.gkeflags import GkeFlags, gke_options
 from burst.cli.progress import line_of, watch_burst
+from burst.cli.provider_flags import GivenFlags, provider_flag_options
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
@@ -34,7 +34,8 @@ from burst.runtime.manual_burst import (
 @click.option(
     "--provider",
     default="",
-    help="Who makes it. Default: gke if a flag below names Google Cloud, else local.",
+    help="Provider that makes it, by its name in the settings. Default: the type whose"
+    " flags are given below, else local.",
 )
 @click.option(
     "-N",
@@ -56,9 +57,9 @@ from burst.runtime.manual_burst import (
     " ranks would not line up otherwise.",
 )
 @click.option("--down", is_flag=True, help="Take it down instead.")
-@gke_options
+@provider_flag_options
 @place_options
-def command(place: Place, flags: GkeFlags, **wanted: Any) -> None:
+def command(place: Place, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints what joined. It stays up until
@@ -70,39 +71,32 @@ def command(place: Place, flags: GkeFlags, **wanted: Any) -> None:
 class _Pass:
     """What was asked for, and the way to it with a daemon or without."""
 
-    def __init__(self, place: Place, flags: GkeFlags, **wanted: Any) -> None:
+    def __init__(self, place: Place, flags: GivenFlags, **wanted: Any) -> None:
         self._place = place
         self._flags = flags
         self._wanted = wanted
-        self._provider = wanted["provider"] or (
-            "gke" if flags.names_google else "local"
-        )
+        self._provider = wanted["provider"] or flags.selected_type() or "local"
 
     def run(self) -> None:
         settings = self._settings()
-        for line in self._flags.tell():
+        base = settings.providers.get(self._provider)
+        base = base or ProviderTable(type=self._provider)
+        for line in self._flags.notes(base.type):
             click.echo(line, err=True)
         with self._place.lead() as lead:
             identity = lead.identity()
             slot = find_slot_hosts(identity, self._wanted["name"])
             _check_size(self._wanted["lead_size"], identity.hosts, slot)
-            settings = self._with_flags(settings, slot)
+            table = self._flags.table(base, len(parse_hostlist(slot)))
+            if self._flags.words():
+                providers = {**settings.providers, self._provider: table}
+                settings = msgspec.structs.replace(settings, providers=providers)
             try:
                 lead.call("ping", {})
             except NoDaemon:
                 self._without_daemon(lead, settings, slot)
             else:
                 self._by_daemon(lead, slot)
-
-    def _with_flags(self, settings: Settings, slot: str) -> Settings:
-        """Return the settings with what the flags say of the provider."""
-        if not self._flags.given:
-            return settings
-        base = settings.providers.get(self._provider)
-        base = base or ProviderTable(type=self._provider)
-        table = self._flags.table(base, len(parse_hostlist(slot)))
-        providers = {**settings.providers, self._provider: table}
-        return msgspec.structs.replace(settings, providers=providers)
 
     def _settings(self) -> Settings:
         settings = self._place.settings()
@@ -116,10 +110,11 @@ class _Pass:
         def look() -> dict[str, Any]:
             return lead.call("status", {})
 
-        if self._flags.given:
+        given = self._flags.words()
+        if given:
             raise ConfigError(
                 f"a daemon serves this lead by its own settings, not by"
-                f" {', '.join(self._flags.given)}",
+                f" {', '.join(given)}",
                 f"put that into [providers.{self._provider}] of its file and say burst"
                 " reload, or stop the daemon",
             )
@@ -170,7 +165,7 @@ class _Pass:
             again = ["run-burst --down --name", self._wanted["name"]]
             if self._wanted["provider"]:
                 again += ["--provider", self._provider]
-            click.echo(f"it stays until: {' '.join([*again, *self._flags.given])}")
+            click.echo(f"it stays until: {' '.join([*again, *self._flags.words()])}")
 
 
 class _Teller:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from burst.cli.runburst import command
+from burst.cli.run_burst import command
 from burst.errors import BurstError
 from tests.cli.cli_harness import Desk, Said
 from tests.embedded_instance import (
@@ -125,7 +125,7 @@ def test_the_first_experiment(runner: Runner, gke: Gke, tmp_path: Path) -> None:
 
         joined, stays = up.stdout.splitlines()
         assert joined.startswith("burst-0-[0-3] joined as ranks 1-4")
-        assert "--munge-key munge.key: not needed" in up.stderr
+        assert "--munge-key ./munge.key: not needed" in up.stderr
         assert f"--flux-operator-yaml {operator}: applied" in up.stderr
         # Told too, but for a moment only, which a busy machine may miss.
         records = lead.flux("kvs", "dir", "-R", "-w0", "burst").stdout
@@ -186,8 +186,11 @@ def test_it_is_not_taken_down_by_who_does_not_know_google(run: Run, gke: Gke) ->
         (("--project", PROJECT), "--image: is missing"),
         (("--zone", "us-east1-b", "--image", "x"), "--project: is missing"),
         (("--region", "us-east1", *GOOGLE), "zone: say in which zone"),
-        (("--project", "p", "--provider", "local"), "provider of type local"),
-        (("--image", "x"), "image: no such key"),
+        (
+            ("--project", "p", "--provider", "local"),
+            "provider of type local has no such",
+        ),
+        (("--image", "x"), "--image: a provider of type local has no such flag"),
         (("--lead-size", "7"), "the lead has 10 ranks"),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from burst.cli.runburst import command
+from burst.cli.run_burst import command
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (

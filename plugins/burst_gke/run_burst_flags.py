@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Flags of `run-burst` for GKE: those of the first experiment's script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from burst.errors import ConfigError
+from burst.kits.pod_flags import PodFlags
+from burst.provider_flags import ProviderFlag
+
+# Where and on what the experiment ran.
+_LOCATION = "us-central1-a"
+_MACHINE = "n2-standard-8"
+
+
+class GkeFlags(PodFlags):
+    """A project, a place and a machine type make a whole table."""
+
+    flags: Sequence[ProviderFlag] = (
+        ProviderFlag("project", "Google Cloud project to burst into.", selects=True),
+        ProviderFlag(
+            "cluster-name",
+            "Prefix of the GKE cluster's name; the burst's id follows.",
+            selects=True,
+        ),
+        ProviderFlag("zone", f"Of the cluster. Default: {_LOCATION}.", selects=True),
+        ProviderFlag("region", "Of the cluster, instead of a zone.", selects=True),
+        ProviderFlag("machine-type", f"Default: {_MACHINE}.", selects=True),
+        *PodFlags.flags,
+        ProviderFlag(
+            "munge-key",
+            "Accepted for old scripts; it has no effect, since Flux needs none.",
+            ignored=True,
+        ),
+    )
+
+    def options(
+        self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
+    ) -> dict[str, Any]:
+        """Return the table with what the flags say. Raises ConfigError."""
+        found = super().options(given, table, nodes)
+        found |= _place(given)
+        found.setdefault("location", _LOCATION)
+        machine = given.get("machine-type")
+        if machine or "offers" not in found:
+            machine = machine or _MACHINE
+            offer = {"machine_type": machine, "max_nodes": nodes}
+            found["offers"] = {machine: offer}
+        for key in ("project", "image"):
+            if not found.get(key):
+                raise ConfigError(
+                    f"--{key}: is missing",
+                    f"give it, or set {key} in the provider's table",
+                )
+        return found
+
+    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
+        """Say what is not used, and what stays."""
+        found = list(super().notes(given))
+        if "munge-key" in given:
+            found.append(
+                f"--munge-key {given['munge-key']}: not needed and not read; brokers"
+                " authenticate with the lead's CURVE certificate only"
+            )
+        return found
+
+
+def _place(given: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    zone, region = given.get("zone"), given.get("region")
+    if "project" in given:
+        found["project"] = given["project"]
+    if "cluster-name" in given:
+        found["name_prefix"] = given["cluster-name"]
+    if location := region or zone:
+        found["location"] = location
+    if region and zone:
+        found["zone"] = zone
+    return found
+
+
+FLAGS = GkeFlags()
