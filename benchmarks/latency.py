@@ -134,8 +134,8 @@ def rest(turning: Turning) -> None:
     held = 0
     while held < PENDING:
         time.sleep(0.5)
-        books = turning.engine.snapshot.books
-        held = sum(hold.state.value == "held" for hold in books.holds.values())
+        records = turning.engine.snapshot.records
+        held = sum(hold.state.value == "held" for hold in records.holds.values())
     time.sleep(1.0)
 
 

@@ -11,10 +11,11 @@ from types import FrameType
 
 from burst import __version__, log
 from burst.config import Settings
-from burst.core.commands import bring_down, held_jobs
+from burst.core.commands import held_jobs, take_down_burst
+from burst.core.records import Records
 from burst.core.report import burst_row
-from burst.core.tick import Decisions
-from burst.core.world import Books, World
+from burst.core.tick import TickResult
+from burst.core.world import World
 from burst.doctor.start_gate import require_reachable_address
 from burst.errors import (
     BurstError,
@@ -185,11 +186,11 @@ class Daemon:
         """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
         if self._settings.daemon.on_stop == "reap":
             self._reap_all(session)
-        books = session.engine.snapshot.books
+        records = session.engine.snapshot.records
         log.say(
             "stopped; live bursts: %d, held jobs: %d; all stay as they are",
-            len(books.live),
-            len(held_jobs(books)),
+            len(records.live),
+            len(held_jobs(records)),
         )
 
     def _reap_all(self, session: Session) -> None:
@@ -204,7 +205,7 @@ class Daemon:
         asked = session.engine.post(take_down_all_bursts)
         try:
             self._turn(session, 0)
-            while not self._impatient and _has_work(session.engine.snapshot.books):
+            while not self._impatient and _has_work(session.engine.snapshot.records):
                 if session.clock() > ends:
                     break
                 if asked.done() and asked.exception():
@@ -218,7 +219,7 @@ class Daemon:
     def _tell_left(self, session: Session) -> None:
         """Say of each burst that is still live how to finish it."""
         snapshot = session.engine.snapshot
-        for burst in snapshot.books.live:
+        for burst in snapshot.records.live:
             note = burst_row(burst, snapshot.world, snapshot.now)["note"]
             log.say(
                 "%s of provider %s is not down: it is in state %s%s; burst daemon goes"
@@ -281,20 +282,22 @@ def _may_come(error: BurstError) -> bool:
     return isinstance(error, LeadError) and not isinstance(error, ServiceTaken)
 
 
-def _has_work(books: Books) -> bool:
+def _has_work(records: Records) -> bool:
     """Tell whether there are bursts to take down, or ranks to undrain after them."""
-    return any(burst.live or burst.drained for burst in books.bursts.values())
+    return any(burst.live or burst.drained for burst in records.bursts.values())
 
 
 def take_down_all_bursts(
-    books: Books, _: World, __: Settings, now: float
-) -> tuple[Decisions, None]:
+    records: Records, _: World, __: Settings, now: float
+) -> tuple[TickResult, None]:
     """Take every live burst down; a command for `Engine.post`."""
-    decisions = Decisions(books=books, events=(), actions=(), decisions={})
-    for burst in books.live:
-        made = bring_down(decisions.books, burst.id, "the daemon is stopping", now)
-        decisions = Decisions(
-            books=made.books,
+    decisions = TickResult(records=records, events=(), actions=(), decisions={})
+    for burst in records.live:
+        made = take_down_burst(
+            decisions.records, burst.id, "the daemon is stopping", now
+        )
+        decisions = TickResult(
+            records=made.records,
             events=(*decisions.events, *made.events),
             actions=(*decisions.actions, *made.actions),
             decisions={},

@@ -48,7 +48,7 @@ class Sim:
             self.now,
         )
 
-        self.lead.remember(jobs_on_record(self.engine.snapshot.books))
+        self.lead.remember(jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, turns=1, seconds=1.0):
         for _ in range(turns):
@@ -82,7 +82,7 @@ class Sim:
 
     @property
     def bursts(self):
-        return list(self.engine.snapshot.books.bursts.values())
+        return list(self.engine.snapshot.records.bursts.values())
 
     @property
     def burst(self):
@@ -95,7 +95,7 @@ class Sim:
 
     def names(self, burst=None):
         """The events of a burst, by name."""
-        return [event.name for event in timeline.story(burst or self.burst)]
+        return [event.name for event in timeline.known_events(burst or self.burst)]
 
     def in_state(self, state: State):
         return lambda: bool(self.bursts) and self.bursts[-1].state is state
@@ -104,5 +104,5 @@ class Sim:
         return "\n".join(
             f"{b.id} {e.timestamp - T0:g} {e.name} {e.context}"
             for b in self.bursts
-            for e in timeline.story(b)
+            for e in timeline.known_events(b)
         )

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import Any
 
 from burst.core.cost import cost
-from burst.core.timeline import begun, story, timeline
+from burst.core.timeline import begin_time, known_events, timeline
 from burst.model.burst import Burst
 from burst.model.event import Event
 from burst.model.jobid import format_f58
@@ -73,9 +73,9 @@ def burst_story(burst: Burst, now: float) -> dict[str, Any]:
         "ranks": format_idset(lease.ranks),
         "events": [
             {"timestamp": event.timestamp, "name": event.name, "text": sentence(event)}
-            for event in story(burst)
+            for event in known_events(burst)
         ],
-        "t_begin": begun(burst),
+        "t_begin": begin_time(burst),
         "stages": _stages(timeline(burst)),
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
         "ended_jobs": dict(burst.sums.results),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a person may ask for, as changes of the books. Pure, like the tick."""
+"""What a person may ask for, as changes of the records. Pure, like the tick."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import Settings
+from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
 from burst.core.placement.plan import Demand
 from burst.core.placement.slots import RankSlot
+from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
-from burst.core.tick import Decisions, make_plan
-from burst.core.transaction import Draft, ReleaseJobs
+from burst.core.tick import TickResult, plan_demands
 from burst.core.unreadable_records import (
     forget_unreadable,
     is_unreadable,
     lease_of_unreadable,
 )
-from burst.core.world import Books, World
+from burst.core.world import World
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
@@ -33,7 +34,7 @@ from burst.model.reason import Reason
 from burst.model.request import Request, Wish
 
 
-class Down(msgspec.Struct, frozen=True):
+class TakeDown(msgspec.Struct, frozen=True):
     """What a person wants taken down."""
 
     burst: str
@@ -112,71 +113,73 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     return msgspec.structs.replace(demand, wish=wish, isolated=isolated)
 
 
-def burst_ahead(
-    books: Books, world: World, settings: Settings, demand: Demand, now: float
-) -> tuple[Decisions, Decision]:
+def make_requested_burst(
+    records: Records, world: World, settings: Settings, demand: Demand, now: float
+) -> tuple[TickResult, Decision]:
     """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
     if world.lead is None:
         raise Unreadable(f"the lead cannot be read: {world.trouble}", "try again")
-    draft = Draft(books, now)
+    tx = Transaction(records, now)
     constraints = Constraints(world.identity)
-    plan = make_plan(draft, world, settings, constraints, [demand])
+    plan = plan_demands(tx, world, settings, constraints, [demand])
     for proposal in plan.proposals:
         place = world.places.get(proposal.lease.provider, "")
-        draft.begin(msgspec.structs.replace(proposal.lease, place=place), {})
-    return _decisions(draft), plan.decisions[None]
+        tx.plan_burst(msgspec.structs.replace(proposal.lease, place=place), {})
+    return _decisions(tx), plan.decisions[None]
 
 
-def bring_down(books: Books, burst_id: str, note: str, now: float) -> Decisions:
+def take_down_burst(
+    records: Records, burst_id: str, note: str, now: float
+) -> TickResult:
     """Take a burst down. What runs on it goes on to its end. Raises BurstError."""
-    burst = books.bursts.get(BurstId(burst_id))
+    burst = records.bursts.get(BurstId(burst_id))
     if burst is None:
-        names = ", ".join(sorted(b.id for b in books.live)) or "none"
+        names = ", ".join(sorted(b.id for b in records.live)) or "none"
         raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
     if burst.state is State.INACTIVE:
         raise BurstError(f"burst {burst_id} is gone already")
-    draft = Draft(books, now)
-    take_down(draft, burst, note)
-    return _decisions(draft)
+    tx = Transaction(records, now)
+    take_down(tx, burst, note)
+    return _decisions(tx)
 
 
-def bring_down_any(
-    books: Books, world: World, down: Down, now: float
-) -> tuple[Decisions, BurstId]:
+def take_down_any(
+    records: Records, world: World, down: TakeDown, now: float
+) -> tuple[TickResult, BurstId]:
     """Take a burst down, even one whose record cannot be read. Raises BurstError."""
     burst = BurstId(down.burst)
-    if not is_unreadable(books, burst):
-        return bring_down(books, down.burst, down.note, now), burst
-    draft = Draft(forget_unreadable(books, burst), now)
-    if f"burst/{burst}" in books.unreadable:
-        draft.put(lease_of_unreadable(books, world, burst, down.provider, now))
-    if burst in draft.bursts and draft.bursts[burst].live:
-        take_down(draft, draft.bursts[burst], down.note)
-    return _decisions(draft), burst
+    if not is_unreadable(records, burst):
+        return take_down_burst(records, down.burst, down.note, now), burst
+    tx = Transaction(forget_unreadable(records, burst), now)
+    if f"burst/{burst}" in records.unreadable:
+        tx.add_burst(lease_of_unreadable(records, world, burst, down.provider, now))
+    if burst in tx.bursts and tx.bursts[burst].live:
+        take_down(tx, tx.bursts[burst], down.note)
+    return _decisions(tx), burst
 
 
-def let_go(
-    books: Books, jobs: list[JobId], now: float, lead: LeadView | None = None
-) -> Decisions:
+def release_jobs(
+    records: Records, jobs: list[JobId], now: float, lead: LeadView | None = None
+) -> TickResult:
     """Give held jobs their urgency back, and never hold them again.
 
     A job that was let go, but whose urgency is 0 in the picture, is asked for again:
     the first time may have been lost. Raises LeadError for any other that is not held.
     """
-    draft = Draft(books, now)
+    tx = Transaction(records, now)
     urgencies: dict[JobId, int] = {}
     for job in jobs:
-        hold = books.holds.get(job)
+        hold = records.holds.get(job)
         if hold is None or not (hold.state in HELD_BY_US or _was_lost(job, hold, lead)):
             raise LeadError(
                 f"{format_f58(job)} is not held by burst",
                 "flux job urgency changes what its user set",
             )
-        draft.move_hold(job, HoldState.OBEYED)
+        tx.set_hold_state(job, HoldState.OBEYED)
         urgencies[job] = hold.urgency
     if urgencies:
-        draft.actions.append(ReleaseJobs(urgencies))
-    return _decisions(draft)
+        tx.actions.append(ReleaseJobs(urgencies))
+    return _decisions(tx)
 
 
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
@@ -185,21 +188,23 @@ def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
     return hold.state is HoldState.OBEYED and view is not None and view.urgency == 0
 
 
-def held_jobs(books: Books) -> list[JobId]:
+def held_jobs(records: Records) -> list[JobId]:
     """Return the jobs that are held by us now."""
-    return sorted(job for job, hold in books.holds.items() if hold.state in HELD_BY_US)
+    return sorted(
+        job for job, hold in records.holds.items() if hold.state in HELD_BY_US
+    )
 
 
-def enable(books: Books, provider: str, now: float) -> Decisions:
+def enable_provider(records: Records, provider: str, now: float) -> TickResult:
     """Forget all that is held against a provider. Raises BurstError."""
-    if provider not in books.health:
+    if provider not in records.health:
         raise BurstError(f"nothing is held against provider {provider}")
-    draft = Draft(books, now)
-    del draft.health[provider]
-    return _decisions(draft)
+    tx = Transaction(records, now)
+    del tx.health[provider]
+    return _decisions(tx)
 
 
-def describe(verdict: Decision, demand: Demand) -> str:
+def describe_request(verdict: Decision, demand: Demand) -> str:
     """Return in words what became of a request ahead of jobs."""
     if verdict.reason is Reason.PROPOSED:
         return verdict.text().replace(" for it as", " as")
@@ -209,14 +214,14 @@ def describe(verdict: Decision, demand: Demand) -> str:
     )
 
 
-def idle_beside(books: Books, demand: Demand) -> str:
+def usable_idle_bursts(records: Records, demand: Demand) -> str:
     """Return which bursts are up and idle, where a request could have used them."""
     wanted = demand.wish.provider
     if demand.isolated:
         return ""
     idle = [
         f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
-        for burst in books.live
+        for burst in records.live
         if burst.state is State.ONLINE
         and burst.idle_since is not None
         and not burst.lease.isolated
@@ -225,10 +230,10 @@ def idle_beside(books: Books, demand: Demand) -> str:
     return f"idle already, and ready for a job: {', '.join(idle)}" if idle else ""
 
 
-def _decisions(draft: Draft) -> Decisions:
-    return Decisions(
-        books=draft.books(),
-        events=tuple(draft.events),
-        actions=tuple(draft.actions),
+def _decisions(tx: Transaction) -> TickResult:
+    return TickResult(
+        records=tx.records(),
+        events=tuple(tx.events),
+        actions=tuple(tx.actions),
         decisions={},
     )

@@ -34,7 +34,7 @@ def cost(burst: Burst, now: float) -> float:
     return max(0.0, ends - asked) / _HOUR_S * _rate(burst)
 
 
-def down_in(burst: Burst, settings: Settings, now: float) -> float | None:
+def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
     """Return in how many seconds an idle burst is drained; None if busy, or never."""
     limit = settings.deadlines.idle
     if burst.state is not State.ONLINE or burst.idle_since is None or math.isinf(limit):

@@ -30,7 +30,7 @@ _REWORDED_EVERY = 600.0
 Memo = dict[str, str] | None
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class LastMemo(msgspec.Struct, frozen=True, kw_only=True):
     """What a job was told last."""
 
     at: float
@@ -58,7 +58,7 @@ def meaning(verdict: Decision) -> Hashable:
     )
 
 
-def tell_at(told: Told | None, verdict: Decision, text: Memo) -> float:
+def memo_due_at(told: LastMemo | None, verdict: Decision, text: Memo) -> float:
     """Return from when on a job is to be told this; math.inf for never."""
     before = told.memo if told else None
     if told is None or before == text:
@@ -75,14 +75,14 @@ def tell_at(told: Told | None, verdict: Decision, text: Memo) -> float:
     return told.at + pause
 
 
-def tell(
-    told: Told | None, verdict: Decision, text: Memo, now: float, dropped: int
-) -> Told:
+def next_last_memo(
+    told: LastMemo | None, verdict: Decision, text: Memo, now: float, dropped: int
+) -> LastMemo:
     """Return what a job was told last, once it is told this."""
     turns = told.turns if told else 0
     if told and _waits(told.memo) and _waits(text):
         turns += 1
-    return Told(
+    return LastMemo(
         at=now, memo=text, meaning=meaning(verdict), turns=turns, dropped=dropped
     )
 

@@ -156,7 +156,7 @@ def _online(_: Burst, event: Event) -> dict[str, Any]:
 
 
 def _joined(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"came": burst.came | parse_idset(event.context["ranks"])}
+    return {"joined_ranks": burst.joined_ranks | parse_idset(event.context["ranks"])}
 
 
 def _drain(burst: Burst, event: Event) -> dict[str, Any]:

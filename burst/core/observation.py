@@ -11,12 +11,12 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import ABSENT_READS, Call, World
+from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import Burst, Lease, State
 from burst.provider import Failure, Phase
 
 
-class Word(enum.Enum):
+class ProviderPhase(enum.Enum):
     """The provider's word on a burst."""
 
     UNREAD = "unread"
@@ -28,7 +28,7 @@ class Word(enum.Enum):
     ENDING = "ending"
 
 
-class Ranks(enum.Enum):
+class RanksOnline(enum.Enum):
     """How many of the burst's ranks the lead has online."""
 
     UNREAD = "unread"
@@ -37,7 +37,7 @@ class Ranks(enum.Enum):
     ALL = "all"
 
 
-class Meaning(enum.Enum):
+class Observation(enum.Enum):
     """What a row says has happened."""
 
     WAIT = "nothing that changes the burst"
@@ -51,10 +51,10 @@ class Meaning(enum.Enum):
 
 
 _PHASES = {
-    Phase.PENDING: Word.PENDING,
-    Phase.RUNNING: Word.RUNNING,
-    Phase.FAILED: Word.FAILED,
-    Phase.ENDING: Word.ENDING,
+    Phase.PENDING: ProviderPhase.PENDING,
+    Phase.RUNNING: ProviderPhase.RUNNING,
+    Phase.FAILED: ProviderPhase.FAILED,
+    Phase.ENDING: ProviderPhase.ENDING,
 }
 
 
@@ -62,7 +62,7 @@ MOVED = "it was made in another place than that of its provider"
 """What a reason begins with why a burst is in no reach of its provider."""
 
 
-def moved(lease: Lease, places: Mapping[str, str]) -> str:
+def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
     """Return why a burst is in no reach of its provider, empty if it may be.
 
     A provider of that name elsewhere does not show it, and that says nothing.
@@ -78,27 +78,29 @@ def moved(lease: Lease, places: Mapping[str, str]) -> str:
 
 def is_in_reach(lease: Lease, world: World) -> bool:
     """Tell whether the provider of a burst is enabled, and where the burst was made."""
-    return lease.provider in world.providers and not moved(lease, world.places)
+    return lease.provider in world.providers and not why_out_of_reach(
+        lease, world.places
+    )
 
 
-def provider_word(burst: Burst, world: World) -> Word:
+def provider_phase(burst: Burst, world: World) -> ProviderPhase:
     """Return the provider's word, UNREAD unless it was given after our last call."""
-    if moved(burst.lease, world.places):
-        return Word.UNREAD
+    if why_out_of_reach(burst.lease, world.places):
+        return ProviderPhase.UNREAD
     view = world.providers.get(burst.lease.provider)
     if view is None or view.trouble or not view.read_at:
-        return Word.UNREAD
+        return ProviderPhase.UNREAD
     call = world.calls.get(burst.id)
     if call and not _settled(call, view.read_at):
-        return Word.UNREAD
+        return ProviderPhase.UNREAD
     status = view.statuses.get(burst.id)
     if status:
         return _PHASES[status.phase]
     enough = view.absent.get(burst.id, 0) >= ABSENT_READS
-    return Word.ABSENT if enough else Word.UNREAD
+    return ProviderPhase.ABSENT if enough else ProviderPhase.UNREAD
 
 
-def provider_words(burst: Burst, world: World) -> str:
+def provider_message(burst: Burst, world: World) -> str:
     """Return what the provider says of how the burst comes on; empty for nothing.
 
     What it waits for itself is told by the last call, until that works.
@@ -134,78 +136,85 @@ def ranks_of(burst: Burst, world: World) -> frozenset[int]:
     )
 
 
-def rank_count(burst: Burst, world: World) -> Ranks:
+def rank_count(burst: Burst, world: World) -> RanksOnline:
     """Return how many of the ranks that the burst should have are online."""
     if world.lead is None:
-        return Ranks.UNREAD
+        return RanksOnline.UNREAD
     ranks = burst.expected or frozenset(burst.lease.ranks)
     online = world.lead.online & ranks & ranks_of(burst, world)
     if not online:
-        return Ranks.NONE
-    return Ranks.ALL if len(online) == len(ranks) else Ranks.SOME
+        return RanksOnline.NONE
+    return RanksOnline.ALL if len(online) == len(ranks) else RanksOnline.SOME
 
 
-def meaning(state: State, word: Word, ranks: Ranks) -> Meaning | None:
+def look_up(
+    state: State, word: ProviderPhase, ranks: RanksOnline
+) -> Observation | None:
     """Look the combination up; None if the table has no row for it."""
     return _TABLE.get((state, word, ranks))
 
 
-def _settled(call: Call, read_at: float) -> bool:
+def _settled(call: LastCall, read_at: float) -> bool:
     """Tell whether the call was answered before the observation began."""
     done = call.outcome is Outcome.OK and call.done_at <= read_at
     return done or call.verb is Verb.REAP
 
 
-_Rows = Iterable[tuple[tuple[Word, ...], tuple[Ranks, ...], Meaning]]
-_ANY_WORD = tuple(Word)
-_ANY_RANKS = tuple(Ranks)
-_UP = (Ranks.SOME, Ranks.ALL)
-_NOT_SEEN = (Ranks.UNREAD, Ranks.NONE)
-_NOT_WHOLE = (Ranks.NONE, Ranks.SOME)
-_ALIVE = (Word.UNREAD, Word.PENDING, Word.RUNNING)
-_DEAD = ((Word.FAILED, Meaning.BROKE), (Word.ENDING, Meaning.ENDED))
+_Rows = Iterable[tuple[tuple[ProviderPhase, ...], tuple[RanksOnline, ...], Observation]]
+_ANY_WORD = tuple(ProviderPhase)
+_ANY_RANKS = tuple(RanksOnline)
+_UP = (RanksOnline.SOME, RanksOnline.ALL)
+_NOT_SEEN = (RanksOnline.UNREAD, RanksOnline.NONE)
+_NOT_WHOLE = (RanksOnline.NONE, RanksOnline.SOME)
+_ALIVE = (ProviderPhase.UNREAD, ProviderPhase.PENDING, ProviderPhase.RUNNING)
+_DEAD = (
+    (ProviderPhase.FAILED, Observation.BROKE),
+    (ProviderPhase.ENDING, Observation.ENDED),
+)
 
 _ROWS: dict[State, _Rows] = {
     # Nothing was asked yet, as asking is recorded first. If something shows all the
     # same, it is not from us, or the record is from another time: no row.
-    State.NEW: [((Word.UNREAD, Word.ABSENT), _NOT_SEEN, Meaning.WAIT)],
+    State.NEW: [
+        ((ProviderPhase.UNREAD, ProviderPhase.ABSENT), _NOT_SEEN, Observation.WAIT)
+    ],
     State.PROVISION: [
         # The lead's eyes are better than the provider's word.
-        (_ANY_WORD, _UP, Meaning.STARTED),
-        ((Word.RUNNING,), _NOT_SEEN, Meaning.STARTED),
-        ((Word.UNREAD, Word.PENDING), _NOT_SEEN, Meaning.WAIT),
+        (_ANY_WORD, _UP, Observation.STARTED),
+        ((ProviderPhase.RUNNING,), _NOT_SEEN, Observation.STARTED),
+        ((ProviderPhase.UNREAD, ProviderPhase.PENDING), _NOT_SEEN, Observation.WAIT),
         *(((word,), _NOT_SEEN, what) for word, what in _DEAD),
-        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         # Followers may be up at a lead that cannot be read.
-        ((Word.ABSENT,), (Ranks.UNREAD,), Meaning.WAIT),
+        ((ProviderPhase.ABSENT,), (RanksOnline.UNREAD,), Observation.WAIT),
     ],
     State.JOIN: [
-        (_ANY_WORD, (Ranks.ALL,), Meaning.JOINED),
-        (_ANY_WORD, (Ranks.UNREAD,), Meaning.WAIT),
-        (_ALIVE, _NOT_WHOLE, Meaning.WAIT),
+        (_ANY_WORD, (RanksOnline.ALL,), Observation.JOINED),
+        (_ANY_WORD, (RanksOnline.UNREAD,), Observation.WAIT),
+        (_ALIVE, _NOT_WHOLE, Observation.WAIT),
         *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
-        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         # It has nothing, and yet some are online: late to see, or lying. They join.
-        ((Word.ABSENT,), (Ranks.SOME,), Meaning.WAIT),
+        ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.WAIT),
     ],
     State.ONLINE: [
         # All are online: whatever the provider says, jobs can run.
-        (_ANY_WORD, (Ranks.ALL,), Meaning.WHOLE),
-        (_ANY_WORD, (Ranks.UNREAD,), Meaning.WAIT),
+        (_ANY_WORD, (RanksOnline.ALL,), Observation.WHOLE),
+        (_ANY_WORD, (RanksOnline.UNREAD,), Observation.WAIT),
         # A restarted pod or a healed network brings it back; the deadline is rejoin.
-        (_ALIVE, _NOT_WHOLE, Meaning.LOST),
-        ((Word.ABSENT,), (Ranks.SOME,), Meaning.LOST),
-        ((Word.ABSENT,), (Ranks.NONE,), Meaning.VANISHED),
+        (_ALIVE, _NOT_WHOLE, Observation.LOST),
+        ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.LOST),
+        ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
     ],
     # What is being taken down goes on being taken down; only allocations matter.
-    State.DRAIN: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
-    State.REAP: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    State.DRAIN: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
+    State.REAP: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
     # If something of it shows again, that is an orphan's business.
-    State.INACTIVE: [(_ANY_WORD, _ANY_RANKS, Meaning.WAIT)],
+    State.INACTIVE: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
 }
 
-_TABLE: dict[tuple[State, Word, Ranks], Meaning] = {
+_TABLE: dict[tuple[State, ProviderPhase, RanksOnline], Observation] = {
     (state, word, ranks): what
     for state, rows in _ROWS.items()
     for words, counts, what in rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.world import Books, World
+from burst.core.records import Records
+from burst.core.world import World
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus
 
@@ -26,7 +27,7 @@ class Orphan(msgspec.Struct, frozen=True):
     """Whether it is an instance of its own, of which we cannot see what runs in it."""
 
 
-def find_orphans(books: Books, world: World) -> tuple[Orphan, ...]:
+def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
     """Return what the providers show and no record of a live burst explains.
 
     A record that cannot be read explains what bears its id.
@@ -41,11 +42,11 @@ def find_orphans(books: Books, world: World) -> tuple[Orphan, ...]:
         )
         for name, view in world.providers.items()
         for status in view.statuses.values()
-        if (why := _unexplained(books, name, status.burst_id))
+        if (why := _unexplained(records, name, status.burst_id))
     )
 
 
-def is_harmless(orphan: Orphan, world: World) -> bool:
+def may_be_deleted(orphan: Orphan, world: World) -> bool:
     """Tell whether nothing is known to run on it: it may be deleted.
 
     False where the lead cannot be read or its followers are not known.
@@ -61,9 +62,9 @@ def _hosts(status: BurstStatus) -> tuple[str, ...]:
     return tuple(follower.host for follower in status.followers)
 
 
-def _unexplained(books: Books, provider: str, burst_id: BurstId) -> str:
-    burst = books.bursts.get(burst_id)
-    if f"burst/{burst_id}" in books.unreadable:
+def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
+    burst = records.bursts.get(burst_id)
+    if f"burst/{burst_id}" in records.unreadable:
         return ""
     if burst is None:
         return "no record of it"

@@ -61,7 +61,7 @@ ENDS_BURST = (Outcome.CAPACITY, Outcome.SPEC, Outcome.REFUSED)
 """Answers to `provision` after which it is not asked again for that burst."""
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """How a call of a provider's method ended."""
 
     provider: str
@@ -118,7 +118,7 @@ class Health(msgspec.Struct, frozen=True):
     """By `spec_key`."""
 
     @property
-    def spotless(self) -> bool:
+    def is_default(self) -> bool:
         """Whether there is nothing to keep."""
         return self == Health()
 
@@ -145,7 +145,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def after_answer(
-    health: Health, said: Answered, limits: LimitSettings, now: float
+    health: Health, said: ProviderAnswer, limits: LimitSettings, now: float
 ) -> Health:
     """Return what is held against a provider after an answer of one of its methods."""
     verb, outcome = said.verb, said.outcome
@@ -188,7 +188,7 @@ def pause_after(outcome: Outcome, attempts: int, patience: float | None) -> floa
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
 
 
-def set_aside(
+def cool_down(
     health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
 ) -> Health:
     """Keep from an offer for a while; twice as long each time it fails again.
@@ -210,7 +210,7 @@ def set_aside(
     return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
 
 
-def restore(health: Health, lease: Lease) -> Health:
+def forgive(health: Health, lease: Lease) -> Health:
     """Forget what was held against an offer and such bursts, as one came up."""
     key = spec_key(lease.offer, lease.slot, lease.nodes)
     offers = {name: e for name, e in health.offers.items() if name != lease.offer}
@@ -242,7 +242,7 @@ def refuse_spec(
     return msgspec.structs.replace(health, specs=specs)
 
 
-def bounded(health: Health, limits: LimitSettings, now: float) -> Health:
+def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     """Return what is held against a provider, for no longer than a pause begun now.
 
     What was written by a clock that was far ahead would be held against it for ever.
@@ -269,7 +269,7 @@ def bounded(health: Health, limits: LimitSettings, now: float) -> Health:
     )
 
 
-def unavailable(
+def why_unavailable(
     provider: str, offer: str, health: Health, now: float
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why an offer cannot be taken now, None if it can."""
@@ -283,11 +283,11 @@ def unavailable(
         }
     aside = health.offers.get(offer, OfferHealth())
     if aside.covers(1, now):
-        return Reason.OFFER_COOLDOWN, why_aside(aside)
+        return Reason.OFFER_COOLDOWN, cooldown_facts(aside)
     return None
 
 
-def why_aside(aside: OfferHealth) -> dict[str, object]:
+def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
     """Return the facts of SET_ASIDE."""
     why = "had no capacity or did not come up"
     if aside.nodes > 1:
@@ -295,7 +295,7 @@ def why_aside(aside: OfferHealth) -> dict[str, object]:
     return {"why": why, "until": aside.until}
 
 
-def changes(health: Health) -> list[float]:
+def expiry_times(health: Health) -> list[float]:
     """Return the times at which something held against a provider ends."""
     times = [health.until, health.tried_at]
     times += [offer.until for offer in health.offers.values()]

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from burst.core.placement.capacity import is_up, missing_nodes
-from burst.core.transaction import COUNTED_ON
-from burst.core.world import Books
+from burst.core.records import ASSIGNABLE, Records
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView, LeasedRanks
 
 
-def leases(books: Books, lead: LeadView) -> LeasedRanks:
+def rank_leases(records: Records, lead: LeadView) -> LeasedRanks:
     """Return what sched-burst is told.
 
     A job gets its ranks once all of its bursts are up, as a held job is released then:
@@ -21,9 +20,9 @@ def leases(books: Books, lead: LeadView) -> LeasedRanks:
     bursts_of: dict[JobId, list[Burst]] = {}
     waiting: set[JobId] = set()
     ranks: set[int] = set()
-    for burst in books.live:
+    for burst in records.live:
         ranks.update(burst.lease.ranks)
-        if burst.quarantined or burst.state not in COUNTED_ON:
+        if burst.quarantined or burst.state not in ASSIGNABLE:
             continue
         for job in burst.jobs - burst.started:
             bursts_of.setdefault(job, []).append(burst)

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
-from burst.core.tick import Decisions
-from burst.core.transaction import Action, Provision, Reap, Undrain
-from burst.core.world import Books
+from burst.core.actions import Action, ProvisionBurst, ReapBurst, UndrainRanks
+from burst.core.records import Records
+from burst.core.tick import TickResult
 from burst.model.burst import BurstId
 from burst.model.event import Event
 
@@ -22,14 +22,14 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-def without(
-    decisions: Decisions, before: Books, keys: Collection[str], now: float
-) -> Decisions:
+def without_oversized(
+    decisions: TickResult, before: Records, keys: Collection[str], now: float
+) -> TickResult:
     """Return the decisions in which these records stay as they are in the store.
 
     A burst that is on record is quarantined, in memory alone; a new one is not made.
     """
-    after = decisions.books
+    after = decisions.records
     names = {BurstId(key.split("/")[1]) for key in keys if _is_of_burst(key)}
     why = f"its record would be too large for the store: {', '.join(sorted(keys))}"
     bursts = dict(_as_before(after.bursts, before.bursts, names))
@@ -38,7 +38,7 @@ def without(
         bursts[name] = msgspec.structs.replace(bursts[name], quarantined=why)
     health = {name for name in after.health if f"provider/{name}" in keys}
     outputs = {name for name in after.outputs if f"output/{name}" in keys}
-    books = msgspec.structs.replace(
+    records = msgspec.structs.replace(
         after,
         bursts=bursts,
         health=_as_before(after.health, before.health, health),
@@ -47,7 +47,7 @@ def without(
     told = Event(now, "quarantine", {"note": why})
     return msgspec.structs.replace(
         decisions,
-        books=books,
+        records=records,
         events=(
             *((name, event) for name, event in decisions.events if name not in names),
             *((name, told) for name in sorted(names)),
@@ -62,7 +62,11 @@ def _is_of_burst(key: str) -> bool:
 
 
 def _burst_of(action: Action) -> BurstId | None:
-    return action.burst if isinstance(action, Provision | Reap | Undrain) else None
+    return (
+        action.burst
+        if isinstance(action, ProvisionBurst | ReapBurst | UndrainRanks)
+        else None
+    )
 
 
 def _as_before(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the books and the world look like to a person: plain objects, ready for JSON.
+"""What the records and the world look like to a person: plain objects, ready for JSON.
 
 Times are seconds, ids are as people write them (f58, idset, hostlist).
 """
@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.core.cost import cost, per_hour
-from burst.core.observation import provider_words
+from burst.core.observation import provider_message
 from burst.core.orphans import Orphan
 from burst.core.placement.slots import RankSlot, leased_slots
 from burst.core.provider_health import Health, Outcome
-from burst.core.timeline import begun, story, timeline, was_for
-from burst.core.world import Books, Call, ProviderView, World
+from burst.core.records import Records
+from burst.core.timeline import begin_time, known_events, timeline, was_assigned
+from burst.core.world import LastCall, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.hold import HoldState
@@ -54,7 +55,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "per_hour": round(per_hour(burst), 4),
         "cost": round(cost(burst, now), 4),
         "note": burst.quarantined or _last_note(burst, world),
-        "t_submit": begun(burst),
+        "t_submit": begin_time(burst),
         "timeline": timeline(burst),
     }
 
@@ -68,15 +69,17 @@ def _online(burst: Burst, world: World) -> int | None:
         return lease.nodes if up else 0
     if not burst.live:
         # Its ranks may be another's by now.
-        return len(burst.came.intersection(lease.ranks))
+        return len(burst.joined_ranks.intersection(lease.ranks))
     return len(world.lead.online.intersection(lease.ranks)) if world.lead else None
 
 
-def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) -> Row:
+def status(
+    records: Records, world: World, orphans: tuple[Orphan, ...], now: float
+) -> Row:
     """Return everything at a glance."""
     identity = world.identity
-    bursts = sorted(books.bursts.values(), key=lambda burst: burst.lease.created)
-    leased = leased_slots(world.slots, books.live, books.unread_leases)
+    bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
+    leased = leased_slots(world.slots, records.live, records.unread_leases)
     return {
         "now": now,
         "lead": {
@@ -90,20 +93,20 @@ def status(books: Books, world: World, orphans: tuple[Orphan, ...], now: float) 
         },
         "bursts": [burst_row(burst, world, now) for burst in bursts],
         "slots": [
-            _slot_row(slot, leased.get(slot.name, ""), books, world)
+            _slot_row(slot, leased.get(slot.name, ""), records, world)
             for slot in world.slots
         ],
         "providers": [
-            _provider_row(name, view, books.health.get(name, Health()))
+            _provider_row(name, view, records.health.get(name, Health()))
             for name, view in world.providers.items()
         ],
         "held": [
             format_f58(job)
-            for job, hold in sorted(books.holds.items())
+            for job, hold in sorted(records.holds.items())
             if hold.state in _HELD
         ],
         "orphans": [orphan_row(orphan) for orphan in orphans],
-        "unreadable": dict(books.unreadable),
+        "unreadable": dict(records.unreadable),
     }
 
 
@@ -117,11 +120,11 @@ def orphan_row(orphan: Orphan) -> Row:
     }
 
 
-def unreadable_rows(books: Books, world: World) -> list[Row]:
+def unreadable_rows(records: Records, world: World) -> list[Row]:
     """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
     names = sorted(
         BurstId(key.removeprefix("burst/"))
-        for key in books.unreadable
+        for key in records.unreadable
         if key.startswith("burst/")
     )
     rows: list[Row] = []
@@ -140,7 +143,7 @@ def unreadable_rows(books: Books, world: World) -> list[Row]:
     return rows
 
 
-def reap_row(provider: str, burst: BurstId, call: Call) -> Row:
+def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
     """Return how it stands with an orphan that is or was deleted."""
     return {
         "id": burst,
@@ -167,14 +170,14 @@ def job_row(job: JobView, verdict: Decision) -> Row:
 
 
 def explain(
-    books: Books, world: World, verdicts: Mapping[JobId, Decision], job_id: JobId
+    records: Records, world: World, verdicts: Mapping[JobId, Decision], job_id: JobId
 ) -> Row | None:
     """Return one job's story; None for a job that burst knows nothing of."""
     job = world.lead.jobs.get(job_id) if world.lead else None
-    bursts = [burst for burst in books.bursts.values() if was_for(burst, job_id)]
+    bursts = [burst for burst in records.bursts.values() if was_assigned(burst, job_id)]
     if job is None and not bursts:
         return None
-    hold = books.holds.get(job_id)
+    hold = records.holds.get(job_id)
     row: Row = {
         "id": format_f58(job_id),
         "userid": job.userid if job else None,
@@ -195,9 +198,9 @@ def explain(
     return row
 
 
-def find_isolated(books: Books, name: str) -> Burst | None:
+def find_isolated(records: Records, name: str) -> Burst | None:
     """Return the isolated burst of that id, or the last one of a job of that id."""
-    known = books.bursts.get(BurstId(name))
+    known = records.bursts.get(BurstId(name))
     if known is not None:
         return known if known.lease.isolated else None
     try:
@@ -206,7 +209,7 @@ def find_isolated(books: Books, name: str) -> Burst | None:
         return None
     found = [
         burst
-        for burst in books.bursts.values()
+        for burst in records.bursts.values()
         if burst.lease.isolated and burst.lease.isolated.job == job
     ]
     return max(found, key=lambda burst: burst.lease.created, default=None)
@@ -223,7 +226,7 @@ def _verdict_of_started(job: JobView, world: World) -> Decision | None:
 
 def _story(burst: Burst, job_id: JobId) -> Row:
     """Return what happened to a burst, without what happened to other jobs on it."""
-    events = [event for event in story(burst, job_id) if event.name != "submit"]
+    events = [event for event in known_events(burst, job_id) if event.name != "submit"]
     return {
         "id": burst.id,
         "provider": burst.lease.provider,
@@ -249,7 +252,7 @@ def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
     # Why it failed says more than how its end goes on, unless that takes too long.
-    if moving and not failed and (words := provider_words(burst, world)):
+    if moving and not failed and (words := provider_message(burst, world)):
         return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
     for event in reversed(burst.events):
@@ -258,9 +261,9 @@ def _last_note(burst: Burst, world: World) -> str:
     return ""
 
 
-def _slot_row(slot: RankSlot, who: str, books: Books, world: World) -> Row:
+def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
     """Return one slot; `who` is the burst or the record that has it."""
-    burst = who if who in books.bursts else ""
+    burst = who if who in records.bursts else ""
     lead = world.lead
     state = "leased" if burst else "free"
     if who and not burst:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
-from burst.core.burst_actions import advance, make_way
+from burst.core.actions import Action
+from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.isolated.placement import Apart, lost_record
 from burst.core.placement import shortfall
 from burst.core.placement.capacity import find_room
@@ -30,27 +31,27 @@ from burst.core.placement.reservation import follow
 from burst.core.placement.run_time import lasting
 from burst.core.placement.slot_index import Ground
 from burst.core.placement.slots import free_slots
-from burst.core.select.claims import expire
+from burst.core.records import Records, Transaction
+from burst.core.select.claims import expire_assignments
 from burst.core.select.constraints import Constraints
-from burst.core.select.job_holds import settle
-from burst.core.select.triage import Intake
+from burst.core.select.job_holds import plan_job_holds
+from burst.core.select.triage import JobTriage
 from burst.core.sync import sync
-from burst.core.transaction import Action, Draft
-from burst.core.world import Books, World
+from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 
-# So many ended bursts stay on the books, for `burst status --all` and `explain`.
+# So many ended bursts stay on record, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
 
 
-class Decisions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick came to. The books are to be stored before any action is taken."""
+class TickResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tick came to. The records are to be stored before any action is taken."""
 
-    books: Books
+    records: Records
     events: tuple[tuple[BurstId, Event], ...]
     actions: tuple[Action, ...]
     decisions: Mapping[JobId, Decision]
@@ -63,38 +64,38 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some jobs are left for the next tick, which is to be soon."""
 
 
-def reconcile(
-    books: Books,
+def run_tick(
+    records: Records,
     world: World,
     settings: Settings,
     now: float,
     standing: Standing | None = None,
-) -> Decisions:
+) -> TickResult:
     """Sync, then step. Pure: equal arguments give equal decisions.
 
     `standing` is that of the tick before. Its refusals spare work and change nothing;
     without it, what is known of jobs that lack a part of their nodes begins anew.
     """
-    draft = Draft(books, now)
-    same = unchanged(standing, books, world.lead)
-    sync(draft, world, settings.limits, same)
+    tx = Transaction(records, now)
+    same = unchanged(standing, records, world.lead)
+    sync(tx, world, settings.limits, same)
     judged: Judged | None = None
     if world.lead is not None:
-        judged = _judge(draft, world, settings, standing, same)
-    for burst in list(draft.bursts.values()):
+        judged = _judge(tx, world, settings, standing, same)
+    for burst in list(tx.bursts.values()):
         # What began in this very tick has its provider asked already.
-        if burst.id in books.bursts and not burst.quarantined:
-            advance(draft, burst, world, settings)
-    _forget(draft)
-    after = draft.books()
+        if burst.id in records.bursts and not burst.quarantined:
+            act_on_burst(tx, burst, world, settings)
+    _forget(tx)
+    after = tx.records()
     verdicts: Mapping[JobId, Decision] = {}
     if judged is not None:
         verdicts = {**judged.stands, **judged.fresh}
         standing = stand(judged, after)
-    return Decisions(
-        books=after,
-        events=tuple(draft.events),
-        actions=tuple(draft.actions),
+    return TickResult(
+        records=after,
+        events=tuple(tx.events),
+        actions=tuple(tx.actions),
         decisions=verdicts,
         standing=standing,
         unsettled=judged is not None and judged.unsettled,
@@ -103,7 +104,7 @@ def reconcile(
 
 
 def _judge(
-    draft: Draft,
+    tx: Transaction,
     world: World,
     settings: Settings,
     standing: Standing | None,
@@ -111,22 +112,22 @@ def _judge(
 ) -> Judged:
     """Find a verdict on each pending job, and write what it asks for."""
     assert world.lead is not None
-    expire(draft, world.lead, settings.deadlines.release)
-    grounds = grounds_of(draft, world, settings)
-    stands = still_standing(standing, same, grounds, world.lead, draft.now)
+    expire_assignments(tx, world.lead, settings.deadlines.release)
+    grounds = grounds_of(tx, world, settings)
+    stands = still_standing(standing, same, grounds, world.lead, tx.now)
     before = standing or Standing(grounds=grounds)
-    bursts_of = draft.bursts_of()
-    intake, plan = _place(draft, world, settings, before, stands)
+    bursts_of = tx.bursts_by_job()
+    intake, plan = _place(tx, world, settings, before, stands)
     if plan.reserved != before.reserved and stands:
         # What was refused on account of the slots that were kept may be had now.
         stands = lasting_ones(stands, world.lead)
-        intake, plan = _place(draft, world, settings, before, stands)
-    _adopt(draft, plan, world)
-    fresh = {**intake.decisions, **intake.temper(plan.decisions)}
+        intake, plan = _place(tx, world, settings, before, stands)
+    _adopt(tx, plan, world)
+    fresh = {**intake.decisions, **intake.downgrade_hopeless(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
-    left = grounds_of(draft, world, settings)
-    shortfalls = shortfall.follow(draft, before.shortfalls, fresh, settings, stands)
-    settle(draft, world.lead, intake, fresh, settings.intake)
+    left = grounds_of(tx, world, settings)
+    shortfalls = shortfall.follow(tx, before.shortfalls, fresh, settings, stands)
+    plan_job_holds(tx, world.lead, intake, fresh, settings.intake)
     limit = settings.deadlines.reservation
     pending = fresh.keys()
     return Judged(
@@ -138,34 +139,34 @@ def _judge(
         fresh=fresh,
         shortfalls=shortfalls,
         reserved=plan.reserved,
-        keepings=follow(before.keepings, plan.reserved, pending, draft.now, limit),
+        keepings=follow(before.keepings, plan.reserved, pending, tx.now, limit),
         unsettled=bool(intake.starting),
         behind=intake.behind,
     )
 
 
 def _place(
-    draft: Draft,
+    tx: Transaction,
     world: World,
     settings: Settings,
     before: Standing,
     stands: Mapping[JobId, Decision],
-) -> tuple[Intake, Plan]:
+) -> tuple[JobTriage, Plan]:
     """Sort the jobs on which no verdict stands, and plan for them. Changes nothing."""
     constraints = Constraints(world.identity)
-    intake = Intake(draft.books(), world, constraints, settings, draft.now)
-    intake.sort(draft.bursts_of(), stands, before.shortfalls)
-    passed = {job for job, kept in before.keepings.items() if draft.now < kept.until}
+    intake = JobTriage(tx.records(), world, constraints, settings, tx.now)
+    intake.sort(tx.bursts_by_job(), stands, before.shortfalls)
+    passed = {job for job, kept in before.keepings.items() if tx.now < kept.until}
     demands = [
         msgspec.structs.replace(demand, passed=True) if demand.job in passed else demand
         for demand in intake.demands
     ]
-    plan = make_plan(draft, world, settings, constraints, demands)
+    plan = plan_demands(tx, world, settings, constraints, demands)
     return intake, plan
 
 
-def make_plan(
-    draft: Draft,
+def plan_demands(
+    tx: Transaction,
     world: World,
     settings: Settings,
     constraints: Constraints,
@@ -177,31 +178,31 @@ def make_plan(
         return Plan(
             decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in demands}
         )
-    books = draft.books()
+    records = tx.records()
     offers = {name: view.offers for name, view in world.providers.items()}
-    market = open_market(offers, books.health, draft.now, being_asked(books.live))
-    lasts = lasting(market, settings.deadlines, draft.now)
+    market = open_market(offers, records.health, tx.now, being_asked(records.live))
+    lasts = lasting(market, settings.deadlines, tx.now)
     market = msgspec.structs.replace(market, lasting=lasts)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
-    free = free_slots(slots, books.live, world.lead, books.unread_leases)
-    usage = Usage(settings.limits, books.live, world.lead.jobs)
-    apart = Apart(usage, books.bursts, lost_record(books))
+    free = free_slots(slots, records.live, world.lead, records.unread_leases)
+    usage = Usage(settings.limits, records.live, world.lead.jobs)
+    apart = Apart(usage, records.bursts, lost_record(records))
     planner = Planner(
         Ground(slots, free, constraints, market.providers),
         market,
         apart,
         Live(
-            now=draft.now,
-            rooms=find_room(books, world.lead, settings, draft.now),
-            slots=taken_slots(slots, books, world.lead),
+            now=tx.now,
+            rooms=find_room(records, world.lead, settings, tx.now),
+            slots=taken_slots(slots, records, world.lead),
         ),
         settings.plan,
     )
-    plan = planner.make(demands, world.identity.owner, draft.now)
+    plan = planner.make(demands, world.identity.owner, tx.now)
     if not world.identity.endpoint:
         plan = _nowhere(plan)
-    return _limit(plan, market, settings.deadlines.lease, draft.now)
+    return _limit(plan, market, settings.deadlines.lease, tx.now)
 
 
 def _nowhere(plan: Plan) -> Plan:
@@ -232,34 +233,34 @@ def _limit(plan: Plan, market: Market, longest: float, now: float) -> Plan:
     return replace(plan, proposals=proposals)
 
 
-def _adopt(draft: Draft, plan: Plan, world: World) -> None:
-    """Put the plan on the books: intents first, then what carries them out."""
+def _adopt(tx: Transaction, plan: Plan, world: World) -> None:
+    """Put the plan on record: intents first, then what carries them out."""
     assert world.lead is not None
     jobs = world.lead.jobs
     for proposal in plan.proposals:
         place = world.places.get(proposal.lease.provider, "")
         lease = msgspec.structs.replace(proposal.lease, place=place)
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        draft.begin(lease, submitted)
+        tx.plan_burst(lease, submitted)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, burst in plan.assignments.items():
         assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():
-        draft.note(burst, "assign", {"jobs": its_jobs})
+        tx.record(burst, "assign", {"jobs": its_jobs})
     for ending in sorted(plan.ending):
-        make_way(draft, draft.bursts[ending])
+        drain_for_job(tx, tx.bursts[ending])
 
 
-def _forget(draft: Draft) -> None:
+def _forget(tx: Transaction) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
         # The job of an isolated one is known to have run by its record alone.
-        owes = burst.drained or (burst.spent and burst.jobs)
+        owes = burst.drained or (burst.may_have_run and burst.jobs)
         return burst.state is State.INACTIVE and not owes
 
-    done = [burst for burst in draft.bursts.values() if ended(burst)]
+    done = [burst for burst in tx.bursts.values() if ended(burst)]
     for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:
-        del draft.bursts[burst.id]
-        if burst.id in draft.outputs:
-            del draft.outputs[burst.id]
+        del tx.bursts[burst.id]
+        if burst.id in tx.outputs:
+            del tx.outputs[burst.id]

@@ -38,7 +38,7 @@ def timeline(burst: Burst) -> dict[str, float]:
 
     Stages that did not happen are missing.
     """
-    start = begun(burst)
+    start = begin_time(burst)
     stages: dict[str, float] = {}
     for stage, name in STAGES.items():
         when = _first(burst, name)
@@ -48,13 +48,13 @@ def timeline(burst: Burst) -> dict[str, float]:
     return stages
 
 
-def begun(burst: Burst) -> float:
+def begin_time(burst: Burst) -> float:
     """Return when the first of its jobs was submitted, or the burst was asked for."""
     submitted, created = burst.sums.submitted, burst.lease.created
     return created if submitted is None else min(submitted, created)
 
 
-def story(burst: Burst, job: JobId | None = None) -> list[Event]:
+def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
     """Return what is known to have happened, in order of time, as events.
 
     With a job, without what happened to other jobs. Of jobs that ended, only the last
@@ -66,7 +66,7 @@ def story(burst: Burst, job: JobId | None = None) -> list[Event]:
     return sorted(told, key=lambda event: event.timestamp)
 
 
-def was_for(burst: Burst, job: JobId) -> bool:
+def was_assigned(burst: Burst, job: JobId) -> bool:
     """Tell whether a job is known to count, or to have counted, on the burst."""
     return job in burst.times or any(job == known for known, _ in burst.sums.recent)
 

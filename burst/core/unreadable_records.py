@@ -10,26 +10,27 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.world import Books, World
+from burst.core.records import Records
+from burst.core.world import World
 from burst.errors import BurstError
 from burst.model.burst import ISOLATED_STEM, BurstId, Isolated, Lease
 from burst.model.shape import Shape
 
 
-def is_unreadable(books: Books, burst: BurstId) -> bool:
+def is_unreadable(records: Records, burst: BurstId) -> bool:
     """Tell whether a record of that burst, or of a job of it, cannot be read."""
-    return bool(_keys(books, burst))
+    return bool(_keys(records, burst))
 
 
-def forget_unreadable(books: Books, burst: BurstId) -> Books:
-    """Return the books without records of a burst that cannot be read."""
-    keys = _keys(books, burst)
-    rest = {key: why for key, why in books.unreadable.items() if key not in keys}
-    return msgspec.structs.replace(books, unreadable=rest) if keys else books
+def forget_unreadable(records: Records, burst: BurstId) -> Records:
+    """Return what is kept without records of a burst that cannot be read."""
+    keys = _keys(records, burst)
+    rest = {key: why for key, why in records.unreadable.items() if key not in keys}
+    return msgspec.structs.replace(records, unreadable=rest) if keys else records
 
 
 def lease_of_unreadable(
-    books: Books, world: World, burst: BurstId, provider: str, now: float
+    records: Records, world: World, burst: BurstId, provider: str, now: float
 ) -> Lease:
     """Return the lease as far as it can be known: all that may be the burst's.
 
@@ -50,7 +51,7 @@ def lease_of_unreadable(
     hosts = {follower.host for follower in status.followers} if status else set()
     ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}
     ranks.update(r for known in world.slots if known.name == slot for r in known.ranks)
-    ranks.difference_update(*(other.lease.ranks for other in books.live))
+    ranks.difference_update(*(other.lease.ranks for other in records.live))
     run = () if isolated else tuple(sorted(ranks))
     return Lease(
         id=burst,
@@ -67,9 +68,9 @@ def lease_of_unreadable(
     )
 
 
-def _keys(books: Books, burst: BurstId) -> set[str]:
+def _keys(records: Records, burst: BurstId) -> set[str]:
     own, jobs = f"burst/{burst}", f"job/{burst}/"
-    return {key for key in books.unreadable if key == own or key.startswith(jobs)}
+    return {key for key in records.unreadable if key == own or key.startswith(jobs)}
 
 
 def _find_provider(world: World, burst: BurstId) -> str:

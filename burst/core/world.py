@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The world as arguments: what was read, what was asked, and what is on our books."""
+"""The world as arguments: what was read, what was asked, and what is on record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.core.placement.slots import RankSlot
-from burst.core.provider_health import Answered, Health, Outcome, Verb
-from burst.model.burst import ISOLATED_STEM, Burst, BurstId
-from burst.model.hold import Hold
-from burst.model.jobid import JobId
+from burst.core.provider_health import Outcome, ProviderAnswer, Verb
+from burst.model.burst import BurstId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer
 
@@ -25,7 +23,7 @@ _REAP_AGAIN = 0.1
 _REAP_SLOWEST = 5.0
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     """The last thing asked of a provider for one burst, since this daemon started."""
 
     verb: Verb
@@ -38,7 +36,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Not to be repeated before."""
 
 
-def repeat_at(call: Call) -> float:
+def repeat_at(call: LastCall) -> float:
     """Return when the same may be asked again; math.inf while it is being asked."""
     if call.outcome is Outcome.PENDING:
         return math.inf
@@ -76,39 +74,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the settings; only those that are enabled."""
     places: Mapping[str, str] = {}
     """Where each provider makes bursts, as `Lease.place`."""
-    calls: Mapping[BurstId, Call] = {}
+    calls: Mapping[BurstId, LastCall] = {}
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes nothing new."""
-    answered: Sequence[Answered] = ()
+    answered: Sequence[ProviderAnswer] = ()
     """What was answered since the last tick."""
-
-
-class Books(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is kept in the store, as values."""
-
-    bursts: Mapping[BurstId, Burst] = {}
-    holds: Mapping[JobId, Hold] = {}
-    health: Mapping[str, Health] = {}
-    """By provider; only those that have something against them."""
-    outputs: Mapping[BurstId, str] = {}
-    """What isolated bursts wrote that have ended."""
-    unreadable: Mapping[str, str] = {}
-    """Keys of records that cannot be read, and why. Never deleted, never acted on."""
-
-    @property
-    def live(self) -> list[Burst]:
-        """Bursts of which something may exist."""
-        return [burst for burst in self.bursts.values() if burst.live]
-
-    @property
-    def unread_leases(self) -> list[str]:
-        """Keys of unreadable records that may lease a rank slot."""
-        isolated = f"burst/{ISOLATED_STEM}-"
-        return [
-            key
-            for key in self.unreadable
-            if key.startswith("burst/") and not key.startswith(isolated)
-        ]
 
 
 def observe(

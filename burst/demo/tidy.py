@@ -63,14 +63,14 @@ def _cancel_jobs(setup: Setup, story: Story) -> None:
 
 
 def _count_leased(setup: Setup, story: Story) -> int:
-    """Ask the books that the daemon left; where there is no lead, what it said last."""
+    """Read the records that the daemon left; without a lead, what it said last."""
     if not story.slots:
         return 0
     try:
         settings = load(setup.place.settings)
         with closing(connect(story.uri, settings.intake.attribute)) as lead:
             seen = read_snapshot(lead, settings)
-            slots = status(seen.books, seen.world, (), seen.now)["slots"]
+            slots = status(seen.records, seen.world, (), seen.now)["slots"]
     except BurstError:
         slots = story.slots
     return sum(slot["state"] == "leased" for slot in slots)

@@ -16,7 +16,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.placement.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
 from burst.doctor.check_intake import check_intake
@@ -110,7 +110,7 @@ def _examine(question: DoctorRequest) -> Iterator[Finding]:
 def _without_lead(question: DoctorRequest) -> Iterator[Finding]:
     settings = question.settings.settings
     providers = collect_facts.ask_providers(settings, None, question.provider)
-    yield from _supply(providers, (), Books())
+    yield from _supply(providers, (), Records())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "mend the lead first, then ask again"
     yield from _about("lead", [note(f"not looked at without it: {rest}", advice)])
@@ -130,20 +130,20 @@ def _beside(
     lent = identity if isinstance(seen, ReadFailure) else seen
     providers = collect_facts.ask_providers(settings, lent, question.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
-    books = Books() if isinstance(state.books, ReadFailure) else state.books
-    yield from _supply(providers, slots, books)
+    records = Records() if isinstance(state.records, ReadFailure) else state.records
+    yield from _supply(providers, slots, records)
     yield from _probes(providers, lent, question)
     yield from _about("daemon", check_daemon(state, question.settings.path))
-    yield from _about("records", check_records(state.books))
+    yield from _about("records", check_records(state.records))
     yield from _about("slots", check_unleased_slots(state))
     yield from _about("orphans", check_orphans(state))
 
 
 def _supply(
-    providers: Sequence[ProviderFacts], slots: Sequence[RankSlot], books: Books
+    providers: Sequence[ProviderFacts], slots: Sequence[RankSlot], records: Records
 ) -> Iterator[Finding]:
     for facts in providers:
-        health = books.health.get(facts.name, Health())
+        health = records.health.get(facts.name, Health())
         yield from _about(f"provider {facts.name}", check_provider(facts, health))
     yield from _about("offers", check_offers(providers, slots))
 

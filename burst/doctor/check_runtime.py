@@ -10,7 +10,7 @@ from collections.abc import Container
 from burst import __version__
 from burst.core.commands import held_jobs
 from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.jobid import format_f58
@@ -30,14 +30,14 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     if facts.daemon is not None:
         return [_serving(facts.daemon)]
     found = [note("no daemon serves this lead", f"start one: {start}")]
-    if isinstance(facts.books, ReadFailure):
+    if isinstance(facts.records, ReadFailure):
         return found
-    held = [format_f58(job) for job in held_jobs(facts.books)]
+    held = [format_f58(job) for job in held_jobs(facts.records)]
     if held:
         names = " ".join(held[:_NAMED]) + (" and others" if held[_NAMED:] else "")
         text = f"{len(held)} jobs were left held and nobody will release them: {names}"
         found.append(wrong(text, f"{start}, or `burst release --all`"))
-    live = ", ".join(sorted(burst.id for burst in facts.books.live))
+    live = ", ".join(sorted(burst.id for burst in facts.records.live))
     if live:
         text = f"bursts go on, and nobody will take them down: {live}"
         found.append(wrong(text, start))
@@ -57,17 +57,17 @@ def _serving(holder: dict[str, object]) -> Finding:
     return ok(text)
 
 
-def check_records(books: Books | ReadFailure) -> list[Finding]:
+def check_records(records: Records | ReadFailure) -> list[Finding]:
     """Judge the store, and the records that a person has to look at."""
-    if isinstance(books, ReadFailure):
-        return [wrong(books.what, books.advice or "mend the store")]
+    if isinstance(records, ReadFailure):
+        return [wrong(records.what, records.advice or "mend the store")]
     unreadable = [
         wrong(
             f"record {key} cannot be read: {why}",
             "its burst and rank slot are left alone; run the version of burst that"
             " wrote it",
         )
-        for key, why in books.unreadable.items()
+        for key, why in records.unreadable.items()
     ]
     quarantined = [
         wrong(
@@ -75,21 +75,21 @@ def check_records(books: Books | ReadFailure) -> list[Finding]:
             f" {burst.quarantined}",
             f"look at what there is of it, then take it down: burst down {burst.id}",
         )
-        for burst in books.live
+        for burst in records.live
         if burst.quarantined
     ]
-    fine = ok(f"the store can be read; records of bursts: {len(books.bursts)}")
+    fine = ok(f"the store can be read; records of bursts: {len(records.bursts)}")
     return unreadable + quarantined or [fine]
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
     """Judge whether the rank slots that no burst has can be leased."""
-    view, books = facts.view, facts.books
+    view, records = facts.view, facts.records
     if isinstance(view, ReadFailure):
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
     leased: Container[str] = ()
-    if not isinstance(books, ReadFailure):
-        leased = leased_slots(facts.slots, books.live, books.unread_leases)
+    if not isinstance(records, ReadFailure):
+        leased = leased_slots(facts.slots, records.live, records.unread_leases)
     found = []
     for slot in facts.slots:
         if slot.name not in leased:

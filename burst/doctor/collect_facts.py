@@ -194,7 +194,7 @@ def read_runtime(
     `providers` were asked before: what one of them made since has its record by now.
     """
     view = try_call(lambda: _look(lead))
-    books = try_call(lambda: RecordStore(lead.store()).load(time.time()))
+    records = try_call(lambda: RecordStore(lead.store()).load(time.time()))
     seen = {
         facts.name: observe(ProviderView(), facts.statuses, [], 0.0)
         for facts in providers
@@ -203,10 +203,12 @@ def read_runtime(
     world = World(identity=identity, slots=slots, lead=None, providers=seen)
     return RuntimeFacts(
         daemon=try_call(lambda: _holder(lead)),
-        books=books,
+        records=records,
         view=view,
         slots=slots,
-        orphans=() if isinstance(books, ReadFailure) else find_orphans(books, world),
+        orphans=()
+        if isinstance(records, ReadFailure)
+        else find_orphans(records, world),
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.orphans import Orphan
 from burst.core.placement.slots import RankSlot
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.flux.boot_info import BootInfo
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity, LeadView
@@ -124,7 +124,7 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     daemon: dict[str, Any] | ReadFailure | None
     """Who serves, None if nobody does."""
-    books: Books | ReadFailure
+    records: Records | ReadFailure
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
     orphans: Sequence[Orphan] = ()

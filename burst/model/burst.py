@@ -150,7 +150,7 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that count on it and are not known to have ended."""
     started: frozenset[JobId] = frozenset()
     """Those of `jobs` that were seen running."""
-    came: frozenset[int] = frozenset()
+    joined_ranks: frozenset[int] = frozenset()
     """Ranks that were seen online at least once."""
     expected: frozenset[int] = frozenset()
     """Ranks with which it went online; more may come, none may be lost."""
@@ -190,7 +190,7 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         return self.sums.started is not None
 
     @property
-    def spent(self) -> bool:
+    def may_have_run(self) -> bool:
         """Whether its job has run in it, or may have: it must not run again.
 
         It is known not to have where its nodes never came, or where Flux can start it.

@@ -8,9 +8,20 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from burst import log
-from burst.core import transaction
+from burst.core.actions import (
+    Action,
+    DrainRanks,
+    EndJob,
+    FailJob,
+    HoldJobs,
+    MoveJobs,
+    ProvisionBurst,
+    ReapBurst,
+    ReleaseJobs,
+    UndrainRanks,
+)
 from burst.core.provider_health import Verb
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import (
     Denied,
     JobspecError,
@@ -38,9 +49,7 @@ class ActionRunner:
         self._identity = identity
         self._tracker = watch
 
-    def perform(
-        self, actions: Sequence[transaction.Action], books: Books
-    ) -> list[transaction.Action]:
+    def perform(self, actions: Sequence[Action], records: Records) -> list[Action]:
         """Carry the actions out, in order; return those that the lead did not answer.
 
         Such an action may be carried out all the same, later. Its intent is on record,
@@ -48,14 +57,14 @@ class ActionRunner:
         is asked of it in this tick, as each question would take as long. Raises
         LeadGone.
         """
-        unanswered: list[transaction.Action] = []
+        unanswered: list[Action] = []
         for action in actions:
-            if unanswered and _needs_lead(action, books):
+            if unanswered and _needs_lead(action, records):
                 unanswered.append(action)
                 continue
             try:
-                if isinstance(action, transaction.Provision | transaction.Reap):
-                    self._ask_provider(action, books.bursts[action.burst])
+                if isinstance(action, ProvisionBurst | ReapBurst):
+                    self._ask_provider(action, records.bursts[action.burst])
                 else:
                     self._ask_lead(action)
             except LeadGone:
@@ -67,10 +76,8 @@ class ActionRunner:
                 log.say("%s", error, level=logging.WARNING)
         return unanswered
 
-    def _ask_provider(
-        self, action: transaction.Provision | transaction.Reap, burst: Burst
-    ) -> None:
-        if isinstance(action, transaction.Reap):
+    def _ask_provider(self, action: ProvisionBurst | ReapBurst, burst: Burst) -> None:
+        if isinstance(action, ReapBurst):
             self._tracker.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
         else:
             try:
@@ -101,22 +108,22 @@ class ActionRunner:
             case _:
                 return Program(kind="service")
 
-    def _ask_lead(self, action: transaction.Action) -> None:
+    def _ask_lead(self, action: Action) -> None:
         match action:
-            case transaction.HoldJobs(jobs):
+            case HoldJobs(jobs):
                 self._report("hold", self._lead.hold(jobs))
-            case transaction.ReleaseJobs(urgencies):
+            case ReleaseJobs(urgencies):
                 self._report("release", self._lead.release(urgencies))
-            case transaction.MoveJobs(queues):
+            case MoveJobs(queues):
                 self._report("move", self._lead.move(queues))
-            case transaction.FailJob(job, reason):
+            case FailJob(job, reason):
                 self._lead.fail(job, reason)
-            case transaction.EndJob(job, memo, reason):
+            case EndJob(job, memo, reason):
                 self._report("tell", self._lead.tell({job: memo}))
                 self._lead.fail(job, reason)
-            case transaction.Drain(ranks, reason):
+            case DrainRanks(ranks, reason):
                 self._lead.drain(ranks, reason)
-            case transaction.Undrain(_, ranks):
+            case UndrainRanks(_, ranks):
                 self._lead.undrain(ranks)
 
     def _report(self, what: str, failures: JobFailures) -> None:
@@ -124,13 +131,13 @@ class ActionRunner:
             log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
 
 
-def _needs_lead(action: transaction.Action, books: Books) -> bool:
+def _needs_lead(action: Action, records: Records) -> bool:
     """Tell whether the lead is asked for something by an action."""
-    if isinstance(action, transaction.Reap):
+    if isinstance(action, ReapBurst):
         return False
-    if not isinstance(action, transaction.Provision):
+    if not isinstance(action, ProvisionBurst):
         return True
-    isolated = books.bursts[action.burst].lease.isolated
+    isolated = records.bursts[action.burst].lease.isolated
     return isolated is not None and isolated.job is not None
 
 

@@ -18,16 +18,17 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.isolated import next_begin
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.refusal_cache import Standing
 from burst.core.placement.slots import RankSlot
-from burst.core.provider_health import Answered
-from burst.core.record_size import without
-from burst.core.tick import Decisions, reconcile
-from burst.core.transaction import ReleaseJobs
-from burst.core.world import Books, Call, World
+from burst.core.provider_health import ProviderAnswer
+from burst.core.record_size import without_oversized
+from burst.core.records import Records
+from burst.core.tick import TickResult, run_tick
+from burst.core.world import LastCall, World
 from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
 from burst.lead import Lead
 from burst.model.decision import Decision
@@ -54,7 +55,7 @@ _BEHIND = 0.05
 _UNMET_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
 
-EngineCommand = Callable[[Books, World, Settings, float], tuple[Decisions, Any]]
+EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
 """A person's wish as a pure function: what it decides, and what he is answered."""
 
 
@@ -62,14 +63,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The last tick, for whoever asks. Immutable, so that any thread may read it."""
 
     now: float
-    books: Books
+    records: Records
     world: World
     settings: Settings
     decisions: Mapping[JobId, Decision]
     standing: Standing | None = None
     """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
-    reaps: Mapping[ProviderBurst, Call] = {}
+    reaps: Mapping[ProviderBurst, LastCall] = {}
     """How it stands with orphans that are or were deleted."""
 
 
@@ -98,7 +99,7 @@ class Engine:
         self._executor = parts.executor
         self._settings = parts.settings
         self._record_store = RecordStore(parts.lead.store())
-        self._books = self._record_store.load(now, self._settings.limits)
+        self._records = self._record_store.load(now, self._settings.limits)
         self._tracker = ProviderTracker(
             parts.providers, parts.executor, parts.settings.daemon
         )
@@ -113,7 +114,7 @@ class Engine:
         self._closing = False
         self._snapshot = Snapshot(
             now=now,
-            books=self._books,
+            records=self._records,
             world=World(
                 identity=parts.identity,
                 slots=parts.slots,
@@ -126,14 +127,14 @@ class Engine:
         )
 
     def reload_records(self, now: float) -> None:
-        """Read the books again, as the one daemon of the lead from now on.
+        """Read the records again, as the one daemon of the lead from now on.
 
         Another may have written them after this engine was made, until it let go of
         the lead's service. Raises StoreError and Unreadable.
         """
-        self._books = self._record_store.load(now, self._settings.limits)
-        self._snapshot = msgspec.structs.replace(self._snapshot, books=self._books)
-        for key, why in self._books.unreadable.items():
+        self._records = self._record_store.load(now, self._settings.limits)
+        self._snapshot = msgspec.structs.replace(self._snapshot, records=self._records)
+        for key, why in self._records.unreadable.items():
             log.say(
                 "record %s: %s; left alone, burst down or gc decides",
                 key,
@@ -158,7 +159,7 @@ class Engine:
         Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
         then nothing was done, and the next tick tries again.
         """
-        self._tracker.absorb(self._books, now)
+        self._tracker.absorb(self._records, now)
         self._silent = False
         view, trouble = self._observe()
         answered = self._tracker.answered
@@ -175,25 +176,25 @@ class Engine:
         )
         self._obey(world, now)
         standing = None if self._closing else self._snapshot.standing
-        decisions = reconcile(self._books, world, self._settings, now, standing)
+        decisions = run_tick(self._records, world, self._settings, now, standing)
         decisions = self._adopt(decisions, now, answered)
-        due = self._tracker.ask(self._books, now)
-        orphans = find_orphans(self._books, world)
+        due = self._tracker.ask(self._records, now)
+        orphans = find_orphans(self._records, world)
         self._snapshot = Snapshot(
             now=now,
-            books=self._books,
+            records=self._records,
             world=world,
             settings=self._settings,
             decisions=decisions.decisions,
             standing=decisions.standing,
             orphans=orphans,
         )
-        due = min(due, self._orphans.turn(orphans, self._books, world, now))
+        due = min(due, self._orphans.turn(orphans, self._records, world, now))
         self._snapshot = msgspec.structs.replace(
             self._snapshot, reaps=self._tracker.orphans
         )
         if view is not None and not self._silent:
-            self._lead_upkeep.ask(self._books, view, decisions.decisions, now)
+            self._lead_upkeep.ask(self._records, view, decisions.decisions, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
         if decisions.behind:
@@ -208,9 +209,9 @@ class Engine:
         """
         if view is None:
             return math.inf
-        live = [burst for burst in self._books.live if not burst.quarantined]
+        live = [burst for burst in self._records.live if not burst.quarantined]
         ends = [next_deadline(burst, self._settings) for burst in live]
-        ends.append(next_begin(self._books, now))
+        ends.append(next_begin(self._records, now))
         # Just after a deadline, not just before it.
         return min(end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
 
@@ -263,7 +264,7 @@ class Engine:
         while not self._commands.empty():
             command, future = self._commands.get()
             try:
-                decisions, answer = command(self._books, world, self._settings, now)
+                decisions, answer = command(self._records, world, self._settings, now)
             except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
                 future.set_exception(error)
                 continue
@@ -274,27 +275,30 @@ class Engine:
             else:
                 # Who is answered may look at once, and is to see what was done.
                 self._snapshot = msgspec.structs.replace(
-                    self._snapshot, books=self._books
+                    self._snapshot, records=self._records
                 )
                 future.set_result(answer)
 
     def _adopt(
-        self, decisions: Decisions, now: float, answered: tuple[Answered, ...] = ()
-    ) -> Decisions:
+        self,
+        decisions: TickResult,
+        now: float,
+        answered: tuple[ProviderAnswer, ...] = (),
+    ) -> TickResult:
         """Store, remember, log, act: in this order. Return what was adopted."""
-        before = self._books
+        before = self._records
         try:
-            self._record_store.write(self._books, decisions.books)
+            self._record_store.write(self._records, decisions.records)
         except RecordTooLarge as error:
             log.say("%s", error, level=logging.ERROR)
-            decisions = without(decisions, self._books, error.records, now)
-            self._record_store.write(self._books, decisions.books)
-        self._books = decisions.books
-        log_health_changes(before.health, self._books.health)
-        self._tracker.conclude(answered, self._books)
+            decisions = without_oversized(decisions, self._records, error.records, now)
+            self._record_store.write(self._records, decisions.records)
+        self._records = decisions.records
+        log_health_changes(before.health, self._records.health)
+        self._tracker.conclude(answered, self._records)
         for burst, event in decisions.events:
             log.event(event, burst)
-        unanswered = self._action_runner.perform(decisions.actions, self._books)
+        unanswered = self._action_runner.perform(decisions.actions, self._records)
         self._silent = self._silent or bool(unanswered)
         for action in unanswered:
             if isinstance(action, ReleaseJobs):

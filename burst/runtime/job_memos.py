@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from burst import log
-from burst.core.job_memo import Memo, Told, memo, tell, tell_at
+from burst.core.job_memo import LastMemo, Memo, memo, memo_due_at, next_last_memo
 from burst.lead import Lead
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -23,7 +23,7 @@ class JobMemos:
 
     def __init__(self, lead: Lead) -> None:
         self._lead = lead
-        self._told: dict[JobId, Told] = {}
+        self._told: dict[JobId, LastMemo] = {}
         self._settled: dict[JobId, Decision] = {}
         """Verdicts that are told, or not yet to be told."""
         self._later: set[JobId] = set()
@@ -59,7 +59,7 @@ class JobMemos:
                 continue
             dropped = jobs[job].memos_dropped
             before = self._told.get(job)
-            self._told[job] = tell(before, verdicts[job], text, now, dropped)
+            self._told[job] = next_last_memo(before, verdicts[job], text, now, dropped)
 
     def _forget(
         self,
@@ -93,7 +93,7 @@ class JobMemos:
             if id(verdict) not in made:
                 made[id(verdict)] = memo(verdict)
             text = made[id(verdict)]
-            told_from = tell_at(self._told.get(job), verdict, text)
+            told_from = memo_due_at(self._told.get(job), verdict, text)
             if now >= told_from:
                 yield job, text
                 continue

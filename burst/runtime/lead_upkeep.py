@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from burst import log
 from burst.config import Settings
-from burst.core.rank_leases import leases
-from burst.core.world import Books
+from burst.core.rank_leases import rank_leases
+from burst.core.records import Records
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
 from burst.lead import Lead
 from burst.model.decision import Decision
@@ -46,28 +46,28 @@ class LeadUpkeep:
 
     def ask(
         self,
-        books: Books,
+        records: Records,
         view: LeadView,
         verdicts: Mapping[JobId, Decision],
         now: float,
     ) -> None:
         """Ask for all that is due. Raises LeadGone."""
         try:
-            self._release(books, view)
+            self._release(records, view)
             self._prepare(now)
-            self._lend(books, view, now)
+            self._lend(records, view, now)
             self._memos.send(verdicts, view.jobs, now)
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
             log.say("%s; asked again later", error, level=logging.WARNING)
 
-    def _release(self, books: Books, view: LeadView) -> None:
+    def _release(self, records: Records, view: LeadView) -> None:
         """Ask again to release jobs that a person let go of and that are still held.
 
         All others are asked for again by the tick, as their records say so.
         """
-        holds = books.holds
+        holds = records.holds
         self._releases = {
             job: urgency
             for job, urgency in self._releases.items()
@@ -96,7 +96,7 @@ class LeadUpkeep:
         except (ConfigError, LeadError) as error:
             log.say("%s", error, level=logging.WARNING)
 
-    def _lend(self, books: Books, view: LeadView, now: float) -> None:
+    def _lend(self, records: Records, view: LeadView, now: float) -> None:
         """Tell a scheduler that wants to know whose the leased ranks are.
 
         At each turn until it was told, and then now and then again: another may have
@@ -105,7 +105,7 @@ class LeadUpkeep:
         if self._settings.intake.mode != "scheduler":
             return
         told_at, told = self._lent
-        current = leases(books, view)
+        current = rank_leases(records, view)
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
         try:

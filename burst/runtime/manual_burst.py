@@ -91,11 +91,11 @@ class ManualBurst:
         if self._in(slot):
             names = ", ".join(burst.id for burst in self._in(slot))
             raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
-        if provider in session.engine.snapshot.books.health:
+        if provider in session.engine.snapshot.records.health:
             # A person asks for it by hand: what failed a while ago is to be tried.
             session.engine.post(
-                lambda books, _, __, now: (
-                    commands.enable(books, provider, now),
+                lambda records, _, __, now: (
+                    commands.enable_provider(records, provider, now),
                     None,
                 )
             )
@@ -104,14 +104,14 @@ class ManualBurst:
             size = nodes or len(self._session.engine.snapshot.world.slots[0].ranks)
             demand = commands.request_nodes(size, provider, slot)
             asked = session.engine.post(
-                lambda books, world, settings, now: commands.burst_ahead(
-                    books, world, settings, demand, now
+                lambda records, world, settings, now: commands.make_requested_burst(
+                    records, world, settings, demand, now
                 )
             )
             session.turn(0.0)
             verdict = asked.result(0)
             if verdict.reason is not Reason.PROPOSED:
-                raise BurstError(commands.describe(verdict, demand))
+                raise BurstError(commands.describe_request(verdict, demand))
         burst = self._in(slot)[0]
         return self._until(burst, State.ONLINE)
 
@@ -143,10 +143,13 @@ class ManualBurst:
     def close(self) -> None:
         """Let go of every job that is still held, and of the daemon's place."""
         session = self._session
-        held = commands.held_jobs(session.engine.snapshot.books)
+        held = commands.held_jobs(session.engine.snapshot.records)
         if held:
             session.engine.post(
-                lambda books, _, __, now: (commands.let_go(books, held, now), None)
+                lambda records, _, __, now: (
+                    commands.release_jobs(records, held, now),
+                    None,
+                )
             )
             session.turn(0.0)
         session.close()
@@ -154,16 +157,16 @@ class ManualBurst:
     def _ask_down(self, burst_id: str) -> None:
         """Have a burst taken down from the next turn on."""
         self._session.engine.post(
-            lambda books, _, __, now: (
-                commands.bring_down(books, burst_id, "taken down by hand", now),
+            lambda records, _, __, now: (
+                commands.take_down_burst(records, burst_id, "taken down by hand", now),
                 None,
             )
         )
 
     def _in(self, slot: str) -> list[Burst]:
-        books = self._session.engine.snapshot.books
+        records = self._session.engine.snapshot.records
         hosts = set(parse_hostlist(slot))
-        return [b for b in books.live if set(b.lease.hosts) <= hosts]
+        return [b for b in records.live if set(b.lease.hosts) <= hosts]
 
     def _wait_for_offers(self, provider: str) -> None:
         session = self._session
@@ -184,7 +187,7 @@ class ManualBurst:
         session = self._session
         while True:
             snapshot = session.engine.snapshot
-            now = snapshot.books.bursts[burst.id]
+            now = snapshot.records.bursts[burst.id]
             row = burst_row(now, snapshot.world, snapshot.now)
             if now.state is state and not self._held(now):
                 return row
@@ -198,5 +201,5 @@ class ManualBurst:
             session.turn(_SHOW_EVERY)
 
     def _held(self, burst: Burst) -> bool:
-        held = set(commands.held_jobs(self._session.engine.snapshot.books))
+        held = set(commands.held_jobs(self._session.engine.snapshot.records))
         return bool(held & burst.jobs)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from burst import log
 from burst.config import Settings
-from burst.core.commands import held_jobs, let_go
+from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Outcome, Verb, pause_after
-from burst.core.world import Call, ProviderView, World, observe, repeat_at
+from burst.core.world import LastCall, ProviderView, World, observe, repeat_at
 from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.burst import BurstId
@@ -36,7 +36,7 @@ def read_snapshot(
     if providers is None:
         providers = provider_registry.load_providers(settings, identity.owner)
     lead.listen(lambda: None)
-    books = RecordStore(lead.store()).load(clock())
+    records = RecordStore(lead.store()).load(clock())
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
@@ -47,11 +47,11 @@ def read_snapshot(
     )
     return Snapshot(
         now=clock(),
-        books=books,
+        records=records,
         world=world,
         settings=settings,
         decisions={},
-        orphans=find_orphans(books, world),
+        orphans=find_orphans(records, world),
     )
 
 
@@ -59,14 +59,16 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     """Read lead and store once, and ask no provider. Raises BurstError."""
     now = Clock()()
     identity = lead.identity()
-    books = RecordStore(lead.store()).load(now)
+    records = RecordStore(lead.store()).load(now)
     lead.listen(lambda: None)
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         lead=lead.observe(),
     )
-    return Snapshot(now=now, books=books, world=world, settings=settings, decisions={})
+    return Snapshot(
+        now=now, records=records, world=world, settings=settings, decisions={}
+    )
 
 
 def release_held_jobs(
@@ -81,14 +83,14 @@ def release_held_jobs(
     now = Clock()()
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
-    books = ledger.load(now)
-    wanted = held_jobs(books) if jobs is None else jobs
-    let_go(books, wanted, now)
-    failures = lead.release({job: books.holds[job].urgency for job in wanted})
+    records = ledger.load(now)
+    wanted = held_jobs(records) if jobs is None else jobs
+    release_jobs(records, wanted, now)
+    failures = lead.release({job: records.holds[job].urgency for job in wanted})
     # Recorded afterwards, unlike what a daemon does, as nobody would try again. A held
     # job that is free without a record of it counts as freed by its user.
     free = [job for job in wanted if job not in failures]
-    ledger.write(books, let_go(books, free, now).books)
+    ledger.write(records, release_jobs(records, free, now).records)
     return free, failures
 
 
@@ -129,7 +131,9 @@ def reap_orphans(
     """
     clock = Clock()
     ends = clock() + limit
-    calls = {(o.provider, o.burst): Call(verb=Verb.REAP, attempts=0) for o in orphans}
+    calls = {
+        (o.provider, o.burst): LastCall(verb=Verb.REAP, attempts=0) for o in orphans
+    }
     due = dict.fromkeys(calls, clock())
     while due and (now := min(due.values())) < ends:
         time.sleep(max(0.0, now - clock()))
@@ -147,8 +151,8 @@ def reap_orphans(
 
 
 def _reap(
-    provider: Provider, key: tuple[str, BurstId], before: Call, clock: Clock
-) -> Call:
+    provider: Provider, key: tuple[str, BurstId], before: LastCall, clock: Clock
+) -> LastCall:
     name, burst = key
     task = ProviderCall(
         provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
@@ -158,7 +162,7 @@ def _reap(
         log.failure("provider %s: reap of %s raised", name, burst, error=answer.error)
     attempts = before.attempts + 1
     pause = pause_after(answer.outcome, attempts, answer.retry_after)
-    return Call(
+    return LastCall(
         verb=Verb.REAP,
         outcome=answer.outcome,
         note=answer.note,

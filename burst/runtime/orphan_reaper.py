@@ -9,9 +9,10 @@ import queue
 from collections.abc import Iterable, Mapping
 
 from burst import log
-from burst.core.orphans import SURE_AFTER, Orphan, is_harmless
+from burst.core.orphans import SURE_AFTER, Orphan, may_be_deleted
 from burst.core.provider_health import Outcome
-from burst.core.world import Books, World
+from burst.core.records import Records
+from burst.core.world import World
 from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
 
 
@@ -33,7 +34,7 @@ class OrphanReaper:
             self._asked.put((orphan.provider, orphan.burst))
 
     def turn(
-        self, orphans: tuple[Orphan, ...], books: Books, world: World, now: float
+        self, orphans: tuple[Orphan, ...], records: Records, world: World, now: float
     ) -> float:
         """Report what is seen for long enough, and have deleted what is to be.
 
@@ -52,16 +53,16 @@ class OrphanReaper:
                 orphan.why,
                 level=logging.WARNING,
             )
-            if self.unasked and is_harmless(orphan, world):
+            if self.unasked and may_be_deleted(orphan, world):
                 self._begin(key, asked_for=False)
         while not self._asked.empty():
             self._begin(self._asked.get(), asked_for=True)
-        self._end(seen, books, world, now)
+        self._end(seen, records, world, now)
         return min(
             (
                 self._tracker.reap_orphan(*key, now)
                 for key, asked_for in self._going.items()
-                if asked_for or key not in seen or is_harmless(seen[key], world)
+                if asked_for or key not in seen or may_be_deleted(seen[key], world)
             ),
             default=math.inf,
         )
@@ -74,7 +75,7 @@ class OrphanReaper:
     def _end(
         self,
         seen: Mapping[ProviderBurst, Orphan],
-        books: Books,
+        records: Records,
         world: World,
         now: float,
     ) -> None:
@@ -88,6 +89,6 @@ class OrphanReaper:
                 del self._going[key]
                 self._suspects[key] = now
         for key in list(self._going):
-            burst = books.bursts.get(key[1])
+            burst = records.bursts.get(key[1])
             if key[0] not in world.providers or (burst is not None and burst.live):
                 del self._going[key]

@@ -13,8 +13,15 @@ import msgspec
 from burst import log
 from burst.config import DaemonSettings
 from burst.core import world as core
-from burst.core.provider_health import Answered, Health, Outcome, Verb, pause_after
-from burst.core.world import Books, Call, ProviderView, repeat_at
+from burst.core.provider_health import (
+    Health,
+    Outcome,
+    ProviderAnswer,
+    Verb,
+    pause_after,
+)
+from burst.core.records import Records
+from burst.core.world import LastCall, ProviderView, repeat_at
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
 from burst.provider import Provider
@@ -54,9 +61,9 @@ class ProviderTracker:
         self._numbers: dict[str, int] = {}
         self._views: dict[str, ProviderView] = {}
         self._questions: dict[str, tuple[PollSchedule, PollSchedule]] = {}
-        self._calls: dict[BurstId, Call] = {}
-        self._orphans: dict[ProviderBurst, Call] = {}
-        self._answered: list[Answered] = []
+        self._calls: dict[BurstId, LastCall] = {}
+        self._orphans: dict[ProviderBurst, LastCall] = {}
+        self._answered: list[ProviderAnswer] = []
         self._pace: dict[str, float] = {}
         self._told: dict[ProviderBurst, str] = {}
         self.replace(providers, settings)
@@ -94,25 +101,25 @@ class ProviderTracker:
         return dict(self._views)
 
     @property
-    def calls(self) -> Mapping[BurstId, Call]:
+    def calls(self) -> Mapping[BurstId, LastCall]:
         """The last call for each burst."""
         return dict(self._calls)
 
     @property
-    def orphans(self) -> Mapping[ProviderBurst, Call]:
+    def orphans(self) -> Mapping[ProviderBurst, LastCall]:
         """The last call for each orphan that is or was reaped."""
         return dict(self._orphans)
 
     @property
-    def answered(self) -> tuple[Answered, ...]:
+    def answered(self) -> tuple[ProviderAnswer, ...]:
         """How calls ended since `conclude`."""
         return tuple(self._answered)
 
-    def conclude(self, answered: tuple[Answered, ...], books: Books) -> None:
+    def conclude(self, answered: tuple[ProviderAnswer, ...], records: Records) -> None:
         """Forget these answers, as the store has what followed from them."""
         self._answered = [said for said in self._answered if said not in answered]
         for burst in list(self._calls):
-            if burst not in books.bursts or not books.bursts[burst].live:
+            if burst not in records.bursts or not records.bursts[burst].live:
                 del self._calls[burst]
                 self._told = {k: v for k, v in self._told.items() if k[1] != burst}
 
@@ -145,17 +152,17 @@ class ProviderTracker:
         self._orphans.pop(key, None)
         self._told.pop(key, None)
 
-    def ask(self, books: Books, now: float) -> float:
+    def ask(self, records: Records, now: float) -> float:
         """Ask what is due of each provider; return when the next question is due."""
         due = now + self._settings.cadence
         for name, (offers, observe) in self._questions.items():
-            states = {b.state for b in books.live if b.lease.provider == name}
+            states = {b.state for b in records.live if b.lease.provider == name}
             pace = float(self._settings.cadence)
             if states:
                 pace = self._settings.observe
             if states.intersection(_MOVING):
                 pace = min(pace, self._pace.setdefault(name, SHORTEST_PAUSE))
-            health = books.health.get(name, Health())
+            health = records.health.get(name, Health())
             for question, every in ((offers, _OFFERS_EVERY), (observe, pace)):
                 if question.asked_at is not None:
                     continue  # its answer wakes the engine
@@ -166,14 +173,14 @@ class ProviderTracker:
                 due = min(due, at)
         return due
 
-    def absorb(self, books: Books, now: float) -> None:
+    def absorb(self, records: Records, now: float) -> None:
         """Take in the answers that have come."""
         for answer in self._executor.collect():
             task = answer.task
             if task.burst is not None:
                 self._take_call(answer)
             elif self._numbers.get(task.provider) == task.number:
-                self._take_answer(answer, books)
+                self._take_answer(answer, records)
         for name, (_, observe) in self._questions.items():
             asked = observe.asked_at
             if asked is not None and now - asked > _SILENT_AFTER:
@@ -213,7 +220,7 @@ class ProviderTracker:
             )
         )
 
-    def _take_answer(self, answer: CallResult, books: Books) -> None:
+    def _take_answer(self, answer: CallResult, records: Records) -> None:
         """Take in offers, or an observation."""
         name, verb = answer.task.provider, answer.task.verb
         question = self._questions[name][verb is Verb.OBSERVE]
@@ -226,15 +233,15 @@ class ProviderTracker:
         elif trouble:
             view = msgspec.structs.replace(view, trouble=trouble)
         else:
-            view = self._seen(view, answer, books)
+            view = self._seen(view, answer, records)
         self._views[name] = view
 
     def _seen(
-        self, view: ProviderView, answer: CallResult, books: Books
+        self, view: ProviderView, answer: CallResult, records: Records
     ) -> ProviderView:
         expected = [
             burst.id
-            for burst in books.live
+            for burst in records.live
             if burst.lease.provider == answer.task.provider
             and self._should_show(burst, answer)
         ]
@@ -281,7 +288,7 @@ class ProviderTracker:
 
     def _hear(self, answer: CallResult, burst: BurstId | None) -> None:
         self._answered.append(
-            Answered(
+            ProviderAnswer(
                 provider=answer.task.provider,
                 verb=answer.task.verb,
                 outcome=answer.outcome,
@@ -297,12 +304,12 @@ class ProviderTracker:
         self._views[name] = msgspec.structs.replace(view, trouble=note)
 
 
-def _next_call(before: Call | None, verb: Verb) -> Call:
+def _next_call(before: LastCall | None, verb: Verb) -> LastCall:
     again = before and before.verb is verb and before.outcome in _AGAIN
-    return Call(verb=verb, attempts=before.attempts + 1 if before and again else 1)
+    return LastCall(verb=verb, attempts=before.attempts + 1 if before and again else 1)
 
 
-def _tell_orphan(key: ProviderBurst, call: Call) -> None:
+def _tell_orphan(key: ProviderBurst, call: LastCall) -> None:
     """Log how reaping an orphan goes on; what was raised unexpectedly is logged."""
     name, burst = key
     if call.outcome is Outcome.NOT_FOUND:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The books as the store's records say; each that cannot be read spoils no other."""
+"""The records as the store has them; each that cannot be read spoils no other."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.lifecycle import quarantine, restore
-from burst.core.provider_health import Health, bounded
-from burst.core.world import Books
+from burst.core.provider_health import Health, bound_times
+from burst.core.records import Records
 from burst.errors import RecordUnreadable
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
@@ -20,42 +20,42 @@ from burst.model.record import FIRST_VERSION, decode_job, decode_record
 _OF_BURSTS = ("burst", "job", "meta")
 
 
-def read_books(
-    records: Mapping[str, str], now: float, limits: LimitSettings | None = None
-) -> tuple[Books, frozenset[BurstId]]:
-    """Return the books, and the bursts whose record is of the first version.
+def read_records(
+    texts: Mapping[str, str], now: float, limits: LimitSettings | None = None
+) -> tuple[Records, frozenset[BurstId]]:
+    """Return the records, and the bursts whose record is of the first version.
 
     `limits` bound how long from now anything is held against a provider; None leaves
     it as it was written.
-    A record that cannot be read is listed in the books, with the reason.
+    A record that cannot be read is listed in them, with the reason.
     """
     holds: dict[JobId, Hold] = {}
     health: dict[str, Health] = {}
     outputs: dict[BurstId, str] = {}
     unreadable: dict[str, str] = {}
-    bursts, old_form = _read_bursts(records, unreadable, now)
-    for key, text in records.items():
+    bursts, old_form = _read_bursts(texts, unreadable, now)
+    for key, text in texts.items():
         kind, _, name = key.partition("/")
         try:
             if kind == "hold":
                 holds[JobId(int(name))] = decode_hold(text)
             elif kind == "provider":
                 held = msgspec.json.decode(text, type=Health)
-                health[name] = bounded(held, limits, now) if limits else held
+                health[name] = bound_times(held, limits, now) if limits else held
             elif kind == "output":
                 outputs[BurstId(name)] = text
             elif kind not in _OF_BURSTS:
                 unreadable[key] = "not a kind of record that this program knows"
         except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
-    books = Books(
+    records = Records(
         bursts=bursts,
         holds=holds,
         health=health,
         outputs=outputs,
         unreadable=unreadable,
     )
-    return books, old_form
+    return records, old_form
 
 
 def _burst_of(key: str) -> str:
@@ -65,18 +65,18 @@ def _burst_of(key: str) -> str:
 
 
 def _read_jobs(
-    records: Mapping[str, str], unreadable: dict[str, str]
+    texts: Mapping[str, str], unreadable: dict[str, str]
 ) -> dict[str, dict[JobId, JobTimes]]:
     """Return what is known of the jobs of each burst.
 
     Of a burst whose own record cannot be read, that one is listed and not these.
     """
     jobs: dict[str, dict[JobId, JobTimes]] = {}
-    for key, text in records.items():
+    for key, text in texts.items():
         burst = _burst_of(key)
         if not burst:
             continue
-        if f"burst/{burst}" not in records:
+        if f"burst/{burst}" not in texts:
             unreadable[key] = "there is no record of its burst"
             continue
         try:
@@ -88,13 +88,13 @@ def _read_jobs(
 
 
 def _read_bursts(
-    records: Mapping[str, str], unreadable: dict[str, str], now: float
+    texts: Mapping[str, str], unreadable: dict[str, str], now: float
 ) -> tuple[dict[BurstId, Burst], frozenset[BurstId]]:
     """Return the bursts, and those whose record is of the first version."""
-    jobs = _read_jobs(records, unreadable)
+    jobs = _read_jobs(texts, unreadable)
     bursts: dict[BurstId, Burst] = {}
     old_form: set[BurstId] = set()
-    for key, text in records.items():
+    for key, text in texts.items():
         kind, _, name = key.partition("/")
         if kind != "burst":
             continue

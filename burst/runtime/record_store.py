@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The books in the store, each record written before what it says is done.
+"""The records in the store, each record written before what it says is done.
 
 | key | record |
 |---|---|
@@ -21,14 +21,14 @@ from typing import TypeVar
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import RecordTooLarge, StoreError
 from burst.lead import MAX_VALUE_BYTES, Store
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, encode_hold
 from burst.model.jobid import JobId
 from burst.model.record import encode_job, encode_record
-from burst.runtime.read_records import read_books
+from burst.runtime.read_records import read_records
 
 _K = TypeVar("_K")
 SCHEMA = 1
@@ -36,7 +36,7 @@ _SCHEMA_KEY = "meta/schema"
 
 
 class RecordStore:
-    """Reads the books once, then writes what changed, a transaction each time."""
+    """Reads the records once, then writes what changed, a transaction each time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -49,23 +49,23 @@ class RecordStore:
         do so once it goes on; a later write comes after, so it repeats them as they
         are to be."""
 
-    def load(self, now: float, limits: LimitSettings | None = None) -> Books:
-        """Return the books. A record that cannot be read is listed, never deleted.
+    def load(self, now: float, limits: LimitSettings | None = None) -> Records:
+        """Return the records. A record that cannot be read is listed, never deleted.
 
         `limits` bound how long from now anything is held against a provider. Raises
         StoreError if a newer version of this program wrote the store.
         """
-        records = self._store.load()
-        self._check_schema(records.get(_SCHEMA_KEY))
-        books, self._old_form = read_books(records, now, limits)
+        texts = self._store.load()
+        self._check_schema(texts.get(_SCHEMA_KEY))
+        records, self._old_form = read_records(texts, now, limits)
         self._left = {
-            key: [job for job in records if job.startswith(f"job{key[5:]}/")]
-            for key in books.unreadable
+            key: [job for job in texts if job.startswith(f"job{key[5:]}/")]
+            for key in records.unreadable
             if key.startswith("burst/")
         }
-        return books
+        return records
 
-    def write(self, before: Books, after: Books) -> int:
+    def write(self, before: Records, after: Records) -> int:
         """Keep what differs, in one transaction; return how many records did.
 
         Raises RecordTooLarge, StoreError and Unreadable; then nothing of it may be
@@ -141,29 +141,29 @@ def _differ(
             changes[f"{room}/{key}"] = None
 
 
-def _is_unreadable(books: Books, key: str) -> bool:
+def _is_unreadable(records: Records, key: str) -> bool:
     """Tell whether a record, or that of its burst, is one that cannot be read."""
     burst = key.split("/")[1]
-    return key in books.unreadable or f"burst/{burst}" in books.unreadable
+    return key in records.unreadable or f"burst/{burst}" in records.unreadable
 
 
-def _record_of(books: Books, key: str) -> str | None:
+def _record_of(records: Records, key: str) -> str | None:
     """Return what the store is to have under a key; None for nothing."""
     kind, _, name = key.partition("/")
     value: object
     if kind == "burst":
-        burst = books.bursts.get(BurstId(name))
+        burst = records.bursts.get(BurstId(name))
         return encode_record(burst) if burst else None
     if kind == "job":
         burst_id, _, job = name.rpartition("/")
-        burst = books.bursts.get(BurstId(burst_id))
+        burst = records.bursts.get(BurstId(burst_id))
         value = burst.times.get(JobId(int(job))) if burst else None
     elif kind == "hold":
-        value = books.holds.get(JobId(int(name)))
+        value = records.holds.get(JobId(int(name)))
     elif kind == "provider":
-        value = books.health.get(name)
+        value = records.health.get(name)
     else:
-        value = books.outputs.get(BurstId(name))
+        value = records.outputs.get(BurstId(name))
     return None if value is None else _encode(value)
 
 

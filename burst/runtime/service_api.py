@@ -20,11 +20,12 @@ from burst import __version__
 from burst.config import Settings
 from burst.core import commands, cost, report
 from burst.core.burst_story import burst_story
-from burst.core.commands import Down
+from burst.core.commands import TakeDown
 from burst.core.placement.plan import Demand
 from burst.core.placement.slots import LENT
-from burst.core.tick import Decisions, reconcile
-from burst.core.world import Books, World
+from burst.core.records import Records
+from burst.core.tick import TickResult, run_tick
+from burst.core.world import World
 from burst.errors import MALFORMED, BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, Isolated
@@ -143,12 +144,14 @@ class ServiceApi:
             commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
 
         def command(
-            books: Books, world: World, settings: Settings, now: float
-        ) -> tuple[Decisions, Row]:
-            made, verdict = commands.burst_ahead(books, world, settings, demand, now)
-            new = sorted(made.books.bursts.keys() - books.bursts.keys())
-            text = commands.describe(verdict, demand)
-            beside = commands.idle_beside(books, demand)
+            records: Records, world: World, settings: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made, verdict = commands.make_requested_burst(
+                records, world, settings, demand, now
+            )
+            new = sorted(made.records.bursts.keys() - records.bursts.keys())
+            text = commands.describe_request(verdict, demand)
+            beside = commands.usable_idle_bursts(records, demand)
             if not new:
                 raise LeadError(text, beside)
             return made, {"bursts": new, "text": text, "beside": beside}
@@ -158,14 +161,14 @@ class ServiceApi:
     def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return what ran in an isolated burst has written."""
         name = _read(request, _Named).id
-        burst = report.find_isolated(snapshot.books, name)
+        burst = report.find_isolated(snapshot.records, name)
         theirs = burst is not None and request.userid in burst.lease.userids
         if burst is None or not (request.owner or theirs):
             raise BurstError(
                 f"{name}: no isolated burst of that id, nor of a job of that id",
                 "burst status -a lists those that are known",
             )
-        text = snapshot.books.outputs.get(burst.id)
+        text = snapshot.records.outputs.get(burst.id)
         if text is None:
             raise BurstError(
                 f"{burst.id} is in state {burst.state.value} and left no output",
@@ -176,7 +179,7 @@ class ServiceApi:
     def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = _read(request, _Named)
         if asked.all:
-            jobs = commands.held_jobs(snapshot.books)
+            jobs = commands.held_jobs(snapshot.records)
         else:
             jobs = [_job(text) for text in asked.ids]
         if not request.owner:
@@ -186,8 +189,8 @@ class ServiceApi:
                 raise Denied("none of these jobs is yours and held")
         released = [format_f58(job) for job in jobs]
         return self._carry_out(
-            lambda books, world, _, now: (
-                commands.let_go(books, jobs, now, world.lead),
+            lambda records, world, _, now: (
+                commands.release_jobs(records, jobs, now, world.lead),
                 {"released": released},
             )
         )
@@ -195,26 +198,26 @@ class ServiceApi:
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = _read(request, _Named)
         note = asked.note or "taken down by hand"
-        return self._take_down(Down(asked.burst, note, asked.provider))
+        return self._take_down(TakeDown(asked.burst, note, asked.provider))
 
-    def _take_down(self, down: Down) -> Row:
+    def _take_down(self, down: TakeDown) -> Row:
         def command(
-            books: Books, world: World, _: Settings, now: float
-        ) -> tuple[Decisions, Row]:
-            made, burst = commands.bring_down_any(books, world, down, now)
+            records: Records, world: World, _: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made, burst = commands.take_down_any(records, world, down, now)
             return made, {"burst": burst}
 
         return self._carry_out(command)
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
-        spoilt = report.unreadable_rows(snapshot.books, snapshot.world)
+        spoilt = report.unreadable_rows(snapshot.records, snapshot.world)
         yes = _read(request, _Named).yes
         if yes:
             self._engine().reap_orphans(snapshot.orphans)
             self._wake()
             for row in spoilt:
-                self._take_down(Down(row["id"], "burst gc --yes"))
+                self._take_down(TakeDown(row["id"], "burst gc --yes"))
         reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
         asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
         return {
@@ -228,8 +231,8 @@ class ServiceApi:
         provider = _read(request, _Named).provider
         _check_provider(provider, snapshot)
         return self._carry_out(
-            lambda books, _, __, now: (
-                commands.enable(books, provider, now),
+            lambda records, _, __, now: (
+                commands.enable_provider(records, provider, now),
                 {"enabled": provider},
             )
         )
@@ -272,10 +275,10 @@ def describe_process(since: float, config: str = "") -> Row:
 
 def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     """Return everything at a glance; `daemon` is who serves, None for nobody."""
-    now, bursts = snapshot.now, snapshot.books.bursts
-    row = report.status(snapshot.books, snapshot.world, snapshot.orphans, now)
+    now, bursts = snapshot.now, snapshot.records.bursts
+    row = report.status(snapshot.records, snapshot.world, snapshot.orphans, now)
     for each in row["bursts"]:
-        left = cost.down_in(bursts[each["id"]], snapshot.settings, now)
+        left = cost.seconds_until_drain(bursts[each["id"]], snapshot.settings, now)
         each["down_in"] = None if left is None else round(left, 3)
     pending = len(snapshot.decisions)
     totals = _totals(row["bursts"], snapshot)
@@ -291,11 +294,11 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
 
     A burst's has a key `burst`. Raises BurstError for what is not known, or not his.
     """
-    burst = snapshot.books.bursts.get(BurstId(name))
+    burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None and (userid is None or userid in burst.lease.userids):
         return burst_story(burst, snapshot.now)
     job_id = _job(name)
-    row = report.explain(snapshot.books, snapshot.world, snapshot.decisions, job_id)
+    row = report.explain(snapshot.records, snapshot.world, snapshot.decisions, job_id)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
         raise BurstError(
@@ -307,11 +310,13 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
 
 def plan(snapshot: Snapshot) -> Row:
     """Return what a tick would do now, by the planner's own code, without doing it."""
-    made = reconcile(snapshot.books, snapshot.world, snapshot.settings, snapshot.now)
+    made = run_tick(snapshot.records, snapshot.world, snapshot.settings, snapshot.now)
     lead = snapshot.world.lead
     jobs = lead.jobs if lead else {}
     new = [
-        b for name, b in made.books.bursts.items() if name not in snapshot.books.bursts
+        b
+        for name, b in made.records.bursts.items()
+        if name not in snapshot.records.bursts
     ]
     return {
         "bursts": [

@@ -14,9 +14,9 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.observation import moved
+from burst.core.observation import why_out_of_reach
 from burst.core.placement.slots import RankSlot, find_slots
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import ConfigError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
@@ -117,7 +117,7 @@ class Session:
         self.lead.serve(self.api.answer, self.api.holder())
         # The service is the lock: until we had it, another daemon may have written.
         self.engine.reload_records(self.clock())
-        self.lead.remember(jobs_on_record(self.engine.snapshot.books))
+        self.lead.remember(jobs_on_record(self.engine.snapshot.records))
         self.lead.listen(self.wake)
 
     def turn(self, longest: float | None = None) -> None:
@@ -136,7 +136,7 @@ class Session:
 
         Raises ConfigError where the settings do not fit what there is.
         """
-        self._check_left_out(settings, self.engine.snapshot.books)
+        self._check_left_out(settings, self.engine.snapshot.records)
         seen, old = self.lead.identity(), self._made
 
         def make() -> ProviderSetup:
@@ -151,9 +151,9 @@ class Session:
         are the same go over. Returns those whose last call is not answered yet, while
         they got other settings. Raises BurstError; then the old settings stay.
         """
-        books = self.engine.snapshot.books
-        self._check_left_out(settings, books)
-        self._check_places(made, books)
+        records = self.engine.snapshot.records
+        self._check_left_out(settings, records)
+        self._check_places(made, records)
         self.lead.prepare(settings.intake)
         before, self._made, self.settings = self._made, made, settings
         self.engine.change(self._parts(settings))
@@ -170,7 +170,7 @@ class Session:
 
     def _start(self, settings: Settings) -> Engine:
         engine = Engine(self._parts(settings), self.clock())
-        for name in providers_not_enabled(settings, engine.snapshot.books):
+        for name in providers_not_enabled(settings, engine.snapshot.records):
             log.say(
                 "provider %s has live bursts but is not enabled: nothing is done"
                 " about them; enable it until they are gone",
@@ -190,21 +190,22 @@ class Session:
             places=self._made.places,
         )
 
-    def _check_places(self, made: ProviderSetup, books: Books) -> None:
+    def _check_places(self, made: ProviderSetup, records: Records) -> None:
         """Raise ConfigError for bursts that their provider could not reach any more."""
         now = self._made.places
         lost = {
             burst.id: why
-            for burst in books.live
-            if (why := moved(burst.lease, made.places)) and not moved(burst.lease, now)
+            for burst in records.live
+            if (why := why_out_of_reach(burst.lease, made.places))
+            and not why_out_of_reach(burst.lease, now)
         }
         if lost:
             told = "; ".join(f"{burst}: {why}" for burst, why in lost.items())
             raise ConfigError(told, "or take them down first (burst down)")
 
-    def _check_left_out(self, settings: Settings, books: Books) -> None:
-        names = providers_not_enabled(settings, books) - providers_not_enabled(
-            self.settings, books
+    def _check_left_out(self, settings: Settings, records: Records) -> None:
+        names = providers_not_enabled(settings, records) - providers_not_enabled(
+            self.settings, records
         )
         if names:
             raise ConfigError(
@@ -213,10 +214,10 @@ class Session:
             )
 
 
-def jobs_on_record(books: Books) -> frozenset[JobId]:
+def jobs_on_record(records: Records) -> frozenset[JobId]:
     """Return the jobs on record: held by us, or counting on a burst."""
-    jobs = {job for burst in books.bursts.values() for job in burst.jobs}
-    return frozenset(jobs | books.holds.keys())
+    jobs = {job for burst in records.bursts.values() for job in burst.jobs}
+    return frozenset(jobs | records.holds.keys())
 
 
 def in_time(make: Callable[[], ProviderSetup], limit: float) -> ProviderSetup:
@@ -278,7 +279,7 @@ def _place(settings: Settings, name: str, provider: Provider) -> str:
     return f"{settings.providers[name].type} {where}".rstrip()[:_LONGEST_PLACE]
 
 
-def providers_not_enabled(settings: Settings, books: Books) -> set[str]:
+def providers_not_enabled(settings: Settings, records: Records) -> set[str]:
     """Return providers that have live bursts, but are not enabled."""
     enabled = {name for name, table in settings.providers.items() if table.enabled}
-    return {burst.lease.provider for burst in books.live} - enabled
+    return {burst.lease.provider for burst in records.live} - enabled

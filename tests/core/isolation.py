@@ -30,8 +30,8 @@ def reason(sim, job):
 
 def ask(sim, demand):
     future = sim.engine.post(
-        lambda books, world, settings, now: commands.burst_ahead(
-            books, world, settings, demand, now
+        lambda records, world, settings, now: commands.make_requested_burst(
+            records, world, settings, demand, now
         )
     )
     sim.tick()
@@ -39,8 +39,8 @@ def ask(sim, demand):
 
 
 def take_down(sim, burst, note):
-    def command(books, _world, _settings, now):
-        return commands.bring_down(books, burst, note, now), None
+    def command(records, _world, _settings, now):
+        return commands.take_down_burst(records, burst, note, now), None
 
     return sim.engine.post(command)
 

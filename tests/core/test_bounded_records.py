@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
-from burst.core.timeline import story, timeline, was_for
-from burst.core.world import Books
+from burst.core.records import Records
+from burst.core.timeline import known_events, timeline, was_assigned
 from burst.model.burst import KEPT_JOBS, Burst, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58
@@ -50,8 +50,8 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
     store = MeasuredStore()
     ledger = RecordStore(store)
     burst = run("provision-start", "provision-finish", "joined", "online")
-    books = Books(bursts={burst.id: burst})
-    ledger.write(Books(), books)
+    records = Records(bursts={burst.id: burst})
+    ledger.write(Records(), records)
     written: list[int] = []
     numbers = count(FIRST_JOB)
     for turn in range(100_000 // AT_A_TIME):
@@ -61,9 +61,9 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
             assert len(burst.events) < 10
             # A write for each event of the first and last turns, which are compared.
             if turn < 10 or turn >= 100_000 // AT_A_TIME - 10:
-                after = Books(bursts={burst.id: burst})
-                ledger.write(books, after)
-                books = after
+                after = Records(bursts={burst.id: burst})
+                ledger.write(records, after)
+                records = after
                 written.append(store.last)
     assert store.largest < MOST_BYTES
     assert not burst.quarantined
@@ -149,7 +149,7 @@ def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
         burst = apply(burst, Event(T0 + 3000 + turn, "quarantine", note))
         burst = apply(burst, Event(T0 + 3000 + turn, "acquit", note))
 
-    assert burst.came == frozenset(range(2, 2000))
+    assert burst.joined_ranks == frozenset(range(2, 2000))
     assert len(burst.events) < 10
     assert len(encode_record(burst)) < 4096
     assert read_again(burst) == burst
@@ -187,12 +187,12 @@ def test_the_story_has_the_last_jobs_one_by_one_and_the_sums_have_all():
 
     assert timeline(burst)["hold"] == T0 + 21
     assert timeline(burst)["finished"] == T0 + 391
-    assert was_for(burst, JobId(39))
-    assert was_for(burst, JobId(1))  # not known to have ended
-    assert not was_for(burst, JobId(2))
-    names = [event.name for event in story(burst, JobId(39))]
+    assert was_assigned(burst, JobId(39))
+    assert was_assigned(burst, JobId(1))  # not known to have ended
+    assert not was_assigned(burst, JobId(2))
+    names = [event.name for event in known_events(burst, JobId(39))]
     assert names[-5:-1] == ["job-hold", "job-release", "job-start", "job-finish"]
-    assert story(burst, JobId(2)) == list(burst.events)
+    assert known_events(burst, JobId(2)) == list(burst.events)
 
 
 def version_1(burst: Burst, history: list[Event]) -> str:

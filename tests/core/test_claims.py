@@ -3,10 +3,9 @@
 
 import pytest
 
-from burst.core.commands import let_go
-from burst.core.select.claims import expire
-from burst.core.transaction import Draft
-from burst.core.world import Books
+from burst.core.commands import release_jobs
+from burst.core.records import Records, Transaction
+from burst.core.select.claims import expire_assignments
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
@@ -27,7 +26,7 @@ def sim(**tables):
 
 
 def hold_of(s, job):
-    return s.engine.snapshot.books.holds[job]
+    return s.engine.snapshot.records.holds[job]
 
 
 def why(s, job):
@@ -269,7 +268,7 @@ def test_a_job_that_was_let_go_keeps_its_burst_while_its_urgency_is_on_its_way()
     s.until(s.in_state(State.PROVISION))
     s.tick()
     s.lead.deaf = True
-    s.engine.post(lambda books, *_: (let_go(books, [job], s.now), None))
+    s.engine.post(lambda records, *_: (release_jobs(records, [job], s.now), None))
     s.joins = False
     s.tick(5)
     assert s.burst.jobs == {job}
@@ -325,6 +324,6 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
 def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
     """The lead may not show it any more; then it has ended."""
     burst = run("provision-start")
-    draft = Draft(Books(bursts={burst.id: burst}), T0 + 999)
-    expire(draft, view(), 60.0)
-    assert not draft.events
+    tx = Transaction(Records(bursts={burst.id: burst}), T0 + 999)
+    expire_assignments(tx, view(), 60.0)
+    assert not tx.events

@@ -2,12 +2,13 @@
 import pytest
 
 from burst.core import commands
+from burst.core.actions import DrainRanks, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
-from burst.core.orphans import find_orphans, is_harmless
+from burst.core.orphans import find_orphans, may_be_deleted
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, RefusedCall
-from burst.core.transaction import Drain, Provision, ReleaseJobs
-from burst.core.world import Books, ProviderView
+from burst.core.records import Records
+from burst.core.world import ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Result, State
 from burst.model.decision import Decision, OfferRejection
@@ -16,7 +17,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.provider import BurstStatus, FollowerStatus, Phase
 from tests.builders import T0, identity, job, settings, view, whole, world
-from tests.core.ticks import hold, on_books
+from tests.core.ticks import hold, recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
@@ -27,13 +28,15 @@ ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
 def test_nodes_can_be_had_ahead_of_jobs():
     demand = commands.request_nodes(3, slot="burst-1-[0-3]")
 
-    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+    made, verdict = commands.make_requested_burst(
+        Records(), world(view()), SETTINGS, demand, NOW
+    )
 
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
     assert burst.lease.slot == "burst-1"
     assert burst.lease.userids == ()
-    assert made.actions == (Provision(burst.id),)
-    assert commands.describe(verdict, demand) == (
+    assert made.actions == (ProvisionBurst(burst.id),)
+    assert commands.describe_request(verdict, demand) == (
         f"3 nodes of local/small as {burst.id}"
     )
 
@@ -41,10 +44,12 @@ def test_nodes_can_be_had_ahead_of_jobs():
 def test_a_request_that_cannot_be_met_says_why():
     demand = commands.request_nodes(3, provider="gke")
 
-    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+    made, verdict = commands.make_requested_burst(
+        Records(), world(view()), SETTINGS, demand, NOW
+    )
 
     assert made.actions == ()
-    assert commands.describe(verdict, demand) == (
+    assert commands.describe_request(verdict, demand) == (
         "3 nodes: every offer was turned down"
         " (local/small: the job asks for provider gke)"
     )
@@ -53,14 +58,19 @@ def test_a_request_that_cannot_be_met_says_why():
     seen = seen.__class__(
         identity=seen.identity, slots=seen.slots, lead=seen.lead, providers={}
     )
-    _, verdict = commands.burst_ahead(Books(), seen, SETTINGS, nothing, NOW)
-    assert commands.describe(verdict, nothing) == "1 nodes: no provider offers anything"
+    _, verdict = commands.make_requested_burst(Records(), seen, SETTINGS, nothing, NOW)
+    assert (
+        commands.describe_request(verdict, nothing)
+        == "1 nodes: no provider offers anything"
+    )
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
     demand = commands.request_nodes(1, slot='burst-0-0"')
 
-    made, verdict = commands.burst_ahead(Books(), world(view()), SETTINGS, demand, NOW)
+    made, verdict = commands.make_requested_burst(
+        Records(), world(view()), SETTINGS, demand, NOW
+    )
 
     assert made.actions == ()
     assert verdict.reason is Reason.EXCLUDED
@@ -79,8 +89,8 @@ def test_requests_that_make_no_sense_are_refused():
         with pytest.raises(BurstError, match="slot: "):
             commands.request_nodes(1, slot=slot)
     with pytest.raises(Unreadable, match="the lead cannot be read"):
-        commands.burst_ahead(
-            Books(), world(None), SETTINGS, commands.request_nodes(1), NOW
+        commands.make_requested_burst(
+            Records(), world(None), SETTINGS, commands.request_nodes(1), NOW
         )
 
 
@@ -96,87 +106,89 @@ def test_requests_that_make_no_sense_are_refused():
     ],
 )
 def test_a_burst_can_be_taken_down_in_any_state(names, state):
-    made = commands.bring_down(on_books(run(*names)), LEASE.id, "said so", NOW)
+    made = commands.take_down_burst(recorded(run(*names)), LEASE.id, "said so", NOW)
 
-    assert made.books.bursts[LEASE.id].state is state
+    assert made.records.bursts[LEASE.id].state is state
 
 
 def test_what_is_taken_down_online_is_drained_first():
-    made = commands.bring_down(on_books(run(*WHOLE_WAY[:4])), LEASE.id, "so", NOW)
+    made = commands.take_down_burst(recorded(run(*WHOLE_WAY[:4])), LEASE.id, "so", NOW)
 
     (action,) = made.actions
-    assert isinstance(action, Drain)
+    assert isinstance(action, DrainRanks)
     assert action.ranks == {2, 3}
-    assert made.books.bursts[LEASE.id].result is Result.CANCELED
+    assert made.records.bursts[LEASE.id].result is Result.CANCELED
 
 
 def test_taking_down_a_quarantined_burst_is_the_persons_decision():
     odd = run("provision-start", "drained")
 
-    made = commands.bring_down(on_books(odd), LEASE.id, "said so", NOW)
+    made = commands.take_down_burst(recorded(odd), LEASE.id, "said so", NOW)
 
-    burst = made.books.bursts[LEASE.id]
+    burst = made.records.bursts[LEASE.id]
     assert not burst.quarantined
     assert burst.state is State.REAP
 
 
 def test_what_is_not_there_cannot_be_taken_down():
     with pytest.raises(BurstError, match=r"no burst x; live bursts: burst-0-aaaaaa"):
-        commands.bring_down(on_books(run()), "x", "", NOW)
+        commands.take_down_burst(recorded(run()), "x", "", NOW)
     with pytest.raises(BurstError, match=r"no burst x; live bursts: none"):
-        commands.bring_down(Books(), "x", "", NOW)
+        commands.take_down_burst(Records(), "x", "", NOW)
     with pytest.raises(BurstError, match="gone already"):
-        commands.bring_down(on_books(run(*WHOLE_WAY)), LEASE.id, "", NOW)
+        commands.take_down_burst(recorded(run(*WHOLE_WAY)), LEASE.id, "", NOW)
 
 
 def test_held_jobs_are_let_go_for_good():
-    books = Books(
+    records = Records(
         holds={
             ONE: hold(HoldState.HELD, 7),
             TWO: hold(HoldState.RELEASED),
             THREE: hold(HoldState.HOLDING),
         }
     )
-    assert commands.held_jobs(books) == [ONE, THREE]
+    assert commands.held_jobs(records) == [ONE, THREE]
 
-    made = commands.let_go(books, [ONE, THREE], NOW)
+    made = commands.release_jobs(records, [ONE, THREE], NOW)
 
     assert made.actions == (ReleaseJobs({ONE: 7, THREE: 16}),)
-    assert made.books.holds[ONE].state is HoldState.OBEYED
+    assert made.records.holds[ONE].state is HoldState.OBEYED
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.let_go(books, [TWO], NOW)
+        commands.release_jobs(records, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.let_go(books, [JobId(9)], NOW)
+        commands.release_jobs(records, [JobId(9)], NOW)
 
 
 def test_a_job_that_was_let_go_is_its_users():
-    books = Books(holds={ONE: hold(HoldState.OBEYED, 7)})
+    records = Records(holds={ONE: hold(HoldState.OBEYED, 7)})
     freed = view(job(1, whole(1), urgency=20))
 
     for lead in (freed, view(), None):
         with pytest.raises(LeadError, match="is not held by burst"):
-            commands.let_go(books, [ONE], NOW, lead)
+            commands.release_jobs(records, [ONE], NOW, lead)
 
 
 def test_a_job_whose_release_was_lost_can_be_let_go_once_more():
-    books = Books(holds={ONE: hold(HoldState.OBEYED, 7)})
+    records = Records(holds={ONE: hold(HoldState.OBEYED, 7)})
     lost = view(job(1, whole(1), urgency=0))
 
-    made = commands.let_go(books, [ONE], NOW, lost)
+    made = commands.release_jobs(records, [ONE], NOW, lost)
 
     assert made.actions == (ReleaseJobs({ONE: 7}),)
 
 
 def test_letting_nothing_go_asks_nothing_of_the_lead():
-    assert commands.let_go(Books(), [], NOW).actions == ()
+    assert commands.release_jobs(Records(), [], NOW).actions == ()
 
 
 def test_a_provider_is_enabled_by_forgetting():
-    books = Books(health={"local": Health(refused={"reap": RefusedCall("quota", T0)})})
+    records = Records(
+        health={"local": Health(refused={"reap": RefusedCall("quota", T0)})}
+    )
 
-    assert commands.enable(books, "local", NOW).books.health == {}
+    assert commands.enable_provider(records, "local", NOW).records.health == {}
     with pytest.raises(BurstError, match="nothing is held against provider x"):
-        commands.enable(books, "x", NOW)
+        commands.enable_provider(records, "x", NOW)
 
 
 # Orphans.
@@ -199,23 +211,23 @@ def seeing(*statuses, lead=None, name="local"):
 
 
 @pytest.mark.parametrize(
-    ("books", "name", "why"),
+    ("records", "name", "why"),
     [
-        (Books(), "local", "no record of it"),
-        (on_books(run()), "local", None),
+        (Records(), "local", "no record of it"),
+        (recorded(run()), "local", None),
         # Two tables of one type may see the same things.
-        (on_books(run()), "kind", None),
-        (on_books(run(*WHOLE_WAY)), "kind", "its record names provider local"),
+        (recorded(run()), "kind", None),
+        (recorded(run(*WHOLE_WAY)), "kind", "its record names provider local"),
         (
-            on_books(run(*WHOLE_WAY)),
+            recorded(run(*WHOLE_WAY)),
             "local",
             "its record says that nothing of it was left",
         ),
-        (Books(unreadable={f"burst/{LEASE.id}": "torn"}), "local", None),
+        (Records(unreadable={f"burst/{LEASE.id}": "torn"}), "local", None),
     ],
 )
-def test_an_orphan_is_what_no_record_explains(books, name, why):
-    found = find_orphans(books, seeing(listed(LEASE.id), name=name))
+def test_an_orphan_is_what_no_record_explains(records, name, why):
+    found = find_orphans(records, seeing(listed(LEASE.id), name=name))
 
     assert [orphan.why for orphan in found] == ([why] if why else [])
 
@@ -232,9 +244,9 @@ def test_an_orphan_is_what_no_record_explains(books, name, why):
 )
 def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harmless):
     seen = seeing(listed(BurstId("x"), *hosts), lead=lead)
-    (orphan,) = find_orphans(Books(), seen)
+    (orphan,) = find_orphans(Records(), seen)
 
-    assert is_harmless(orphan, seen) is harmless
+    assert may_be_deleted(orphan, seen) is harmless
 
 
 # Memos.

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle
-from burst.core.cost import cost, down_in, per_hour, totals
+from burst.core.cost import cost, per_hour, seconds_until_drain, totals
 from burst.core.placement.slots import find_slots
 from burst.model.burst import Burst
 from burst.model.event import Event
@@ -53,12 +53,17 @@ def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
 )
 def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) -> None:
     burst = made(*UP, (2.0, "idle"))
-    assert down_in(burst, settings(deadlines={"idle": idle}), T0 + hours * HOUR) == left
+    assert (
+        seconds_until_drain(
+            burst, settings(deadlines={"idle": idle}), T0 + hours * HOUR
+        )
+        == left
+    )
 
 
 def test_a_burst_that_is_busy_or_not_up_is_not_about_to_go() -> None:
     for burst in (made(*UP), made(ASKED), made(*UP, (2.0, "idle"), (2.1, "busy"))):
-        assert down_in(burst, settings(), T0) is None
+        assert seconds_until_drain(burst, settings(), T0) is None
 
 
 def rows(*states: str, isolated: str | None = None) -> list[dict[str, object]]:

@@ -9,8 +9,8 @@ import pytest
 
 from burst.core import isolated
 from burst.core.placement.capacity import find_room
+from burst.core.records import Records
 from burst.core.report import explain, status
-from burst.core.world import Books
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -45,7 +45,7 @@ def test_a_job_runs_there_once_and_is_ended_here(sim):
     assert told["state"] == "exit 0"
     assert told["output"] == "done\n"
     assert told["burst"] == burst.id
-    assert sim.engine.snapshot.books.outputs == {burst.id: "done\n"}
+    assert sim.engine.snapshot.records.outputs == {burst.id: "done\n"}
     assert sim.lead.online == {0, 1}
     assert burst.lease.ranks == ()
     assert burst.lease.hosts == tuple(f"{burst.id}-{n}" for n in range(3))
@@ -66,9 +66,9 @@ def test_what_is_held_must_have_been_for_a_moment(sim):
     sim.tick(seconds=0.3)
     sim.tick(3, seconds=0.3)
     assert sim.state() is State.NEW
-    held = sim.engine.snapshot.books
+    held = sim.engine.snapshot.records
     assert isolated.next_begin(held, sim.now) > sim.now
-    assert isolated.next_begin(Books(), sim.now) == math.inf
+    assert isolated.next_begin(Records(), sim.now) == math.inf
     sim.tick(3, seconds=0.3)
     assert sim.state() is not State.NEW
 
@@ -97,7 +97,7 @@ def test_what_it_writes_may_be_anything(sim):
     sim.provider.writes = "a\0b\n" + "x" * 2000
     job = submit(sim)
     sim.until(over(sim))
-    assert sim.engine.snapshot.books.outputs[sim.burst.id].startswith("a\ufffdb\n")
+    assert sim.engine.snapshot.records.outputs[sim.burst.id].startswith("a\ufffdb\n")
     assert sim.lead.memos[job]["output"] == "x" * 1000
 
 
@@ -113,13 +113,13 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     assert sim.lead.jobs[job].urgency == 0
     verdict = sim.engine.snapshot.decisions[job]
     assert verdict.reason is Reason.ISOLATED_ACTIVE
-    books, world = sim.engine.snapshot.books, sim.engine.snapshot.world
-    assert find_room(books, world.lead, sim.settings, sim.now) == []
-    (row,) = status(books, world, (), sim.now)["bursts"]
+    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    assert find_room(records, world.lead, sim.settings, sim.now) == []
+    (row,) = status(records, world, (), sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"
     assert row["access"] == f"shell {sim.burst.id}-0"
-    told = explain(books, world, {}, job)
+    told = explain(records, world, {}, job)
     assert told
     assert told["bursts"][0]["id"] == sim.burst.id
     assert sim.lead.lent == []

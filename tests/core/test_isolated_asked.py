@@ -57,8 +57,8 @@ def test_two_of_one_moment_have_two_names(sim):
     demand = commands.request_isolated(1, "", Isolated(kind="interactive"))
     for _ in range(2):
         sim.engine.post(
-            lambda books, world, settings, now: commands.burst_ahead(
-                books, world, settings, demand, now
+            lambda records, world, settings, now: commands.make_requested_burst(
+                records, world, settings, demand, now
             )
         )
     sim.tick()
@@ -81,8 +81,8 @@ def test_a_command_runs_without_a_job(sim):
     ask(sim, commands.request_isolated(2, "local", wanted))
     sim.until(over(sim))
     assert sim.burst.exit_status == 0
-    books = sim.engine.snapshot.books
-    assert find_isolated(books, sim.burst.id) == sim.burst
+    records = sim.engine.snapshot.records
+    assert find_isolated(records, sim.burst.id) == sim.burst
 
 
 def test_limits_hold_for_it():
@@ -174,6 +174,6 @@ def test_what_a_burst_wrote_is_cut_at_its_beginning(sim):
     ask(sim, commands.request_isolated(1, "", wanted))
     sim.until(over(sim))
 
-    output = sim.engine.snapshot.books.outputs[sim.burst.id]
+    output = sim.engine.snapshot.records.outputs[sim.burst.id]
     assert output.endswith("éthe end")
     assert LONGEST_OUTPUT - 2 < len(output.encode()) <= LONGEST_OUTPUT

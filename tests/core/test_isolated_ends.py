@@ -67,7 +67,7 @@ def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
     job = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
     context = {"type": "capacity", "severity": 0, "note": "none to be had"}
-    assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).spent
+    assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).may_have_run
     assert job in sim.burst.jobs
 
 
@@ -90,7 +90,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     sim.provider.fail(sim.burst.id, "no node", Failure.CAPACITY)
     sim.until(over(sim))
     assert sim.burst.exception == "capacity"
-    health = sim.engine.snapshot.books.health["local"]
+    health = sim.engine.snapshot.records.health["local"]
     assert health.offers["nodes"].failures == 1
 
 

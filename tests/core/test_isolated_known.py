@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from burst.core import isolated, lifecycle, tick
-from burst.core.isolated import Far, Turn
+from burst.core.isolated import InstancePhase, IsolatedObservation
 from burst.core.job_memo import memo
-from burst.core.observation import Word
-from burst.core.orphans import is_harmless
+from burst.core.observation import ProviderPhase
+from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
 from burst.model.burst import BurstId, Isolated, Lease, State
@@ -66,13 +66,13 @@ def test_one_that_is_quarantined_keeps_its_job(sim):
     sim.provider.ends_with = None
     job = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
-    books = sim.engine.snapshot.books
+    records = sim.engine.snapshot.records
     made = msgspec.structs.replace(sim.burst, quarantined="odd")
-    verdict = isolated.elsewhere(made)
+    verdict = isolated.isolated_verdict(made)
     assert verdict.reason is Reason.ISOLATED_QUARANTINED
     assert "odd" in verdict.text()
-    assert made.spent
-    assert books.holds[job].state is HoldState.HELD
+    assert made.may_have_run
+    assert records.holds[job].state is HoldState.HELD
 
 
 def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
@@ -100,21 +100,21 @@ def test_what_a_job_owes_is_kept_with_its_record(sim):
         submit(sim)
         sim.until(over(sim))
         sim.tick()
-    assert first not in sim.engine.snapshot.books.bursts
-    assert first not in sim.engine.snapshot.books.outputs
+    assert first not in sim.engine.snapshot.records.bursts
+    assert first not in sim.engine.snapshot.records.outputs
     assert f"output/{first}" not in sim.lead.disk.records
-    assert find_isolated(sim.engine.snapshot.books, str(job)) is None
+    assert find_isolated(sim.engine.snapshot.records, str(job)) is None
 
 
 def test_it_is_found_by_its_job(sim):
     job = submit(sim)
     sim.until(over(sim))
-    books = sim.engine.snapshot.books
-    assert find_isolated(books, format_f58(job)) == sim.burst
-    assert find_isolated(books, "!") is None
+    records = sim.engine.snapshot.records
+    assert find_isolated(records, format_f58(job)) == sim.burst
+    assert find_isolated(records, "!") is None
     joined = sim.lead.submit(whole(3), wish=Wish(mode="joined"))
     sim.until(lambda: joined in sim.lead.running())
-    assert find_isolated(sim.engine.snapshot.books, sim.bursts[-1].id) is None
+    assert find_isolated(sim.engine.snapshot.records, sim.bursts[-1].id) is None
 
 
 def test_a_jobspec_that_cannot_be_read_begins_nothing(sim):
@@ -129,29 +129,99 @@ def test_a_jobspec_that_cannot_be_read_begins_nothing(sim):
 
 
 TURNS = [
-    (State.NEW, Word.UNREAD, Far.UNREAD, Turn.WAIT),
-    (State.NEW, Word.RUNNING, Far.STARTING, None),
-    (State.PROVISION, Word.PENDING, Far.STARTING, Turn.WAIT),
-    (State.PROVISION, Word.PENDING, Far.ONLINE, Turn.STARTED),
-    (State.PROVISION, Word.RUNNING, Far.STARTING, Turn.STARTED),
-    (State.PROVISION, Word.FAILED, Far.FINISHED, Turn.FINISHED),
-    (State.PROVISION, Word.UNREAD, Far.FINISHED, Turn.WAIT),
-    (State.PROVISION, Word.ABSENT, Far.UNREAD, Turn.VANISHED),
-    (State.JOIN, Word.RUNNING, Far.STARTING, Turn.WAIT),
-    (State.JOIN, Word.RUNNING, Far.ONLINE, Turn.ONLINE),
-    (State.JOIN, Word.ENDING, Far.ONLINE, Turn.ENDED),
-    (State.ONLINE, Word.PENDING, Far.STARTING, Turn.WAIT),
-    (State.ONLINE, Word.RUNNING, Far.ONLINE, Turn.WAIT),
-    (State.ONLINE, Word.FAILED, Far.STARTING, Turn.BROKE),
-    (State.ONLINE, Word.RUNNING, Far.FINISHED, Turn.FINISHED),
-    (State.REAP, Word.FAILED, Far.FINISHED, Turn.WAIT),
-    (State.INACTIVE, Word.ABSENT, Far.UNREAD, Turn.WAIT),
+    (State.NEW, ProviderPhase.UNREAD, InstancePhase.UNREAD, IsolatedObservation.WAIT),
+    (State.NEW, ProviderPhase.RUNNING, InstancePhase.STARTING, None),
+    (
+        State.PROVISION,
+        ProviderPhase.PENDING,
+        InstancePhase.STARTING,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.PROVISION,
+        ProviderPhase.PENDING,
+        InstancePhase.ONLINE,
+        IsolatedObservation.STARTED,
+    ),
+    (
+        State.PROVISION,
+        ProviderPhase.RUNNING,
+        InstancePhase.STARTING,
+        IsolatedObservation.STARTED,
+    ),
+    (
+        State.PROVISION,
+        ProviderPhase.FAILED,
+        InstancePhase.FINISHED,
+        IsolatedObservation.FINISHED,
+    ),
+    (
+        State.PROVISION,
+        ProviderPhase.UNREAD,
+        InstancePhase.FINISHED,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.PROVISION,
+        ProviderPhase.ABSENT,
+        InstancePhase.UNREAD,
+        IsolatedObservation.VANISHED,
+    ),
+    (
+        State.JOIN,
+        ProviderPhase.RUNNING,
+        InstancePhase.STARTING,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.JOIN,
+        ProviderPhase.RUNNING,
+        InstancePhase.ONLINE,
+        IsolatedObservation.ONLINE,
+    ),
+    (State.JOIN, ProviderPhase.ENDING, InstancePhase.ONLINE, IsolatedObservation.ENDED),
+    (
+        State.ONLINE,
+        ProviderPhase.PENDING,
+        InstancePhase.STARTING,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.ONLINE,
+        ProviderPhase.RUNNING,
+        InstancePhase.ONLINE,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.ONLINE,
+        ProviderPhase.FAILED,
+        InstancePhase.STARTING,
+        IsolatedObservation.BROKE,
+    ),
+    (
+        State.ONLINE,
+        ProviderPhase.RUNNING,
+        InstancePhase.FINISHED,
+        IsolatedObservation.FINISHED,
+    ),
+    (
+        State.REAP,
+        ProviderPhase.FAILED,
+        InstancePhase.FINISHED,
+        IsolatedObservation.WAIT,
+    ),
+    (
+        State.INACTIVE,
+        ProviderPhase.ABSENT,
+        InstancePhase.UNREAD,
+        IsolatedObservation.WAIT,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("state", "word", "far", "what"), TURNS)
 def test_what_the_facts_say(state, word, far, what):
-    assert isolated.turn(state, word, far) is what
+    assert isolated.look_up(state, word, far) is what
 
 
 def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
@@ -193,5 +263,5 @@ def test_what_no_record_explains_is_not_deleted_by_itself():
     sim.tick(200)
     (orphan,) = sim.engine.snapshot.orphans
     assert orphan.isolated
-    assert not is_harmless(orphan, sim.engine.snapshot.world)
+    assert not may_be_deleted(orphan, sim.engine.snapshot.world)
     assert len(sim.cloud.bursts) == 1

@@ -34,7 +34,7 @@ OTHER = Decision(
 
 
 def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:
-    told = job_memo.tell(None, FULL, job_memo.memo(FULL), T0, 0)
+    told = job_memo.next_last_memo(None, FULL, job_memo.memo(FULL), T0, 0)
 
-    assert job_memo.tell_at(told, LATER, job_memo.memo(LATER)) == T0 + 600.0
-    assert job_memo.tell_at(told, OTHER, job_memo.memo(OTHER)) == T0
+    assert job_memo.memo_due_at(told, LATER, job_memo.memo(LATER)) == T0 + 600.0
+    assert job_memo.memo_due_at(told, OTHER, job_memo.memo(OTHER)) == T0

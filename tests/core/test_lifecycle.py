@@ -64,7 +64,7 @@ def test_an_exception_sends_every_live_state_to_reap(kind, result):
 def test_notes_are_remembered():
     burst = run("provision-start", "assign", "joined")
     assert burst.jobs == {1, 2}
-    assert burst.came == {2}
+    assert burst.joined_ranks == {2}
 
     burst = run("provision-start", "provision-finish", "online", "lost")
     assert burst.lost_since == T0 + 4

@@ -4,10 +4,10 @@
 import msgspec
 import pytest
 
-from burst.core.rank_leases import leases
-from burst.core.tick import reconcile
-from burst.core.transaction import FailJob, HoldJobs, MoveJobs, Provision, ReleaseJobs
-from burst.core.world import Books
+from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
+from burst.core.rank_leases import rank_leases
+from burst.core.records import Records
+from burst.core.tick import run_tick
 from burst.errors import JobspecError
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
@@ -30,13 +30,13 @@ COMING = run(*WHOLE_WAY[:3])
 SUBMITTED_HELD = {"urgency": 0, "held_at_submit": True}
 
 
-def turn(seen, mode, books=None, limits=None, now=T0 + 100, **intake):
+def turn(seen, mode, records=None, limits=None, now=T0 + 100, **intake):
     tables = {"intake": {"mode": mode, **intake}, "limits": limits or {}}
-    return reconcile(books or Books(), seen, settings(**tables), now)
+    return run_tick(records or Records(), seen, settings(**tables), now)
 
 
-def on_books(*bursts, **fields):
-    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
+def recorded(*bursts, **fields):
+    return Records(bursts={burst.id: burst for burst in bursts}, **fields)
 
 
 def queued(queue="burst", constraint=LENT, **changes):
@@ -50,7 +50,7 @@ def kinds(made):
 def test_the_scheduler_has_all_jobs():
     made = turn(world(view(job(1, whole(4)))), "scheduler")
 
-    assert kinds(made) == [Provision]
+    assert kinds(made) == [ProvisionBurst]
     assert made.decisions[1].reason is Reason.PROPOSED
 
 
@@ -58,7 +58,7 @@ def test_what_another_mode_held_is_released():
     held = Hold(urgency=9, state=HoldState.HELD, since=T0)
     waiting = view(job(1, whole(4), urgency=0))
 
-    made = turn(world(waiting), "scheduler", Books(holds={ONE: held}))
+    made = turn(world(waiting), "scheduler", Records(holds={ONE: held}))
 
     assert ReleaseJobs({ONE: 9}) in made.actions
 
@@ -112,7 +112,7 @@ def test_impossible_jobs_wait_where_the_site_wants_that():
 def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
     seen = world(view(queued(), online=(0, 1, 2, 3), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", on_books(UP))
+    made = turn(seen, "queue", recorded(UP))
 
     assert made.actions == (MoveJobs({ONE: "burst-ready"}),)
     assert made.decisions[1].reason is Reason.RELEASED
@@ -122,7 +122,7 @@ def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
 def test_until_then_it_stays_where_it_is_and_is_not_held():
     seen = world(view(queued(), online=(0, 1, 2), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", on_books(COMING))
+    made = turn(seen, "queue", recorded(COMING))
 
     assert made.actions == ()
 
@@ -140,7 +140,7 @@ def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
 def test_a_moved_job_whose_nodes_are_lost_goes_back():
     seen = world(view(queued("burst-ready"), online=(0, 1, 2), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", on_books(UP))
+    made = turn(seen, "queue", recorded(UP))
 
     assert made.actions == (MoveJobs({ONE: "burst"}),)
 
@@ -148,7 +148,7 @@ def test_a_moved_job_whose_nodes_are_lost_goes_back():
 def test_a_moved_job_whose_nodes_are_online_is_left_alone():
     online = view(queued("burst-ready"), online=(0, 1, 2, 3), lead=LEAD)
 
-    made = turn(world(online, LEAD), "queue", on_books(UP))
+    made = turn(world(online, LEAD), "queue", recorded(UP))
 
     assert made.actions == ()
 
@@ -178,7 +178,7 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
     waiting = job(1, whole(2), wish=Wish(urgency=asked), **SUBMITTED_HELD)
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
-    made = turn(seen, "hold", on_books(UP))
+    made = turn(seen, "hold", recorded(UP))
 
     assert made.actions == (ReleaseJobs({ONE: given}),)
 
@@ -196,7 +196,7 @@ def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote(
     made = turn(seen, "scheduler")
 
     assert made.actions == ()
-    assert made.books.holds == {}
+    assert made.records.holds == {}
     assert made.decisions[1].reason is Reason.USER_HOLD
 
 
@@ -206,16 +206,16 @@ def test_a_held_job_that_waits_for_another_is_taken_later():
 
     made = turn(world(view(waiting)), "hold")
 
-    assert made.books.holds == {}
+    assert made.records.holds == {}
 
 
 def test_a_held_job_that_its_user_holds_again_is_his():
     released = Hold(urgency=16, state=HoldState.RELEASED, since=T0)
     waiting = job(1, whole(4), urgency=0, wish=Wish(urgency=16))
 
-    made = turn(world(view(waiting)), "hold", Books(holds={ONE: released}))
+    made = turn(world(view(waiting)), "hold", Records(holds={ONE: released}))
 
-    assert made.books.holds[ONE].state is HoldState.OBEYED
+    assert made.records.holds[ONE].state is HoldState.OBEYED
     assert made.actions == ()
 
 
@@ -224,26 +224,26 @@ OBEYED = Hold(urgency=16, state=HoldState.OBEYED, since=T0)
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
-    made = turn(world(view(job(1, whole(4)))), mode, Books(holds={ONE: OBEYED}))
+    made = turn(world(view(job(1, whole(4)))), mode, Records(holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.actions == ()
-    assert made.books.bursts == {}
+    assert made.records.bursts == {}
 
 
 def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
     taken = job(1, whole(4), urgency=20)
 
-    made = turn(world(view(taken)), "hold", on_books(COMING, holds={ONE: OBEYED}))
+    made = turn(world(view(taken)), "hold", recorded(COMING, holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
-    assert made.books.bursts.keys() == {ID}
+    assert made.records.bursts.keys() == {ID}
 
 
 def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alone():
     seen = world(view(queued(), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
+    made = turn(seen, "queue", Records(holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.PROPOSED
 
@@ -253,7 +253,7 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     far = queued(wish=Wish(mode="isolated"))
     seen = world(view(far, lead=LEAD), LEAD, local=isolated)
 
-    made = turn(seen, "queue", Books(holds={ONE: OBEYED}))
+    made = turn(seen, "queue", Records(holds={ONE: OBEYED}))
 
     refusals = made.decisions[1].refusals
     assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
@@ -281,7 +281,7 @@ def test_a_job_joins_no_burst_that_is_too_dear_for_it():
     waiting = job(2, whole(2, constraint=LENT), wish=Wish(max_price=1.0))
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
-    made = turn(seen, "hold", on_books(idle))
+    made = turn(seen, "hold", recorded(idle))
 
     assert made.decisions[2].reason is Reason.PROPOSED
 
@@ -322,8 +322,10 @@ NOBODY = view()
 
 def test_a_job_gets_its_ranks_once_all_of_them_are_online():
     ranks = frozenset({2, 3})
-    assert leases(on_books(COMING), NOBODY) == LeasedRanks({ONE: frozenset()}, ranks)
-    assert leases(on_books(UP), NOBODY) == LeasedRanks({ONE: ranks}, ranks)
+    assert rank_leases(recorded(COMING), NOBODY) == LeasedRanks(
+        {ONE: frozenset()}, ranks
+    )
+    assert rank_leases(recorded(UP), NOBODY) == LeasedRanks({ONE: ranks}, ranks)
 
 
 def test_a_job_with_two_bursts_waits_for_both():
@@ -331,13 +333,13 @@ def test_a_job_with_two_bursts_waits_for_both():
         COMING, lease=msgspec.structs.replace(LEASE, id="burst-1-b", ranks=(6, 7))
     )
 
-    assert leases(on_books(UP, other), NOBODY).jobs == {ONE: frozenset()}
+    assert rank_leases(recorded(UP, other), NOBODY).jobs == {ONE: frozenset()}
     ranks = frozenset({2, 3, 6, 7})
-    assert leases(on_books(UP, other), NOBODY).ranks == ranks
+    assert rank_leases(recorded(UP, other), NOBODY).ranks == ranks
 
 
 def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
-    lent = leases(on_books(UP), view(job(1, whole(3)), online=(0, 1, 2, 3)))
+    lent = rank_leases(recorded(UP), view(job(1, whole(3)), online=(0, 1, 2, 3)))
 
     assert lent == LeasedRanks({ONE: frozenset()}, frozenset({2, 3}))
 
@@ -345,7 +347,7 @@ def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
 def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
     seen = world(view(job(1, whole(3)), online=(0, 1, 2, 3)), local=())
 
-    made = turn(seen, "hold", on_books(UP))
+    made = turn(seen, "hold", recorded(UP))
 
     assert made.decisions[1].reason is not Reason.RELEASED
     assert HoldJobs((ONE,)) in made.actions
@@ -354,8 +356,8 @@ def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
 def test_what_is_taken_down_is_nobodys_and_still_leased():
     draining = run(*WHOLE_WAY[:8])
 
-    assert leases(on_books(draining), NOBODY) == LeasedRanks({}, frozenset({2, 3}))
-    assert leases(Books(), NOBODY) == LeasedRanks()
+    assert rank_leases(recorded(draining), NOBODY) == LeasedRanks({}, frozenset({2, 3}))
+    assert rank_leases(Records(), NOBODY) == LeasedRanks()
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ import msgspec
 import pytest
 
 from burst.core.observation import (
-    Meaning,
-    Ranks,
-    Word,
-    meaning,
-    provider_word,
+    Observation,
+    ProviderPhase,
+    RanksOnline,
+    look_up,
+    provider_phase,
     rank_count,
 )
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import ABSENT_READS, Call, ProviderView, observe
+from burst.core.world import ABSENT_READS, LastCall, ProviderView, observe
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, view, world
@@ -40,58 +40,63 @@ def in_world(its_view, call=None, lead=None):
 def test_every_combination_has_a_meaning_but_that_of_a_burst_never_asked_for():
     without = {
         combination
-        for combination in itertools.product(State, Word, Ranks)
-        if meaning(*combination) is None
+        for combination in itertools.product(State, ProviderPhase, RanksOnline)
+        if look_up(*combination) is None
     }
 
     assert {state for state, _, _ in without} == {State.NEW}
-    assert (State.NEW, Word.RUNNING, Ranks.NONE) in without
-    assert (State.NEW, Word.ABSENT, Ranks.ALL) in without
+    assert (State.NEW, ProviderPhase.RUNNING, RanksOnline.NONE) in without
+    assert (State.NEW, ProviderPhase.ABSENT, RanksOnline.ALL) in without
 
 
 @pytest.mark.parametrize(
     ("state", "word", "ranks", "expected"),
     [
-        (State.NEW, Word.UNREAD, Ranks.NONE, Meaning.WAIT),
-        (State.PROVISION, Word.PENDING, Ranks.SOME, Meaning.STARTED),
-        (State.PROVISION, Word.RUNNING, Ranks.UNREAD, Meaning.STARTED),
-        (State.PROVISION, Word.FAILED, Ranks.NONE, Meaning.BROKE),
-        (State.PROVISION, Word.ENDING, Ranks.NONE, Meaning.ENDED),
-        (State.PROVISION, Word.ABSENT, Ranks.NONE, Meaning.VANISHED),
-        (State.PROVISION, Word.ABSENT, Ranks.UNREAD, Meaning.WAIT),
-        (State.JOIN, Word.FAILED, Ranks.ALL, Meaning.JOINED),
-        (State.JOIN, Word.FAILED, Ranks.SOME, Meaning.BROKE),
-        (State.JOIN, Word.ABSENT, Ranks.SOME, Meaning.WAIT),
-        (State.JOIN, Word.RUNNING, Ranks.UNREAD, Meaning.WAIT),
-        (State.ONLINE, Word.ABSENT, Ranks.ALL, Meaning.WHOLE),
-        (State.ONLINE, Word.RUNNING, Ranks.SOME, Meaning.LOST),
-        (State.ONLINE, Word.ABSENT, Ranks.NONE, Meaning.VANISHED),
-        (State.ONLINE, Word.ENDING, Ranks.SOME, Meaning.ENDED),
-        (State.ONLINE, Word.FAILED, Ranks.UNREAD, Meaning.WAIT),
-        (State.DRAIN, Word.ABSENT, Ranks.NONE, Meaning.WAIT),
-        (State.REAP, Word.RUNNING, Ranks.ALL, Meaning.WAIT),
-        (State.INACTIVE, Word.RUNNING, Ranks.ALL, Meaning.WAIT),
+        (State.NEW, ProviderPhase.UNREAD, RanksOnline.NONE, Observation.WAIT),
+        (State.PROVISION, ProviderPhase.PENDING, RanksOnline.SOME, Observation.STARTED),
+        (
+            State.PROVISION,
+            ProviderPhase.RUNNING,
+            RanksOnline.UNREAD,
+            Observation.STARTED,
+        ),
+        (State.PROVISION, ProviderPhase.FAILED, RanksOnline.NONE, Observation.BROKE),
+        (State.PROVISION, ProviderPhase.ENDING, RanksOnline.NONE, Observation.ENDED),
+        (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.VANISHED),
+        (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.UNREAD, Observation.WAIT),
+        (State.JOIN, ProviderPhase.FAILED, RanksOnline.ALL, Observation.JOINED),
+        (State.JOIN, ProviderPhase.FAILED, RanksOnline.SOME, Observation.BROKE),
+        (State.JOIN, ProviderPhase.ABSENT, RanksOnline.SOME, Observation.WAIT),
+        (State.JOIN, ProviderPhase.RUNNING, RanksOnline.UNREAD, Observation.WAIT),
+        (State.ONLINE, ProviderPhase.ABSENT, RanksOnline.ALL, Observation.WHOLE),
+        (State.ONLINE, ProviderPhase.RUNNING, RanksOnline.SOME, Observation.LOST),
+        (State.ONLINE, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.VANISHED),
+        (State.ONLINE, ProviderPhase.ENDING, RanksOnline.SOME, Observation.ENDED),
+        (State.ONLINE, ProviderPhase.FAILED, RanksOnline.UNREAD, Observation.WAIT),
+        (State.DRAIN, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.WAIT),
+        (State.REAP, ProviderPhase.RUNNING, RanksOnline.ALL, Observation.WAIT),
+        (State.INACTIVE, ProviderPhase.RUNNING, RanksOnline.ALL, Observation.WAIT),
     ],
 )
 def test_the_lead_is_believed_before_the_provider(state, word, ranks, expected):
-    assert meaning(state, word, ranks) is expected
+    assert look_up(state, word, ranks) is expected
 
 
 @pytest.mark.parametrize(
     ("phase", "word"),
     [
-        (Phase.PENDING, Word.PENDING),
-        (Phase.RUNNING, Word.RUNNING),
-        (Phase.FAILED, Word.FAILED),
-        (Phase.ENDING, Word.ENDING),
+        (Phase.PENDING, ProviderPhase.PENDING),
+        (Phase.RUNNING, ProviderPhase.RUNNING),
+        (Phase.FAILED, ProviderPhase.FAILED),
+        (Phase.ENDING, ProviderPhase.ENDING),
     ],
 )
 def test_the_providers_word_is_its_phase(phase, word):
-    assert provider_word(run(), in_world(told(status(phase)))) is word
+    assert provider_phase(run(), in_world(told(status(phase)))) is word
 
 
 def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
-    return Call(verb=verb, done_at=done_at, outcome=outcome)
+    return LastCall(verb=verb, done_at=done_at, outcome=outcome)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
     ],
 )
 def test_what_was_read_too_early_or_not_at_all_says_nothing(seen):
-    assert provider_word(run(), seen) is Word.UNREAD
+    assert provider_phase(run(), seen) is ProviderPhase.UNREAD
 
 
 def test_a_provider_that_is_elsewhere_by_now_says_nothing():
@@ -115,21 +120,24 @@ def test_a_provider_that_is_elsewhere_by_now_says_nothing():
     lease = msgspec.structs.replace(burst.lease, place="here")
     there = msgspec.structs.replace(burst, lease=lease)
     seen = in_world(told(status()))
-    for place, word in (("here", Word.RUNNING), ("elsewhere", Word.UNREAD)):
+    for place, word in (
+        ("here", ProviderPhase.RUNNING),
+        ("elsewhere", ProviderPhase.UNREAD),
+    ):
         now = msgspec.structs.replace(seen, places={"local": place})
-        assert provider_word(there, now) is word
+        assert provider_phase(there, now) is word
 
 
 def test_what_was_missed_often_enough_is_absent():
     seen = in_world(told(absent={ID: ABSENT_READS}), call())
 
-    assert provider_word(run(), seen) is Word.ABSENT
+    assert provider_phase(run(), seen) is ProviderPhase.ABSENT
 
 
 def test_while_it_is_reaped_the_providers_word_counts():
     seen = in_world(told(status(Phase.ENDING)), call(Outcome.TRANSIENT, Verb.REAP))
 
-    assert provider_word(run(), seen) is Word.ENDING
+    assert provider_phase(run(), seen) is ProviderPhase.ENDING
 
 
 def test_misses_are_counted_in_a_row():
@@ -149,10 +157,10 @@ def test_misses_are_counted_in_a_row():
 @pytest.mark.parametrize(
     ("online", "count"),
     [
-        ([0, 1], Ranks.NONE),
-        ([0, 2], Ranks.SOME),
-        ([2, 3], Ranks.ALL),
-        (None, Ranks.UNREAD),
+        ([0, 1], RanksOnline.NONE),
+        ([0, 2], RanksOnline.SOME),
+        ([2, 3], RanksOnline.ALL),
+        (None, RanksOnline.UNREAD),
     ],
 )
 def test_ranks_are_counted_at_the_lead(online, count):
@@ -166,4 +174,4 @@ def test_of_a_burst_that_went_online_in_part_only_those_count():
     burst = run("provision-start", "provision-finish")
     burst = msgspec.structs.replace(burst, expected=frozenset({3}))
 
-    assert rank_count(burst, in_world(told(), lead=view(online=[3]))) is Ranks.ALL
+    assert rank_count(burst, in_world(told(), lead=view(online=[3]))) is RanksOnline.ALL

@@ -3,11 +3,11 @@
 
 import msgspec
 
-from burst.core.tick import reconcile
+from burst.core.tick import run_tick
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.ticks import ID, on_books, turn
+from tests.core.ticks import ID, recorded, turn
 from tests.lifecycles import run
 
 
@@ -35,28 +35,28 @@ def test_a_new_lease_has_the_place_of_its_provider():
     seen = world(view(job(1, whole(4))))
     seen = msgspec.structs.replace(seen, places={"local": "kube a"})
 
-    (burst,) = turn(seen).books.bursts.values()
+    (burst,) = turn(seen).records.bursts.values()
 
     assert burst.lease.place == "kube a"
 
 
 def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
-    books = on_books(placed("kube a", *UP))
-    made = turn(at("kube b"), books)
+    records = recorded(placed("kube a", *UP))
+    made = turn(at("kube b"), records)
 
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
     assert burst.state is State.ONLINE
     assert "in kube a, and provider local is now kube b; set" in burst.quarantined
     assert made.actions == ()
-    again = reconcile(made.books, at("kube b"), settings(), T0 + 200)
+    again = run_tick(made.records, at("kube b"), settings(), T0 + 200)
     assert again.events == ()
 
 
 def test_it_goes_on_once_its_provider_is_back():
-    made = turn(at("kube b"), on_books(placed("kube a", *UP)))
-    back = turn(at("kube a"), made.books)
+    made = turn(at("kube b"), recorded(placed("kube a", *UP)))
+    back = turn(at("kube a"), made.records)
 
-    (burst,) = back.books.bursts.values()
+    (burst,) = back.records.bursts.values()
     assert not burst.quarantined
     # What is not seen where it was made is gone.
     assert burst.state is State.REAP
@@ -64,9 +64,9 @@ def test_it_goes_on_once_its_provider_is_back():
 
 def test_one_that_is_being_deleted_is_not_asked_for_elsewhere():
     down = placed("kube a", "provision-start", "exception")
-    made = turn(at("kube b"), on_books(down))
+    made = turn(at("kube b"), recorded(down))
 
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
     assert burst.state is State.REAP
     assert burst.quarantined
     assert made.actions == ()
@@ -74,7 +74,7 @@ def test_one_that_is_being_deleted_is_not_asked_for_elsewhere():
 
 def test_a_record_without_a_place_is_trusted():
     for there, was in (("", "kube a"), ("kube b", "")):
-        made = turn(at(there), on_books(placed(was, *UP)))
-        (burst,) = made.books.bursts.values()
+        made = turn(at(there), recorded(placed(was, *UP)))
+        (burst,) = made.records.bursts.values()
         assert not burst.quarantined
         assert burst.state is State.REAP

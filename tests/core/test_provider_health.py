@@ -6,20 +6,20 @@ import pytest
 
 from burst.core.placement.offers import open_market
 from burst.core.provider_health import (
-    Answered,
     Health,
     OfferHealth,
     Outcome,
+    ProviderAnswer,
     RefusedCall,
     Verb,
     after_answer,
-    bounded,
-    changes,
+    bound_times,
+    cool_down,
+    expiry_times,
+    forgive,
     pause_after,
     refuse_spec,
-    restore,
-    set_aside,
-    unavailable,
+    why_unavailable,
 )
 from burst.model.burst import Isolated
 from burst.model.reason import Reason
@@ -37,7 +37,7 @@ LIMITS = settings(
 
 
 def said(verb, outcome, note=""):
-    return Answered(provider="p", verb=verb, outcome=outcome, note=note)
+    return ProviderAnswer(provider="p", verb=verb, outcome=outcome, note=note)
 
 
 def hear(*answers, now=100.0, health=Health()):  # noqa: B008
@@ -47,7 +47,7 @@ def hear(*answers, now=100.0, health=Health()):  # noqa: B008
 
 
 def reason(health, now):
-    found = unavailable("p", "o", health, now)
+    found = why_unavailable("p", "o", health, now)
     return found[0] if found else None
 
 
@@ -57,7 +57,7 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
     twice = hear((verb, Outcome.UNEXPECTED), health=once)
 
     assert reason(once, 100) is None
-    assert unavailable("p", "o", twice, 100) == (
+    assert why_unavailable("p", "o", twice, 100) == (
         Reason.BREAKER,
         {"provider": "p", "failures": 2, "until": 400.0},
     )
@@ -65,7 +65,7 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
     assert twice.on_trial(400)
     assert reason(twice, 400) is None
     assert reason(hear((verb, Outcome.UNEXPECTED), health=twice, now=400), 500)
-    assert hear((verb, Outcome.OK), health=twice).spotless
+    assert hear((verb, Outcome.OK), health=twice).is_default
 
 
 def test_what_one_method_does_well_excuses_no_other():
@@ -82,7 +82,7 @@ def test_what_one_method_does_well_excuses_no_other():
 def test_an_answer_on_purpose_ends_a_row_of_failures():
     for outcome in (Outcome.CAPACITY, Outcome.SPEC, Outcome.OK):
         row = [(Verb.PROVISION, Outcome.UNEXPECTED), (Verb.PROVISION, outcome)]
-        assert hear(*row).spotless
+        assert hear(*row).is_default
     row = [(Verb.PROVISION, Outcome.UNEXPECTED), (Verb.PROVISION, Outcome.TRANSIENT)]
     assert hear(*row).failed == {"provision": 1}
 
@@ -91,13 +91,13 @@ def test_an_answer_on_purpose_ends_a_row_of_failures():
 def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
     refused = hear((verb, Outcome.REFUSED))
 
-    assert unavailable("p", "o", refused, 101) == (
+    assert why_unavailable("p", "o", refused, 101) == (
         Reason.DISABLED,
         {"provider": "p", "why": "why"},
     )
     others = [(other, Outcome.OK) for other in Verb if other is not verb]
     assert hear(*others, health=refused) == refused
-    assert hear((verb, Outcome.OK), health=refused).spotless
+    assert hear((verb, Outcome.OK), health=refused).is_default
 
 
 @pytest.mark.parametrize("verb", [Verb.PROVISION, Verb.REAP])
@@ -120,8 +120,8 @@ def test_what_is_asked_all_the_time_needs_no_burst_as_a_trial(verb):
 
 
 def test_a_refused_spec_is_held_against_no_provider():
-    assert hear((Verb.PROVISION, Outcome.SPEC)).spotless
-    assert hear((Verb.REAP, Outcome.SPEC)).spotless
+    assert hear((Verb.PROVISION, Outcome.SPEC)).is_default
+    assert hear((Verb.REAP, Outcome.SPEC)).is_default
     assert hear((Verb.OBSERVE, Outcome.SPEC)).disabled == "why"
 
 
@@ -135,10 +135,10 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     assert until == [1900, 3700, 7300]
     assert key == f"{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
     assert len(spec.why) == 200
-    assert changes(health)[-1] == 7300
-    assert restore(health, LEASE).spotless
+    assert expiry_times(health)[-1] == 7300
+    assert forgive(health, LEASE).is_default
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))
-    assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).spotless
+    assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).is_default
 
 
 def test_only_so_many_refused_specs_are_remembered():
@@ -156,43 +156,43 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     lengths = []
     now = 0.0
     for _ in range(7):
-        health = set_aside(health, "o", LIMITS, now)
+        health = cool_down(health, "o", LIMITS, now)
         lengths.append(health.offers["o"].until - now)
         # What was asked for before it was set aside says nothing more.
-        assert set_aside(health, "o", LIMITS, now + 9).offers["o"].failures == len(
+        assert cool_down(health, "o", LIMITS, now + 9).offers["o"].failures == len(
             lengths
         )
         now = health.offers["o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
     why = "had no capacity or did not come up"
-    assert unavailable("p", "o", health, now - 1) == (
+    assert why_unavailable("p", "o", health, now - 1) == (
         Reason.OFFER_COOLDOWN,
         {"why": why, "until": now},
     )
-    assert unavailable("p", "o", health, now) is None
-    assert unavailable("p", "other", health, 0.0) is None
+    assert why_unavailable("p", "o", health, now) is None
+    assert why_unavailable("p", "other", health, 0.0) is None
     lease = msgspec.structs.replace(LEASE, offer="o")
-    assert restore(health, lease).spotless
+    assert forgive(health, lease).is_default
     assert health.offers["o"] == OfferHealth(7, now)
 
 
 def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     health = Health()
     for now in (0.0, 600.0, 1800.0):
-        health = set_aside(health, "o", LIMITS, now, 4)
+        health = cool_down(health, "o", LIMITS, now, 4)
     assert health.offers["o"] == OfferHealth(3, 4200.0, 4)
-    assert unavailable("p", "o", health, 1800.0) is None
+    assert why_unavailable("p", "o", health, 1800.0) is None
 
     # A larger one that was asked for earlier is no further failure.
-    assert set_aside(health, "o", LIMITS, 1800.0, 8) == health
+    assert cool_down(health, "o", LIMITS, 1800.0, 8) == health
     # A smaller one is a failure of its own; any other is one of all sizes.
     for nodes in (2, 1, 0):
-        health = set_aside(health, "o", LIMITS, 1900.0, nodes)
+        health = cool_down(health, "o", LIMITS, 1900.0, nodes)
         assert health.offers["o"] == OfferHealth(1, 2500.0, nodes)
-    assert unavailable("p", "o", health, 2000.0)
+    assert why_unavailable("p", "o", health, 2000.0)
     # Afterwards what is refused is known of that size only.
-    health = set_aside(health, "o", LIMITS, 2500.0, 4)
+    health = cool_down(health, "o", LIMITS, 2500.0, 4)
     assert health.offers["o"] == OfferHealth(2, 3700.0, 4)
 
 
@@ -201,7 +201,7 @@ def test_a_record_without_a_size_is_of_bursts_of_any_size():
     health = msgspec.json.decode(text, type=Health)
 
     assert health.offers["o"] == OfferHealth(2, 700.0, 0)
-    assert unavailable("p", "o", health, 100.0)
+    assert why_unavailable("p", "o", health, 100.0)
 
 
 def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_pause():
@@ -209,9 +209,9 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * 2, now=far)
     health = hear((Verb.REAP, Outcome.REFUSED), now=far, health=health)
     health = refuse_spec(
-        set_aside(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far
+        cool_down(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far
     )
-    found = bounded(health, LIMITS, 100.0)
+    found = bound_times(health, LIMITS, 100.0)
 
     assert found.until == 400.0
     assert found.refused["reap"] == RefusedCall("why", 1900.0)
@@ -219,8 +219,8 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     assert [spec.until for spec in found.specs.values()] == [28900.0]
     assert found.on_trial(1900.0)
     # What is not longer than such a pause stays as it is.
-    assert bounded(health, LIMITS, far) == health
-    assert bounded(Health(), LIMITS, 100.0).spotless
+    assert bound_times(health, LIMITS, far) == health
+    assert bound_times(Health(), LIMITS, 100.0).is_default
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 16), (99, 60)])

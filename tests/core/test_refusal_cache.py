@@ -25,9 +25,8 @@ from burst.core.placement.refusal_cache import (
 )
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
-from burst.core.tick import reconcile
-from burst.core.transaction import Draft
-from burst.core.world import Books
+from burst.core.records import Records, Transaction
+from burst.core.tick import run_tick
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -183,23 +182,23 @@ def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> No
 
 def test_in_the_first_turn_none_stands_yet() -> None:
     assert stands(None, but()) == {}
-    assert unchanged(None, Books(), LEAD_VIEW) == {}
-    assert unchanged(standing(), Books(holds=HOLDS), None) == {}
+    assert unchanged(None, Records(), LEAD_VIEW) == {}
+    assert unchanged(standing(), Records(holds=HOLDS), None) == {}
 
 
 def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
     before = standing()
-    assert unchanged(before, Books(holds=HOLDS), LEAD_VIEW) is VERDICTS
-    assert unchanged(before, Books(holds=dict(HOLDS)), LEAD_VIEW) is VERDICTS
+    assert unchanged(before, Records(holds=HOLDS), LEAD_VIEW) is VERDICTS
+    assert unchanged(before, Records(holds=dict(HOLDS)), LEAD_VIEW) is VERDICTS
     moved = {**HOLDS, ONE: HOLDS[ONE].then(HoldState.RELEASING, T0)}
-    assert set(unchanged(before, Books(holds=moved), LEAD_VIEW)) == {TWO}
+    assert set(unchanged(before, Records(holds=moved), LEAD_VIEW)) == {TWO}
     other = view(LARGE, job(2, whole(4), urgency=0))
-    assert set(unchanged(before, Books(holds=HOLDS), other)) == {ONE}
+    assert set(unchanged(before, Records(holds=HOLDS), other)) == {ONE}
 
 
-def grounds(books: Books | None = None, **changes: object) -> Grounds:
+def grounds(records: Records | None = None, **changes: object) -> Grounds:
     seen = world(view(**changes))
-    return grounds_of(Draft(books or Books(), T0), seen, SETTINGS)
+    return grounds_of(Transaction(records or Records(), T0), seen, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -215,26 +214,26 @@ def grounds(books: Books | None = None, **changes: object) -> Grounds:
     ],
 )
 def test_a_burst_is_coming_or_up_or_going(names: tuple[str, ...], stage: Stage) -> None:
-    found = grounds(Books(bursts={ID: run(*names)}))
+    found = grounds(Records(bursts={ID: run(*names)}))
     assert found.bursts[ID][0] is stage
 
 
 def test_of_a_bursts_jobs_those_count_that_have_not_started() -> None:
-    waiting = Books(bursts={ID: run(*WHOLE_WAY[:4])})
-    started = Books(bursts={ID: run(*WHOLE_WAY[:5])})
+    waiting = Records(bursts={ID: run(*WHOLE_WAY[:4])})
+    started = Records(bursts={ID: run(*WHOLE_WAY[:5])})
     assert grounds(waiting).bursts[ID][1] == {ONE}
     assert grounds(started).bursts[ID][1] == frozenset()
 
 
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:
-    found = grounds(Books(bursts={ID: run(*WHOLE_WAY)}))
+    found = grounds(Records(bursts={ID: run(*WHOLE_WAY)}))
     assert found.bursts == {}
     assert found.free_slots == {"burst-0", "burst-1"}
 
 
 def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
-    books = Books(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
-    assert grounds(books).free_slots == frozenset()
+    records = Records(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
+    assert grounds(records).free_slots == frozenset()
 
 
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
@@ -270,7 +269,7 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
     judged = Judged(grounds=BEFORE, jobs={ONE: one}, stands={}, fresh=fresh)
-    made = stand(judged, Books(holds=holds))
+    made = stand(judged, Records(holds=holds))
     assert made.decisions == (fresh if stands else {})
 
 
@@ -282,7 +281,7 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = but(settings=settings(intake={"mode": "scheduler"}))
     judged = Judged(grounds=in_scheduler, jobs={ONE: one}, stands={}, fresh=fresh)
-    assert stand(judged, Books()).decisions == (fresh if stands else {})
+    assert stand(judged, Records()).decisions == (fresh if stands else {})
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,7 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
 def test_it_stands_until_the_next_time_something_may_be_tried_again(
     health: dict[str, Health], until: float
 ) -> None:
-    assert grounds(Books(health=health)).until == until
+    assert grounds(Records(health=health)).until == until
 
 
 class Turns:
@@ -320,20 +319,20 @@ class Turns:
         bursts: tuple[str, ...] | None = None,
         offers: tuple[Offer, ...] = (offer(),),
     ) -> None:
-        self.books = Books(
+        self.records = Records(
             bursts={} if bursts is None else {ID: run(*bursts)},
             holds={j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in jobs},
         )
         self.jobs = [job(int(j), whole(9), urgency=0) for j in jobs]
         self.seen = world(view(*self.jobs), local=offers)
         self.now = T0 + 100
-        self.made = reconcile(self.books, self.seen, SETTINGS, self.now)
+        self.made = run_tick(self.records, self.seen, SETTINGS, self.now)
 
     def turn(self, **lead: object) -> None:
         picture = msgspec.structs.replace(view(*self.jobs), **lead)
         self.seen = msgspec.structs.replace(self.seen, lead=picture)
-        self.made = reconcile(
-            self.made.books, self.seen, SETTINGS, self.now, self.made.standing
+        self.made = run_tick(
+            self.made.records, self.seen, SETTINGS, self.now, self.made.standing
         )
 
     @property
@@ -404,7 +403,7 @@ def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands()
     turns = Turns(ONE)
     stands = turns.made.standing
     unread = msgspec.structs.replace(turns.seen, lead=None)
-    made = reconcile(turns.made.books, unread, SETTINGS, turns.now, stands)
+    made = run_tick(turns.made.records, unread, SETTINGS, turns.now, stands)
     assert made.standing is stands
     assert made.decisions == {}
 
@@ -417,7 +416,8 @@ def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
     gone = Event(T0 + 100, "reaped", {})
     ended = msgspec.structs.replace(run(*WHOLE_WAY), since=gone.timestamp)
     turns.made = msgspec.structs.replace(
-        turns.made, books=msgspec.structs.replace(turns.made.books, bursts={ID: ended})
+        turns.made,
+        records=msgspec.structs.replace(turns.made.records, bursts={ID: ended}),
     )
     turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
     assert turns.verdict is not first
@@ -432,5 +432,5 @@ def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:
     assert stands.decisions
     fewer = stands.without_refusals()
     assert fewer == msgspec.structs.replace(stands, decisions={})
-    again = reconcile(turns.made.books, turns.seen, SETTINGS, turns.now, fewer)
+    again = run_tick(turns.made.records, turns.seen, SETTINGS, turns.now, fewer)
     assert again.decisions == turns.made.decisions

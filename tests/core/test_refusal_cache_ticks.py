@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst.core.placement.refusal_cache import Standing
-from burst.core.tick import Decisions, reconcile
-from burst.core.world import Books
+from burst.core.records import Records
+from burst.core.tick import TickResult, run_tick
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
@@ -37,7 +37,7 @@ change = st.one_of(
 )
 
 
-def outcomes(made: Decisions) -> dict[JobId, str]:
+def outcomes(made: TickResult) -> dict[JobId, str]:
     """Return what becomes of each job; why one is refused may be of a turn before."""
     return {
         number: "refused" if verdict.reason.about_job.refused else verdict.reason.name
@@ -61,7 +61,7 @@ class Site:
         self._drained: set[int] = set()
         self._now = T0
         self._number = 0
-        self._made = Decisions(books=Books(), events=(), actions=(), decisions={})
+        self._made = TickResult(records=Records(), events=(), actions=(), decisions={})
 
     def turn(self) -> None:
         """Take one with what stands, and see that it is as one without."""
@@ -75,13 +75,13 @@ class Site:
             free={r: Shape(0) if r in busy else shape for r, shape in shapes},
         )
         seen = msgspec.structs.replace(self._world, lead=picture)
-        asked = self._made.books, seen, self._settings, self._now
-        plain = reconcile(*asked)
-        self._made = reconcile(*asked, self._made.standing)
+        asked = self._made.records, seen, self._settings, self._now
+        plain = run_tick(*asked)
+        self._made = run_tick(*asked, self._made.standing)
         assert outcomes(self._made) == outcomes(plain)
         assert self._made.actions == plain.actions
-        assert self._made.books == plain.books
-        for number, hold in self._made.books.holds.items():
+        assert self._made.records == plain.records
+        for number, hold in self._made.records.holds.items():
             # Flux does what it is asked to.
             if hold.state.value == "holding" and self._jobs[number].urgency:
                 self._set(number, urgency=0)
@@ -165,9 +165,9 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     scheduler = tables(intake={"mode": "scheduler"}, limits={"max_nodes": 1})
     first, second = job(1, whole(2), urgency=20), job(2, whole(2))
 
-    def turn(now: float, picture: LeadView, before: Standing | None) -> Decisions:
+    def turn(now: float, picture: LeadView, before: Standing | None) -> TickResult:
         seen = msgspec.structs.replace(WORLD, lead=picture)
-        return reconcile(Books(), seen, scheduler, now, before)
+        return run_tick(Records(), seen, scheduler, now, before)
 
     made = turn(T0 + 3, view(first, second), None)
     assert made.standing
@@ -196,6 +196,6 @@ def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
     one = job(1, whole(9), wish=wish)
     seen = msgspec.structs.replace(WORLD, lead=view(one, lead=LEAD))
     scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
-    made = reconcile(Books(), seen, scheduler, T0 + 3)
+    made = run_tick(Records(), seen, scheduler, T0 + 3)
     assert made.standing
     assert bool(made.standing.decisions) is rests

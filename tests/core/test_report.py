@@ -4,7 +4,8 @@ import pytest
 
 from burst.core import lifecycle, report
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import Books, Call, ProviderView
+from burst.core.records import Records
+from burst.core.world import LastCall, ProviderView
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.provider import BurstStatus, Phase
@@ -74,7 +75,7 @@ def test_a_note_says_why_a_burst_ended_or_why_that_takes_too_long(events, note):
 
 
 def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
-    found = report.explain(Books(), world(view(job(1, whole(4)))), {}, JobId(1))
+    found = report.explain(Records(), world(view(job(1, whole(4)))), {}, JobId(1))
 
     assert found
     assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")
@@ -100,7 +101,7 @@ def test_a_row_says_how_long_it_idles_and_what_it_costs():
 
 def test_of_an_orphan_it_is_said_whether_it_is_gone():
     for outcome in (Outcome.NOT_FOUND, Outcome.TRANSIENT):
-        call = Call(verb=Verb.REAP, outcome=outcome, attempts=2, note="busy")
+        call = LastCall(verb=Verb.REAP, outcome=outcome, attempts=2, note="busy")
         found = report.reap_row("local", LEASE.id, call)
         assert found["gone"] is (outcome is Outcome.NOT_FOUND)
         assert (found["id"], found["attempts"]) == (LEASE.id, 2)

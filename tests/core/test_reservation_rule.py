@@ -15,7 +15,7 @@ from burst.core.placement.limits import Share
 from burst.core.placement.plan import Demand, Reservation, Room
 from burst.core.placement.reservation import Keeping, follow
 from burst.core.placement.slots import DRAIN_TAG, find_slots
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -264,15 +264,17 @@ def test_slots_that_only_a_person_can_free_are_not_waited_for():
     ours = dict.fromkeys((2, 3), f"{DRAIN_TAG}burst-0-aaaaaa is being taken down")
     drained = {**ours, 4: "a disk is broken"}
     slots = tuple(SLOTS.values())
-    assert taken_slots(slots, Books(), view(drained=drained, lead=LEAD)) == {
+    assert taken_slots(slots, Records(), view(drained=drained, lead=LEAD)) == {
         "burst-0": Taken(until=0.0)
     }
-    unread = Books(unreadable={"burst/burst-0-torn": "torn"})
+    unread = Records(unreadable={"burst/burst-0-torn": "torn"})
     assert taken_slots(slots, unread, view(drained=ours, lead=LEAD)) == {}
     burst = run("provision-start")
     stuck = msgspec.structs.replace(burst, quarantined="why")
     lead = identity()
-    assert taken_slots(find_slots(lead), Books(bursts={LEASE.id: stuck}), view()) == {}
+    assert (
+        taken_slots(find_slots(lead), Records(bursts={LEASE.id: stuck}), view()) == {}
+    )
 
 
 def test_a_slot_is_free_when_the_jobs_on_it_have_ended():
@@ -281,8 +283,8 @@ def test_a_slot_is_free_when_the_jobs_on_it_have_ended():
 
     def until(*jobs, bare=False, **lead):
         jobless = msgspec.structs.replace(burst, jobs=frozenset()) if bare else burst
-        books = Books(bursts={LEASE.id: jobless})
-        return taken_slots(slots, books, view(*jobs, **lead))["burst-0"].until
+        records = Records(bursts={LEASE.id: jobless})
+        return taken_slots(slots, records, view(*jobs, **lead))["burst-0"].until
 
     assert until() == math.inf
     assert until(job(1, whole(1), duration=50.0)) == math.inf

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from burst.core.burst_actions import make_way
+from burst.core.actions import FailJob, ProvisionBurst
+from burst.core.burst_actions import drain_for_job
 from burst.core.placement.run_time import drained_from
-from burst.core.tick import reconcile
-from burst.core.transaction import Draft, FailJob, Provision
-from burst.core.world import Books
+from burst.core.records import Records, Transaction
+from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import Wish
@@ -25,7 +25,7 @@ ONE = JobId(1)
 def turn(*jobs, offers=None, seen=None, **tables):
     tables.setdefault("deadlines", {"lease": "24h", "drain": "30m"})
     there = world(seen or view(*jobs), local=offers or (offer(),))
-    return reconcile(Books(), there, settings(**tables), T0 + 100)
+    return run_tick(Records(), there, settings(**tables), T0 + 100)
 
 
 def refusals(made, number=ONE):
@@ -45,7 +45,7 @@ def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
 
     assert made.decisions[ONE].reason is Reason.TOO_LONG
     assert refusals(made) == [Reason.LEASE_SHORT]
-    assert not made.books.bursts
+    assert not made.records.bursts
     assert made.decisions[ONE].text().startswith("it may run for 23.6h; no burst runs")
     assert "for 23.5h at the most" in made.decisions[ONE].refusals[0].text()
 
@@ -68,7 +68,7 @@ def test_a_job_goes_to_the_offer_that_lasts_and_what_joining_takes_is_considered
 
     made = turn(job(1, whole(4), duration=23 * HOUR), offers=(short, slow, long))
 
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
     assert burst.lease.offer == "long"
 
 
@@ -78,12 +78,12 @@ def test_a_job_without_a_limit_goes_where_leases_never_end_if_there_is_such_an_o
 
     made = turn(*jobs, offers=(spot, offer("lasting", price=1.0)), deadlines={})
 
-    assert {b.lease.offer: b.jobs for b in made.books.bursts.values()} == {
+    assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
         "lasting": {1},
         "spot": {2},
     }
     alone = turn(jobs[0], offers=(spot,), deadlines={})
-    assert [type(action) for action in alone.actions[:1]] == [Provision]
+    assert [type(action) for action in alone.actions[:1]] == [ProvisionBurst]
 
 
 def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
@@ -93,7 +93,7 @@ def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
 
     # Own nodes would do for each, and are busy.
     made = turn(seen=view(*jobs, busy=(0, 1)), offers=(short, long), deadlines={})
-    assert {b.lease.offer: b.jobs for b in made.books.bursts.values()} == {
+    assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
         "short": {1},
         "long": {2},
     }
@@ -162,14 +162,14 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
 @pytest.mark.parametrize("long", ["9999999d", "inf"])
 def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
     made = turn(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
     assert burst.lease.end == 0.0
 
 
 def test_only_what_is_online_makes_way():
     """What is taken down by then is on its way already."""
     burst = run(*WHOLE_WAY[:8])
-    draft = Draft(Books(bursts={burst.id: burst}), T0 + 99)
-    make_way(draft, burst)
-    assert not draft.events
-    assert not draft.actions
+    tx = Transaction(Records(bursts={burst.id: burst}), T0 + 99)
+    drain_for_job(tx, burst)
+    assert not tx.events
+    assert not tx.actions

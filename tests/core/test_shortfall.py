@@ -6,8 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.core.placement.shortfall import Shortfall, follow
-from burst.core.transaction import Draft
-from burst.core.world import Books
+from burst.core.records import Records, Transaction
 from burst.model.burst import State
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
@@ -144,7 +143,7 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(returned=1)}
-    draft = Draft(Books(), T0)
-    assert follow(draft, before, {}, settings()) == {}
+    tx = Transaction(Records(), T0)
+    assert follow(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}
-    assert follow(draft, before, waits, settings()) == before
+    assert follow(tx, before, waits, settings()) == before

@@ -4,9 +4,9 @@
 import msgspec
 import pytest
 
-from burst.core.tick import reconcile
-from burst.core.transaction import HoldJobs, Provision
-from burst.core.world import Books
+from burst.core.actions import HoldJobs, ProvisionBurst
+from burst.core.records import Records
+from burst.core.tick import run_tick
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -17,8 +17,8 @@ ONE, TWO = JobId(1), JobId(2)
 NOW = T0 + 5
 
 
-def turn(seen, books=None, now=NOW, **intake):
-    return reconcile(books or Books(), world(seen), settings(intake=intake), now)
+def turn(seen, records=None, now=NOW, **intake):
+    return run_tick(records or Records(), world(seen), settings(intake=intake), now)
 
 
 def kinds(made):
@@ -45,7 +45,7 @@ def test_a_job_for_which_there_is_no_node_and_that_did_not_change_is_a_demand():
     made = turn(view(job(1, whole(2)), busy=(0, 1), changed=frozenset({TWO})))
 
     assert made.decisions[ONE].reason is Reason.PROPOSED
-    assert kinds(made) == [Provision, HoldJobs]
+    assert kinds(made) == [ProvisionBurst, HoldJobs]
     assert not made.unsettled
 
 
@@ -63,7 +63,7 @@ def test_what_is_being_given_away_may_be_the_jobs_where_it_would_do(need, reason
 
 
 def test_a_job_that_is_held_cannot_be_starting():
-    held = Books(holds={ONE: Hold(urgency=16, state=HoldState.HELD, since=T0)})
+    held = Records(holds={ONE: Hold(urgency=16, state=HoldState.HELD, since=T0)})
     seen = view(job(1, whole(1), urgency=0), busy=(0, 1))
 
     made = turn(granting(seen, 1), held)
@@ -100,10 +100,10 @@ def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(patience, waited, 
 def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
     """What is being given away is the job's own; then the job manager shows it."""
     released = Hold(urgency=16, state=HoldState.RELEASED, since=NOW - 0.01)
-    books = Books(holds={ONE: released})
+    records = Records(holds={ONE: released})
     seen = granting(view(job(1, whole(1), wish="local"), busy=(0, 1)), 1)
 
-    made = turn(seen, books)
+    made = turn(seen, records)
 
     assert made.decisions[ONE].reason is Reason.STARTING
     assert made.actions == ()

@@ -2,10 +2,11 @@
 import msgspec
 import pytest
 
-from burst.core.provider_health import Answered, Outcome, Verb
+from burst.core.actions import DrainRanks, ProvisionBurst, UndrainRanks
+from burst.core.provider_health import Outcome, ProviderAnswer, Verb
+from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED
-from burst.core.transaction import Drain, Provision, Undrain
-from burst.core.world import Books, Call
+from burst.core.world import LastCall
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
@@ -14,7 +15,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.ticks import ID, hold, on_books, turn
+from tests.core.ticks import ID, hold, recorded, turn
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
@@ -22,7 +23,7 @@ ONE = JobId(1)
 
 
 def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
-    return Answered(
+    return ProviderAnswer(
         provider="local", verb=verb, outcome=outcome, burst=burst, note=note
     )
 
@@ -78,18 +79,18 @@ def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
 
 
 def test_a_new_burst_found_on_the_books_is_started():
-    made = turn(world(view()), on_books(run()))
+    made = turn(world(view()), recorded(run()))
 
-    assert made.actions == (Provision(ID),)
-    assert made.books.bursts[ID].state is State.PROVISION
+    assert made.actions == (ProvisionBurst(ID),)
+    assert made.records.bursts[ID].state is State.PROVISION
 
 
 def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it():
-    made = turn(world(view(online=[0, 2])), on_books(run()))
+    made = turn(world(view(online=[0, 2])), recorded(run()))
 
-    assert made.books.bursts[ID].quarantined == "no rule for what is seen of it"
+    assert made.records.bursts[ID].quarantined == "no rule for what is seen of it"
     assert made.actions == ()
-    again = turn(world(view(online=[0, 2])), made.books)
+    again = turn(world(view(online=[0, 2])), made.records)
     assert again.actions == ()
     assert again.events == ()
 
@@ -97,9 +98,9 @@ def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it
 def test_a_quarantined_burst_keeps_its_slot():
     odd = run("provision-start", "drained")
 
-    made = turn(world(view(job(1, whole(4)))), on_books(odd))
+    made = turn(world(view(job(1, whole(4)))), recorded(odd))
 
-    (new,) = [b for b in made.books.bursts.values() if b.id != ID]
+    (new,) = [b for b in made.records.bursts.values() if b.id != ID]
     assert new.lease.slot == "burst-1"
 
 
@@ -107,32 +108,32 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     odd = run("provision-start", "drained")
     answered = msgspec.structs.replace(
         world(view(job(1, whole(4)))),
-        calls={ID: Call(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
+        calls={ID: LastCall(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
         answered=(
             said(Outcome.CAPACITY, BurstId("burst-7-gone")),
             said(Outcome.CAPACITY, ID),
         ),
     )
 
-    made = turn(answered, on_books(odd))
+    made = turn(answered, recorded(odd))
 
-    assert made.books.bursts == {ID: odd}
-    assert made.books.health["local"].offers["small"].failures == 1
+    assert made.records.bursts == {ID: odd}
+    assert made.records.health["local"].offers["small"].failures == 1
 
 
 def test_an_event_that_quarantines_stops_the_way_to_online():
     odd = msgspec.structs.replace(run("provision-start"), state=State.PROVISION)
     broken = msgspec.structs.replace(odd, lease=LEASE, since=T0)
 
-    made = turn(world(view(online=[0, 2, 3])), on_books(broken))
+    made = turn(world(view(online=[0, 2, 3])), recorded(broken))
 
-    assert made.books.bursts[ID].state is State.ONLINE
+    assert made.records.bursts[ID].state is State.ONLINE
 
 
 def test_a_provider_that_is_not_enabled_is_not_asked():
     seen = msgspec.structs.replace(world(view()), providers={})
 
-    made = turn(seen, on_books(run("provision-start")))
+    made = turn(seen, recorded(run("provision-start")))
 
     assert made.actions == ()
 
@@ -141,14 +142,14 @@ def test_a_drain_that_a_person_replaced_is_his():
     ended = run(*WHOLE_WAY[:-1])
     seen = view(drained={2: "bad memory", 3: f"burst: {ID} is being taken down"})
 
-    made = turn(world(seen), on_books(ended))
+    made = turn(world(seen), recorded(ended))
 
-    assert made.actions == (Undrain(ID, frozenset({3})),)
-    assert made.books.bursts[ID].drained == {3}
+    assert made.actions == (UndrainRanks(ID, frozenset({3})),)
+    assert made.records.bursts[ID].drained == {3}
 
 
 def test_a_drain_waits_for_the_broker_to_be_gone():
-    made = turn(world(view(online=[2, 3])), on_books(run(*WHOLE_WAY[:-1])))
+    made = turn(world(view(online=[2, 3])), recorded(run(*WHOLE_WAY[:-1])))
 
     assert made.actions == ()
 
@@ -161,21 +162,21 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     many = [ended(n, *WHOLE_WAY) for n in range(KEPT_ENDED + 5)]
     drained = ended(999, *WHOLE_WAY[:-1])
 
-    made = turn(world(view(online=[2, 3])), on_books(drained, *many), now=T0 + 10_000)
+    made = turn(world(view(online=[2, 3])), recorded(drained, *many), now=T0 + 10_000)
 
-    assert len(made.books.bursts) == KEPT_ENDED + 1
-    assert "burst-0-000004" not in made.books.bursts
-    assert "burst-0-000005" in made.books.bursts
+    assert len(made.records.bursts) == KEPT_ENDED + 1
+    assert "burst-0-000004" not in made.records.bursts
+    assert "burst-0-000005" in made.records.bursts
 
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
     made = turn(
-        world(None), on_books(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
+        world(None), recorded(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
     )
 
     assert made.decisions == {}
     assert made.actions == ()
-    assert made.books.holds
+    assert made.records.holds
 
 
 @pytest.mark.parametrize(
@@ -194,15 +195,16 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
 def test_holds_follow_the_urgency(before, job_changes, after):
     one = msgspec.structs.replace(job(1, whole(9)), **job_changes)
 
-    made = turn(world(view(one)), Books(holds={ONE: hold(before)}))
+    made = turn(world(view(one)), Records(holds={ONE: hold(before)}))
 
-    found = made.books.holds.get(1)
+    found = made.records.holds.get(1)
     assert (found and found.state) is after
 
 
 def test_the_hold_of_a_job_that_is_not_there_any_more_is_dropped():
     assert (
-        turn(world(view()), Books(holds={ONE: hold(HoldState.HELD)})).books.holds == {}
+        turn(world(view()), Records(holds={ONE: hold(HoldState.HELD)})).records.holds
+        == {}
     )
 
 
@@ -212,10 +214,10 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
 
     made = turn(
         world(view(one, online=[0, 1, 3])),
-        on_books(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
+        recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
     )
 
-    assert made.books.holds[1] == msgspec.structs.replace(
+    assert made.records.holds[1] == msgspec.structs.replace(
         hold(HoldState.HOLDING, 12, T0 + 100), shown=31
     )
 
@@ -226,7 +228,7 @@ def test_a_site_may_release_with_its_own_urgency():
 
     made = turn(
         world(view(one, online=[0, 1, 2, 3])),
-        on_books(up, holds={ONE: hold(HoldState.HELD)}),
+        recorded(up, holds={ONE: hold(HoldState.HELD)}),
         intake={"release_urgency": 31},
     )
 
@@ -238,8 +240,8 @@ def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
     two = job(2, whole(1), urgency=16)
     seen = world(view(job(1, whole(1)), two, online=[0, 1, 2, 3], busy=(0, 1)))
 
-    shared = turn(seen, on_books(up))
-    alone = turn(seen, on_books(up), plan={"share": False})
+    shared = turn(seen, recorded(up))
+    alone = turn(seen, recorded(up), plan={"share": False})
 
     assert shared.decisions[2].reason is Reason.ASSIGNED
     assert alone.decisions[2].reason is Reason.PROPOSED
@@ -250,17 +252,17 @@ def test_room_is_what_no_job_of_the_burst_will_take():
     first = job(1, whole(5))
     seen = world(view(first, job(2, whole(1)), busy=(0, 1)))
 
-    made = turn(seen, on_books(coming), limits={"max_bursts": 1})
+    made = turn(seen, recorded(coming), limits={"max_bursts": 1})
 
     assert made.decisions[2].reason is Reason.RESERVED
 
 
 def test_an_unreadable_record_keeps_its_slot():
     made = turn(
-        world(view(job(1, whole(4)))), Books(unreadable={"burst/burst-0-bad": "torn"})
+        world(view(job(1, whole(4)))), Records(unreadable={"burst/burst-0-bad": "torn"})
     )
 
-    (new,) = made.books.bursts.values()
+    (new,) = made.records.bursts.values()
     assert new.lease.slot == "burst-1"
 
 
@@ -281,7 +283,7 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
         result="completed",
     )
 
-    made = turn(world(view(ended, online=[0, 1, 2, 3])), on_books(up))
+    made = turn(world(view(ended, online=[0, 1, 2, 3])), recorded(up))
 
     assert [(e.name, e.timestamp - T0) for _, e in made.events] == [
         ("joined", 100),
@@ -294,7 +296,7 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
 
 def test_shapes_of_the_plan_are_those_of_the_slot():
     made = turn(world(view(job(1, whole(4)))))
-    (burst,) = made.books.bursts.values()
+    (burst,) = made.records.bursts.values()
 
     assert burst.lease.shape == Shape(4, 1)
     assert made.events[0][1] == Event(T0 + 100, "submit", {"jobs": {"ƒ2": T0 + 1}})
@@ -302,30 +304,30 @@ def test_shapes_of_the_plan_are_those_of_the_slot():
 
 def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     joining = run("provision-start", "provision-finish")
-    late = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
+    late = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
     seen = world(view(job(1, whole(2)), busy=(0, 1)))
     seen = msgspec.structs.replace(
         seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),)
     )
 
-    made = turn(seen, on_books(joining), now=T0 + 5)
+    made = turn(seen, recorded(joining), now=T0 + 5)
 
     assert "retry" not in [event.name for _, event in made.events]
 
 
 def test_what_a_provider_waits_for_is_an_event_once():
     """Making a cluster takes minutes, and is asked for every other second."""
-    books = on_books(run("provision-start"))
+    records = recorded(run("provision-start"))
 
     def answer(after: float, note: str) -> list[Event]:
-        nonlocal books
-        call = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
+        nonlocal records
+        call = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
         seen = world(view(job(1, whole(2))))
         seen = msgspec.structs.replace(
             seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),)
         )
-        made = turn(seen, books, now=T0 + 5 + after)
-        books = made.books
+        made = turn(seen, records, now=T0 + 5 + after)
+        records = made.records
         return [event for _, event in made.events if event.name == "retry"]
 
     assert [event.context["note"] for event in answer(0, "is being made")]
@@ -339,7 +341,7 @@ def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
     lease = msgspec.structs.replace(LEASE, userids=(100,))
     started = msgspec.structs.replace(started, lease=lease)
 
-    burst = turn(world(view()), on_books(started), now=T0 + 5).books.bursts[ID]
+    burst = turn(world(view()), recorded(started), now=T0 + 5).records.bursts[ID]
 
     assert burst.state is State.REAP
     assert burst.events[2].context["note"] == "no job needs it any more"
@@ -348,9 +350,11 @@ def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
 def test_a_drain_that_somebody_undid_is_done_again():
     draining = run(*WHOLE_WAY[:8])
 
-    made = turn(world(view(online=[2, 3], drained={3: "mine"})), on_books(draining))
+    made = turn(world(view(online=[2, 3], drained={3: "mine"})), recorded(draining))
 
-    assert made.actions == (Drain(frozenset({2}), f"burst: {ID} is being taken down"),)
+    assert made.actions == (
+        DrainRanks(frozenset({2}), f"burst: {ID} is being taken down"),
+    )
     assert [event.name for _, event in made.events] == ["joined"]
 
 
@@ -358,8 +362,8 @@ def test_a_drain_that_takes_too_long_says_why():
     draining = run(*WHOLE_WAY[:8])
     late = T0 + 9_000
 
-    made = turn(world(view(online=[2, 3])), on_books(draining), now=late)
-    again = turn(world(view(online=[2, 3])), made.books, now=late + 10)
+    made = turn(world(view(online=[2, 3])), recorded(draining), now=late)
+    again = turn(world(view(online=[2, 3])), made.records, now=late + 10)
 
     assert made.events[-1][1].context["note"] == (
         "drain: not drained yet; they are not killed"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core.commands import Down, bring_down_any
+from burst.core.commands import TakeDown, take_down_any
 from burst.core.report import unreadable_rows
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
@@ -32,9 +32,9 @@ def spoilt(sim: Sim):
 
 def down(sim: Sim, name: str, provider: str = ""):
     """What `burst down` does."""
-    asked = Down(name, provider=provider)
+    asked = TakeDown(name, provider=provider)
     future = sim.engine.post(
-        lambda books, world, _, now: bring_down_any(books, world, asked, now)
+        lambda records, world, _, now: take_down_any(records, world, asked, now)
     )
     sim.tick()
     return future.result(0)
@@ -43,7 +43,7 @@ def down(sim: Sim, name: str, provider: str = ""):
 def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim = Sim()
     name, job = spoilt(sim)
-    assert unreadable_rows(sim.engine.snapshot.books, sim.engine.snapshot.world) == [
+    assert unreadable_rows(sim.engine.snapshot.records, sim.engine.snapshot.world) == [
         {
             "id": name,
             "provider": "local",
@@ -63,11 +63,11 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim.tick(5)
     assert not sim.cloud.followers()
     assert not sim.lead.drained
-    assert not sim.engine.snapshot.books.unreadable
+    assert not sim.engine.snapshot.records.unreadable
     # A new daemon reads it, and its slot is free.
     sim.boot()
     sim.tick(2)
-    assert not sim.engine.snapshot.books.unreadable
+    assert not sim.engine.snapshot.records.unreadable
     assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
     again = sim.lead.submit(whole(8))
     sim.until(lambda: sim.lead.running() == [again])
@@ -114,7 +114,7 @@ def test_a_provider_that_is_not_there_cannot_be_asked(provider, told):
     with pytest.raises(BurstError, match=told):
         down(sim, name, provider)
 
-    assert f"burst/{name}" in sim.engine.snapshot.books.unreadable
+    assert f"burst/{name}" in sim.engine.snapshot.records.unreadable
 
 
 def test_it_must_be_clear_whose_it_is():
@@ -123,17 +123,19 @@ def test_it_must_be_clear_whose_it_is():
     sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
     sim.boot()
     sim.tick(2)
-    books, world = sim.engine.snapshot.books, sim.engine.snapshot.world
+    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
     two = {"a": world.providers["local"], "b": world.providers["local"]}
     world = msgspec.structs.replace(world, providers=two)
 
     with pytest.raises(
         BurstError, match=r"which provider made it \(a, b\); burst down"
     ):
-        bring_down_any(books, world, Down("burst-0-ffffff"), sim.now)
+        take_down_any(records, world, TakeDown("burst-0-ffffff"), sim.now)
 
-    made, _ = bring_down_any(books, world, Down("burst-0-ffffff", "", "b"), sim.now)
-    assert made.books.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
+    made, _ = take_down_any(
+        records, world, TakeDown("burst-0-ffffff", "", "b"), sim.now
+    )
+    assert made.records.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
 
 
 def test_one_of_an_isolated_burst_has_no_ranks():

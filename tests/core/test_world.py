@@ -4,18 +4,18 @@
 import math
 
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import Call, repeat_at
+from burst.core.world import LastCall, repeat_at
 
 
 def test_nothing_is_asked_again_while_it_is_being_asked():
-    assert repeat_at(Call(verb=Verb.REAP)) == math.inf
-    failed = Call(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, retry_at=7.0)
+    assert repeat_at(LastCall(verb=Verb.REAP)) == math.inf
+    failed = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, retry_at=7.0)
     assert repeat_at(failed) == 7.0
 
 
 def test_deletion_is_asked_for_ever_later_and_not_before_its_provider_says():
     def reaped(attempts, retry_at=0.0):
-        call = Call(
+        call = LastCall(
             verb=Verb.REAP,
             outcome=Outcome.OK,
             done_at=100.0,

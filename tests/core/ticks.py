@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from burst.core.tick import reconcile
-from burst.core.world import Books
+from burst.core.records import Records
+from burst.core.tick import run_tick
 from burst.model.hold import Hold
 from tests.builders import T0, settings
 from tests.lifecycles import LEASE
@@ -12,12 +12,12 @@ from tests.lifecycles import LEASE
 ID = LEASE.id
 
 
-def turn(seen, books=None, now=T0 + 100, **tables):
-    return reconcile(books or Books(), seen, settings(**tables), now)
+def turn(seen, records=None, now=T0 + 100, **tables):
+    return run_tick(records or Records(), seen, settings(**tables), now)
 
 
-def on_books(*bursts, **fields):
-    return Books(bursts={burst.id: burst for burst in bursts}, **fields)
+def recorded(*bursts, **fields):
+    return Records(bursts={burst.id: burst for burst in bursts}, **fields)
 
 
 def hold(state, urgency=16, since=T0):

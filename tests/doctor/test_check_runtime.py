@@ -11,7 +11,7 @@ import pytest
 from burst import __version__
 from burst.core.orphans import Orphan
 from burst.core.placement.slots import find_slots
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.doctor.check_runtime import (
     check_daemon,
     check_orphans,
@@ -28,7 +28,7 @@ from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 SLOTS = find_slots(identity())  # burst-0: ranks 2-5, burst-1: ranks 6-9
 HOLDER = {"pid": 7, "host": "here", "since": T0, "version": __version__}
-STATE = RuntimeFacts(daemon=HOLDER, books=Books(), view=view(), slots=SLOTS)
+STATE = RuntimeFacts(daemon=HOLDER, records=Records(), view=view(), slots=SLOTS)
 LEASED = Burst(
     lease=Lease(
         id=BurstId("burst-0-3fa9c1"),
@@ -40,16 +40,16 @@ LEASED = Burst(
         shape=NODE,
     )
 )
-LIVE = Books(bursts={LEASED.id: LEASED})
+LIVE = Records(bursts={LEASED.id: LEASED})
 
 
 def state(**changes: Any) -> RuntimeFacts:
     return msgspec.structs.replace(STATE, **changes)
 
 
-def held(number: int, how: HoldState = HoldState.HELD) -> Books:
+def held(number: int, how: HoldState = HoldState.HELD) -> Records:
     hold = Hold(urgency=16, state=how, since=T0)
-    return Books(holds={JobId(job): hold for job in range(1, number + 1)})
+    return Records(holds={JobId(job): hold for job in range(1, number + 1)})
 
 
 def test_who_serves_the_lead_is_told() -> None:
@@ -74,27 +74,27 @@ def test_a_daemon_that_does_not_answer_is_wrong() -> None:
     [("", "burst daemon"), ("/a b/x.toml", "burst daemon -c '/a b/x.toml'")],
 )
 def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None:
-    for books in (Books(), ReadFailure("disk"), held(1, HoldState.RELEASED)):
-        found = check_daemon(state(daemon=None, books=books), path)
+    for records in (Records(), ReadFailure("disk"), held(1, HoldState.RELEASED)):
+        found = check_daemon(state(daemon=None, records=records), path)
         assert levels(found) == [NOTE]
         assert said(found) == f"no daemon serves this lead -> start one: {start}"
 
 
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
-    found = check_daemon(state(daemon=None, books=held(1)), "")
+    found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
     assert f"held and nobody will release them: {format_f58(1)} ->" in said(found)
     assert "`burst release --all`" in said(found)
 
 
 def test_of_many_held_jobs_some_are_named() -> None:
-    text = said(check_daemon(state(daemon=None, books=held(6)), ""))
+    text = said(check_daemon(state(daemon=None, records=held(6)), ""))
     assert "6 jobs were left held" in text
     assert f"{format_f58(5)} and others" in text
 
 
 def test_bursts_left_without_a_daemon_are_wrong() -> None:
-    found = check_daemon(state(daemon=None, books=LIVE), "")
+    found = check_daemon(state(daemon=None, records=LIVE), "")
     assert levels(found) == [NOTE, WRONG]
     assert "nobody will take them down: burst-0-3fa9c1" in said(found)
 
@@ -103,69 +103,69 @@ QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
 
 
 @pytest.mark.parametrize(
-    ("books", "level", "text"),
+    ("records", "level", "text"),
     [
         (LIVE, OK, "the store can be read; records of bursts: 1"),
         (ReadFailure("the store has schema '2'", "run that"), WRONG, "schema '2'"),
-        (Books(unreadable={"burst/x-1": "bad"}), WRONG, "record burst/x-1 cannot be"),
+        (Records(unreadable={"burst/x-1": "bad"}), WRONG, "record burst/x-1 cannot be"),
         (
-            Books(bursts={LEASED.id: QUARANTINED}),
+            Records(bursts={LEASED.id: QUARANTINED}),
             WRONG,
             "burst-0-3fa9c1 is quarantined, nothing is done about it: no rule for it",
         ),
     ],
 )
-def test_records(books: Books | ReadFailure, level: Level, text: str) -> None:
-    (found,) = check_records(books)
+def test_records(records: Records | ReadFailure, level: Level, text: str) -> None:
+    (found,) = check_records(records)
     assert found.level is level
     assert text in found.what
     assert level is OK or found.advice
 
 
 @pytest.mark.parametrize(
-    ("books", "changes", "expected", "text"),
+    ("records", "changes", "expected", "text"),
     [
-        (Books(), {}, [OK], ""),
+        (Records(), {}, [OK], ""),
         (
-            Books(),
+            Records(),
             {"online": (0, 2, 3)},
             [WRONG],
             "burst-0 is not leased: brokers that no record explains are up on ranks"
             " 2-3",
         ),
         (
-            Books(),
+            Records(),
             {"torpid": frozenset({9})},
             [WRONG],
             "burst-1 is not leased: brokers that no record explains are up on rank 9",
         ),
         (LIVE, {"online": (0, 2, 3)}, [OK], ""),
-        (Books(unreadable={"burst/burst-0-1": "x"}), {"online": (0, 2)}, [OK], ""),
+        (Records(unreadable={"burst/burst-0-1": "x"}), {"online": (0, 2)}, [OK], ""),
         (ReadFailure("disk"), {"online": (0, 2)}, [WRONG], "up on rank 2"),
         (
-            Books(),
+            Records(),
             {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
             [NOTE, NOTE, NOTE],
             "ranks 2,5 drained by hand: bad fan -> if that is over: flux resource"
             " undrain 2,5",
         ),
         (
-            Books(),
+            Records(),
             {"drained": {3: "burst: idle"}},
             [NOTE],
             "rank 3 drained by burst: burst: idle",
         ),
-        (Books(), {"drained": {4: ""}}, [NOTE], "rank 4 drained by hand: no reason"),
-        (Books(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7 excluded"),
+        (Records(), {"drained": {4: ""}}, [NOTE], "rank 4 drained by hand: no reason"),
+        (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7 excluded"),
     ],
 )
 def test_why_a_slot_is_not_leased(
-    books: Books | ReadFailure,
+    records: Records | ReadFailure,
     changes: dict[str, Any],
     expected: list[Level],
     text: str,
 ) -> None:
-    found = check_unleased_slots(state(books=books, view=view(**changes)))
+    found = check_unleased_slots(state(records=records, view=view(**changes)))
     assert levels(found) == expected
     assert text in said(found)
 

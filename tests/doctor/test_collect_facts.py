@@ -222,7 +222,7 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     assert state.daemon == {"pid": 1, "asked": "ping"}
     assert not isinstance(state.view, ReadFailure)
     assert state.view.online == {0, 1}
-    assert not isinstance(state.books, ReadFailure)
+    assert not isinstance(state.records, ReadFailure)
 
 
 def test_nobody_serving_is_no_trouble() -> None:
@@ -237,8 +237,8 @@ def test_what_cannot_be_read_is_a_trouble_each() -> None:
     state = read_runtime(lead, LEAD, (), [])
     assert isinstance(state.daemon, ReadFailure)
     assert isinstance(state.view, ReadFailure)
-    assert isinstance(state.books, ReadFailure)
-    assert "the store has schema '99'" in state.books.what
+    assert isinstance(state.records, ReadFailure)
+    assert "the store has schema '99'" in state.records.what
 
 
 def test_what_no_record_explains_is_an_orphan() -> None:

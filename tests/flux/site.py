@@ -16,7 +16,7 @@ from typing import Any
 from burst_local.processes import Process, scan
 
 from burst.model.burst import Burst
-from burst.runtime.read_records import read_books
+from burst.runtime.read_records import read_records
 from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
@@ -185,8 +185,8 @@ class Site:
         """Return the bursts that the KVS has, as their records say."""
         with closing(self.instance.lead()) as lead:
             kept = lead.store().load()
-        books, _ = read_books(kept, time.time())
-        return list(books.bursts.values())
+        records, _ = read_records(kept, time.time())
+        return list(records.bursts.values())
 
     def check_that_nothing_is_left(self) -> None:
         """Fail if there is a process, a file, a lease, a drain or a hold of ours.

@@ -87,7 +87,7 @@ def turn_until_ended(engine: Engine, lead: Lead, job: JobId) -> None:
         view = lead.observe().jobs[job]
         return view.state.value == "inactive"
 
-    wait_until(ended, lambda: str(engine.snapshot.books.bursts))
+    wait_until(ended, lambda: str(engine.snapshot.records.bursts))
 
 
 def test_it_is_held_told_and_ended_and_never_had_nodes(
@@ -96,7 +96,7 @@ def test_it_is_held_told_and_ended_and_never_had_nodes(
     provider.ends_with, provider.writes = 3, "some\nwords\0\n"
     job = instance.submit(nodes=3, attributes={"burst": {"mode": "isolated"}})
     turn_until_ended(engine, lead, job)
-    (burst,) = engine.snapshot.books.bursts.values()
+    (burst,) = engine.snapshot.records.bursts.values()
     seen = events(instance, job)
     names = [event["name"] for event in seen]
     assert "alloc" not in names

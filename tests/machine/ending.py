@@ -60,12 +60,12 @@ def heal(steps: Steps) -> None:
         world.set_capacity(name, world.sites[name].get("capacity", 1_000))
     steps.turn(1.0)
     steps.turn(1.0)
-    for name in world.books.health:
+    for name in world.records.health:
         steps.world.engine.post(enabling(name))
     for burst in world.bursts:
         if burst.live and (burst.quarantined or burst.lease.isolated):
             steps.world.engine.post(taking_down(burst.id))
-    for name in sorted({key.split("/")[1] for key in world.books.unreadable}):
+    for name in sorted({key.split("/")[1] for key in world.records.unreadable}):
         made = [key[1] for _, key, _ in world.made() if key[2] == name]
         by = made[0] if made else next(iter(world.providers))
         steps.world.engine.post(taking_down(name, by))
@@ -78,7 +78,7 @@ def _clear_elsewhere(steps: Steps) -> None:
 
     def there():
         known = {b.id for b in world.live if b.lease.place == "fake elsewhere"}
-        lost = {key.split("/")[1] for key in world.books.unreadable}
+        lost = {key.split("/")[1] for key in world.records.unreadable}
         made = {key[2] for _, key, _ in world.made("elsewhere")}
         return sorted(known | (lost & made))
 
@@ -201,7 +201,7 @@ def clear(steps: Steps) -> None:
         steps.turn(_LONG)
     must = steps.invariants.must
     must("gone", _at_rest(steps), "not all bursts have ended")
-    must("gone", not world.books.holds, f"holds are left: {world.books.holds}")
+    must("gone", not world.records.holds, f"holds are left: {world.records.holds}")
     ours = [r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)]
     must("gone", not ours, f"ranks {ours} are still drained by us")
     unanswered = [a for a in steps.answers if not a.done()]

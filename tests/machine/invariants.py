@@ -25,7 +25,7 @@ from typing import Any
 from burst.core.placement.capacity import capacity
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import DRAIN_TAG
-from burst.core.tick import reconcile
+from burst.core.tick import run_tick
 from burst.errors import RecordUnreadable
 from burst.model.burst import State
 from burst.model.jobid import JobId
@@ -342,10 +342,10 @@ class Invariants:
     def _standing(self):
         """What was not looked at again is what it would be if it were."""
         last = self.world.engine.snapshot
-        again = (last.books, last.world, last.settings, last.now + 0.01)
-        quick = reconcile(*again, last.standing)
-        slow = reconcile(*again, last.standing and last.standing.without_refusals())
-        same = quick.books == slow.books and quick.actions == slow.actions
+        again = (last.records, last.world, last.settings, last.now + 0.01)
+        quick = run_tick(*again, last.standing)
+        slow = run_tick(*again, last.standing and last.standing.without_refusals())
+        same = quick.records == slow.records and quick.actions == slow.actions
         self.must("standing", same, "decisions differ")
         verdicts = [
             {job: verdict.reason for job, verdict in decided.decisions.items()}

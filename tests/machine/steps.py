@@ -221,8 +221,10 @@ class Steps:
         pending = self.world.jobs(JobState.SCHED)
         self.invariants.taken_back.update(job.id for job in pending)
 
-        def let_go(books, world, its_settings, now):
-            return commands.let_go(books, commands.held_jobs(books), now), None
+        def let_go(records, world, its_settings, now):
+            return commands.release_jobs(
+                records, commands.held_jobs(records), now
+            ), None
 
         self._ask(let_go)
 
@@ -458,9 +460,11 @@ class Steps:
         self.answers.append(self.world.engine.post(command))
 
     def _ahead(self, make, *arguments):
-        def ask(books, world, its_settings, now):
+        def ask(records, world, its_settings, now):
             demand = make(*arguments)
-            return commands.burst_ahead(books, world, its_settings, demand, now)
+            return commands.make_requested_burst(
+                records, world, its_settings, demand, now
+            )
 
         return ask
 
@@ -471,17 +475,17 @@ class Steps:
 
 
 def taking_down(name, provider=""):
-    def ask(books, world, its_settings, now):
-        return commands.bring_down_any(
-            books, world, commands.Down(name, provider=provider), now
+    def ask(records, world, its_settings, now):
+        return commands.take_down_any(
+            records, world, commands.TakeDown(name, provider=provider), now
         )
 
     return ask
 
 
 def enabling(name):
-    def ask(books, world, its_settings, now):
-        return commands.enable(books, name, now), None
+    def ask(records, world, its_settings, now):
+        return commands.enable_provider(records, name, now), None
 
     return ask
 

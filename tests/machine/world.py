@@ -10,7 +10,7 @@ import msgspec
 
 from burst import config
 from burst.core import timeline
-from burst.core.observation import moved
+from burst.core.observation import why_out_of_reach
 from burst.core.placement.slots import find_slots
 from burst.model.burst import BurstId
 from burst.model.hold import HoldState
@@ -129,7 +129,7 @@ class World:
         """
         places = self._places()
         lost = [b for b in self.live if b.lease.provider not in places]
-        if lost or any(moved(b.lease, places) for b in self.live):
+        if lost or any(why_out_of_reach(b.lease, places) for b in self.live):
             return False
         self.settings = self._settings()
         self.lead.mode = self.settings.intake.mode
@@ -217,12 +217,12 @@ class World:
         ]
 
     @property
-    def books(self):
-        return self.engine.snapshot.books
+    def records(self):
+        return self.engine.snapshot.records
 
     @property
     def bursts(self):
-        return list(self.books.bursts.values())
+        return list(self.records.bursts.values())
 
     @property
     def live(self):
@@ -232,12 +232,12 @@ class World:
         return [job for job in self.lead.jobs.values() if job.state in states]
 
     def is_held_by_us(self, job) -> bool:
-        hold = self.books.holds.get(job.id)
+        hold = self.records.holds.get(job.id)
         return hold is not None and hold.state in _OURS
 
     def is_obeyed(self, job) -> bool:
         """Tell whether its user took it back from us."""
-        hold = self.books.holds.get(job.id)
+        hold = self.records.holds.get(job.id)
         return hold is not None and hold.state is HoldState.OBEYED
 
     def story(self) -> str:
@@ -245,11 +245,11 @@ class World:
         events = [
             f"{burst.id} {event.timestamp - T0:g} {event.name} {event.context}"
             for burst in self.bursts
-            for event in timeline.story(burst)
+            for event in timeline.known_events(burst)
         ]
         jobs = []
         for job in self.lead.jobs.values():
-            hold = self.books.holds.get(job.id)
+            hold = self.records.holds.get(job.id)
             kind = "plain" if job.id in self.lead.plain else ""
             said = self.lead.memos.get(job.id, {}).get("why", "")
             jobs.append(
@@ -297,7 +297,7 @@ class World:
             shape=NODE,
             lead=self.lead.known,
         )
-        if self.books.bursts.get(spec.burst_id) is None:
+        if self.records.bursts.get(spec.burst_id) is None:
             self.strays.add(burst)
             key = provider.owner, name, spec.burst_id
             provider.cloud.bursts[key] = FakeBurst(spec, made=[host])

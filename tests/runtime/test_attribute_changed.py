@@ -24,7 +24,7 @@ def test_a_held_job_is_released_before_it_is_forgotten() -> None:
     sim = Sim(limits={"max_nodes": 1})
     sim.tick(2)
     job = sim.lead.submit(whole(4), urgency=20)
-    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
     sim.tick(2)
     assert sim.lead.jobs[job].urgency == 0
 
@@ -33,11 +33,11 @@ def test_a_held_job_is_released_before_it_is_forgotten() -> None:
 
     assert sim.lead.jobs[job].urgency == 20
     assert sim.engine.snapshot.decisions[job].reason is Reason.NOT_BURSTABLE
-    assert not held_jobs(sim.engine.snapshot.books)
+    assert not held_jobs(sim.engine.snapshot.records)
     assert sim.lead.memos[job]["state"] == "left-alone"
     sim.lead.finish(job)
     sim.tick(2)
-    assert not sim.engine.snapshot.books.holds
+    assert not sim.engine.snapshot.records.holds
 
 
 @pytest.mark.parametrize("deaf", [False, True])
@@ -45,7 +45,7 @@ def test_it_is_released_again_if_the_first_time_had_no_effect(deaf: bool) -> Non
     sim = Sim(limits={"max_nodes": 1})
     sim.tick(2)
     job = sim.lead.submit(whole(4))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
     sim.tick(2)
 
     restart_with_another(sim)
@@ -57,7 +57,7 @@ def test_it_is_released_again_if_the_first_time_had_no_effect(deaf: bool) -> Non
     sim.tick(5)
 
     assert sim.lead.jobs[job].urgency == 16
-    assert sim.engine.snapshot.books.holds[job].state is HoldState.RELEASED
+    assert sim.engine.snapshot.records.holds[job].state is HoldState.RELEASED
 
 
 def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
@@ -76,7 +76,7 @@ def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
     assert len(sim.bursts) == 1
     sim.lead.finish(job)
     sim.until(sim.in_state(State.INACTIVE))
-    assert not sim.engine.snapshot.books.holds
+    assert not sim.engine.snapshot.records.holds
 
 
 def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
@@ -102,10 +102,10 @@ def test_a_job_that_is_gone_meanwhile_is_forgotten() -> None:
     sim = Sim(limits={"max_nodes": 1})
     sim.tick(2)
     job = sim.lead.submit(whole(4))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
 
     del sim.lead.jobs[job]
     sim.boot()
     sim.tick(2)
 
-    assert not sim.engine.snapshot.books.holds
+    assert not sim.engine.snapshot.records.holds

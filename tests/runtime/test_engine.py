@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core.commands import bring_down, burst_ahead, request_nodes
+from burst.core.commands import make_requested_burst, request_nodes, take_down_burst
 from burst.core.report import burst_row, status
 from burst.errors import (
     ConfigError,
@@ -243,7 +243,7 @@ def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
 
     s.provider.every_provision_error = None
     s.until(lambda: len(s.lead.running()) == 3, turns=200, seconds=10)
-    assert not s.engine.snapshot.books.health
+    assert not s.engine.snapshot.records.health
 
 
 def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
@@ -253,7 +253,7 @@ def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
     job = s.lead.submit(whole(4))
     s.until(lambda: s.lead.running() == [job])
 
-    health = s.engine.snapshot.books.health["local"]
+    health = s.engine.snapshot.records.health["local"]
     assert not health.disabled
     assert not health.offers
     refused, other = s.bursts
@@ -457,8 +457,8 @@ def test_nothing_is_reaped_under_a_job():
 
 
 def down(burst):
-    return lambda books, world, settings, now: (
-        bring_down(books, burst, "a person said so", now),
+    return lambda records, world, settings, now: (
+        take_down_burst(records, burst, "a person said so", now),
         None,
     )
 
@@ -505,7 +505,7 @@ def test_an_answer_is_concluded_once_though_the_store_was_full():
     s.lead.disk.full = False
     s.until(s.in_state(State.INACTIVE))
 
-    health = s.engine.snapshot.books.health["local"]
+    health = s.engine.snapshot.records.health["local"]
     assert health.offers["nodes"].failures == 1
 
 
@@ -628,8 +628,8 @@ def test_who_is_answered_sees_at_once_what_was_done():
     s = sim()
     demand = request_nodes(2)
     asked = s.engine.post(
-        lambda books, world, settings, now: burst_ahead(
-            books, world, settings, demand, now
+        lambda records, world, settings, now: make_requested_burst(
+            records, world, settings, demand, now
         )
     )
     seen = []
@@ -734,8 +734,8 @@ def test_whatever_a_command_raises_is_its_callers_answer():
 
     failed = s.engine.post(boom)
     asked = s.engine.post(
-        lambda books, world, settings, now: burst_ahead(
-            books, world, settings, request_nodes(2), now
+        lambda records, world, settings, now: make_requested_burst(
+            records, world, settings, request_nodes(2), now
         )
     )
     s.tick()
@@ -765,7 +765,7 @@ def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
     s.until(lambda: s.lead.running() == [job])
     row = burst_row(s.burst, s.engine.snapshot.world, s.now)
     assert row["note"] == ""
-    (provider,) = status(s.engine.snapshot.books, s.engine.snapshot.world, (), s.now)[
+    (provider,) = status(s.engine.snapshot.records, s.engine.snapshot.world, (), s.now)[
         "providers"
     ]
     assert provider["trouble"] == ""
@@ -828,5 +828,5 @@ def test_an_error_that_is_no_text_of_unicode_ends_no_daemon(raised):
     s.boot()
     s.tick(3)
 
-    assert s.engine.snapshot.books.unreadable == {}
+    assert s.engine.snapshot.records.unreadable == {}
     assert "/data/?" in s.story()

@@ -8,10 +8,10 @@ import logging
 import msgspec
 import pytest
 
+from burst.core.actions import DrainRanks, ProvisionBurst
 from burst.core.lifecycle import apply, begin
 from burst.core.provider_health import Health, RefusedCall
-from burst.core.tick import Decisions
-from burst.core.transaction import Drain, Provision
+from burst.core.tick import TickResult
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId
@@ -31,11 +31,11 @@ def huge(name: str) -> Burst:
     return begin(lease, {JobId(7): T0}, T0)
 
 
-def decided(books, *bursts: Burst, actions=()) -> Decisions:
-    """Decisions that put these bursts on the books."""
-    after = {**books.bursts, **{burst.id: burst for burst in bursts}}
-    return Decisions(
-        books=msgspec.structs.replace(books, bursts=after),
+def decided(records, *bursts: Burst, actions=()) -> TickResult:
+    """Decisions that put these bursts on record."""
+    after = {**records.bursts, **{burst.id: burst for burst in bursts}}
+    return TickResult(
+        records=msgspec.structs.replace(records, bursts=after),
         events=tuple((burst.id, Event(T0, "submit")) for burst in bursts),
         actions=actions,
         decisions={},
@@ -86,15 +86,15 @@ def test_a_new_burst_whose_record_is_too_large_is_not_made(
     sim.tick(2)
     new = huge("burst-0-ffffff")
 
-    def command(books, _, __, ___):
-        drain = Drain(frozenset({2}), "x")
-        return decided(books, new, actions=(Provision(new.id), drain)), "done"
+    def command(records, _, __, ___):
+        drain = DrainRanks(frozenset({2}), "x")
+        return decided(records, new, actions=(ProvisionBurst(new.id), drain)), "done"
 
     with caplog.at_level(logging.INFO):
         answer = sim.engine.post(command)
         sim.tick()
     assert answer.result() == "done"
-    assert new.id not in sim.engine.snapshot.books.bursts
+    assert new.id not in sim.engine.snapshot.records.bursts
     assert not [call for call in sim.provider.calls if call.method == "provision"]
     assert "records larger than 1048576 bytes: burst/burst-0-ffffff" in caplog.text
     assert sim.lead.drained == {2: "x"}
@@ -110,28 +110,28 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     sim.until(lambda: sim.lead.running() == [first])
     known = sim.burst
 
-    def command(books, _, __, ___):
+    def command(records, _, __, ___):
         event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
-        spoilt = apply(books.bursts[known.id], event)
+        spoilt = apply(records.bursts[known.id], event)
         health = {"local": Health(refused={"reap": RefusedCall(HUGE)})}
-        made = decided(books, spoilt)
+        made = decided(records, spoilt)
         after = msgspec.structs.replace(
-            made.books, health=health, outputs={known.id: HUGE}
+            made.records, health=health, outputs={known.id: HUGE}
         )
-        return msgspec.structs.replace(made, books=after), None
+        return msgspec.structs.replace(made, records=after), None
 
     sim.engine.post(command)
     sim.tick()
-    books = sim.engine.snapshot.books
-    assert books.bursts[known.id].quarantined.startswith("its record would be too")
-    assert not books.health
-    assert not books.outputs
+    records = sim.engine.snapshot.records
+    assert records.bursts[known.id].quarantined.startswith("its record would be too")
+    assert not records.health
+    assert not records.outputs
     second = sim.lead.submit(whole(4))
     sim.until(lambda: second in sim.lead.running())
     assert sim.lead.jobs[first].state is JobState.RUN
     # A daemon that starts again has the record as it was.
     sim.boot()
-    assert sim.engine.snapshot.books.bursts[known.id].state is State.ONLINE
+    assert sim.engine.snapshot.records.bursts[known.id].state is State.ONLINE
 
 
 def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> None:
@@ -145,10 +145,12 @@ def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> N
     sim.lead.disk.records[key] = "{"
     sim.lead.disk.records["job/burst-9-aaaaaa/7"] = '{"submitted":1.0}'
     sim.boot()
-    books = sim.engine.snapshot.books
-    assert books.bursts[spoilt.id].quarantined.startswith(f"record {key}: not a")
-    assert not books.bursts[other.id].quarantined
-    assert books.unreadable["job/burst-9-aaaaaa/7"] == "there is no record of its burst"
+    records = sim.engine.snapshot.records
+    assert records.bursts[spoilt.id].quarantined.startswith(f"record {key}: not a")
+    assert not records.bursts[other.id].quarantined
+    assert (
+        records.unreadable["job/burst-9-aaaaaa/7"] == "there is no record of its burst"
+    )
 
 
 def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:

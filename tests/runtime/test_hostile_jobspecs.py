@@ -213,4 +213,4 @@ def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
     assert "its jobspec cannot be read" in why
     sim.until(lambda: lead.jobs[good].state is JobState.INACTIVE, turns=20)
     sim.until(lambda: all(not burst.live for burst in sim.bursts))
-    assert sim.engine.snapshot.books.health == {}
+    assert sim.engine.snapshot.records.health == {}

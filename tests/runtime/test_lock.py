@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon that takes over reads the books once it holds the lead's service."""
+"""A daemon that takes over reads the records once it holds the lead's service."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice()
 
     lead.at_serve = last_tick
     after = Session(lead, settings(), WakeUp(), Future)
-    assert not after.engine.snapshot.books.bursts
+    assert not after.engine.snapshot.records.bursts
 
     after.begin()
 
-    assert after.engine.snapshot.books.bursts.keys() == {before.burst.id}
+    assert after.engine.snapshot.records.bursts.keys() == {before.burst.id}
     after.turn(0.0)
-    known = after.engine.snapshot.books
+    known = after.engine.snapshot.records
     assert known.bursts.keys() == {before.burst.id}
-    assert known.holds.keys() == before.engine.snapshot.books.holds.keys()
+    assert known.holds.keys() == before.engine.snapshot.records.holds.keys()
     after.close()

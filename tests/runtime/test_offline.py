@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from burst.config import parse
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
@@ -26,7 +26,7 @@ def lead_with_holds(*urgencies: int) -> FakeLead:
     }
     ledger = RecordStore(lead.store())
     ledger.load(T0)
-    ledger.write(Books(), Books(holds=holds))
+    ledger.write(Records(), Records(holds=holds))
     return lead
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import Outcome
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import Refused, Transient
 from burst.model.burst import BurstId, State
 from burst.provider import BurstSpec
@@ -100,7 +100,7 @@ def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
         s.tick()
 
     assert reaps(s) == 15
-    health = s.engine.snapshot.books.health["local"]
+    health = s.engine.snapshot.records.health["local"]
     assert health.disabled == "no right to delete"
 
 
@@ -112,14 +112,14 @@ def test_what_has_a_live_record_is_nobodys_orphan():
     world = s.engine.snapshot.world
     other = {**world.providers, "second": world.providers["local"]}
     seen = msgspec.structs.replace(world, providers=other)
-    books = s.engine.snapshot.books
+    records = s.engine.snapshot.records
 
-    assert find_orphans(books, seen) == ()
-    found = find_orphans(Books(), seen)
+    assert find_orphans(records, seen) == ()
+    found = find_orphans(Records(), seen)
     assert {orphan.provider for orphan in found} == {"local", "second"}
     s.lead.finish(job)
     s.until(s.in_state(State.INACTIVE), turns=400)
-    assert find_orphans(s.engine.snapshot.books, seen)
+    assert find_orphans(s.engine.snapshot.records, seen)
 
 
 def test_without_a_daemon_a_passing_fault_is_not_the_end():

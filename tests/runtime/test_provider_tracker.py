@@ -2,12 +2,12 @@
 import pytest
 
 from burst.core.provider_health import Health, Outcome, RefusedCall, Verb
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
 from tests.builders import T0, settings
-from tests.core.ticks import on_books
+from tests.core.ticks import recorded
 from tests.fakes import HandExecutor
 from tests.lifecycles import run
 
@@ -21,20 +21,20 @@ class Bench:
             {"local": self.provider}, self.executor, settings(daemon=daemon).daemon
         )
 
-    def ask(self, books=None):
-        return self.watch.ask(books or Books(), self.now) - self.now
+    def ask(self, records=None):
+        return self.watch.ask(records or Records(), self.now) - self.now
 
-    def answer(self, books=None):
+    def answer(self, records=None):
         self.executor.pump()
-        self.watch.absorb(books or Books(), self.now)
+        self.watch.absorb(records or Records(), self.now)
         return self.watch.views["local"]
 
     def asked(self):
         return [task.verb.value for task in self.executor.tasks]
 
 
-PROVISION = on_books(run("provision-start"))
-ONLINE = on_books(run("provision-start", "provision-finish", "online"))
+PROVISION = recorded(run("provision-start"))
+ONLINE = recorded(run("provision-start", "provision-finish", "online"))
 
 
 def test_an_idle_provider_is_asked_at_the_cadence():
@@ -88,7 +88,7 @@ def test_a_provider_that_is_silent_is_in_trouble():
     bench = Bench()
     bench.ask()
     bench.now += 121
-    bench.watch.absorb(Books(), bench.now)
+    bench.watch.absorb(Records(), bench.now)
 
     assert bench.watch.views["local"].trouble == "no answer for more than 2m"
 
@@ -150,7 +150,7 @@ def test_attempts_are_counted_and_paused_longer_each_time():
     bench.watch.conclude(answered, PROVISION)
     assert not bench.watch.answered
     assert burst.id in bench.watch.calls
-    bench.watch.conclude((), Books())
+    bench.watch.conclude((), Records())
     assert not bench.watch.calls
 
 
@@ -158,7 +158,7 @@ def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
     bench.watch.call(burst, Verb.PROVISION, lambda _: None)
-    bench.watch.conclude((), Books())
+    bench.watch.conclude((), Records())
     bench.answer()
 
     assert not bench.watch.answered
@@ -224,12 +224,12 @@ def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench.provider.next_observe_error = Refused("no rights")
     bench.ask()
     bench.answer()
-    refused = Books(health={"local": Health(refused={"observe": RefusedCall("no")})})
+    refused = Records(health={"local": Health(refused={"observe": RefusedCall("no")})})
     bench.now += 0.1
     bench.ask(refused)
     assert bench.asked() == []
 
-    bench.ask(Books())
+    bench.ask(Records())
     assert bench.asked() == ["observe"]
 
 

@@ -2,7 +2,7 @@
 import pytest
 
 from burst.core.provider_health import Health, OfferHealth
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.errors import StoreError
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
@@ -12,7 +12,7 @@ from tests.core.ticks import hold
 from tests.fakes import MemoryStore
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
-BOOKS = Books(
+RECORDS = Records(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},
     holds={JobId(7): hold(HoldState.HELD)},
     health={"local": Health(offers={"small": OfferHealth(2, T0)})},
@@ -22,9 +22,9 @@ BOOKS = Books(
 def test_what_was_written_is_read_again():
     store = MemoryStore()
 
-    assert RecordStore(store).write(Books(), BOOKS) == 4
+    assert RecordStore(store).write(Records(), RECORDS) == 4
 
-    assert RecordStore(store).load(T0 + 100) == BOOKS
+    assert RecordStore(store).load(T0 + 100) == RECORDS
     assert set(store.records) == {
         "meta/schema",
         "burst/burst-0-aaaaaa",
@@ -37,11 +37,11 @@ def test_what_was_written_is_read_again():
 def test_only_what_changed_is_written():
     store = MemoryStore()
     ledger = RecordStore(store)
-    ledger.write(Books(), BOOKS)
-    after = Books(bursts=BOOKS.bursts, holds={}, health=dict(BOOKS.health))
+    ledger.write(Records(), RECORDS)
+    after = Records(bursts=RECORDS.bursts, holds={}, health=dict(RECORDS.health))
 
-    assert ledger.write(BOOKS, BOOKS) == 0
-    assert ledger.write(BOOKS, after) == 1
+    assert ledger.write(RECORDS, RECORDS) == 0
+    assert ledger.write(RECORDS, after) == 1
 
     assert store.writes == 2
     assert "hold/7" not in store.records
@@ -61,27 +61,27 @@ def test_only_what_changed_is_written():
 )
 def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
     store = MemoryStore()
-    RecordStore(store).write(Books(), BOOKS)
+    RecordStore(store).write(Records(), RECORDS)
     store.records[key] = text or store.records["burst/burst-0-aaaaaa"]
     before = dict(store.records)
 
-    books = RecordStore(store).load(T0 + 100)
+    records = RecordStore(store).load(T0 + 100)
 
-    assert why in books.unreadable[key]
-    assert LEASE.id in books.bursts
+    assert why in records.unreadable[key]
+    assert LEASE.id in records.bursts
     assert store.records == {**before, "meta/schema": "1"}
 
 
 def test_a_record_of_another_version_is_not_guessed_at():
     store = MemoryStore()
-    RecordStore(store).write(Books(), BOOKS)
+    RecordStore(store).write(Records(), RECORDS)
     key = "burst/burst-0-aaaaaa"
     store.records[key] = store.records[key].replace('"version":2', '"version":3')
 
-    books = RecordStore(store).load(T0)
+    records = RecordStore(store).load(T0)
 
-    assert "record of version 3, this program knows 2" in books.unreadable[key]
-    assert books.unread_leases == [key]
+    assert "record of version 3, this program knows 2" in records.unreadable[key]
+    assert records.unread_leases == [key]
 
 
 @pytest.mark.parametrize("schema", ["2", "x"])
@@ -95,7 +95,7 @@ def test_a_store_from_a_newer_version_is_not_touched(schema):
 def test_records_from_the_future_count_from_now():
     store = MemoryStore()
     names = (*WHOLE_WAY[:4], "job-finish", "idle", "lost")
-    RecordStore(store).write(Books(), Books(bursts={LEASE.id: run(*names)}))
+    RecordStore(store).write(Records(), Records(bursts={LEASE.id: run(*names)}))
 
     burst = RecordStore(store).load(T0 - 500).bursts[LEASE.id]
 

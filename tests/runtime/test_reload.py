@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from burst.config import Settings, parse
-from burst.core.commands import bring_down
+from burst.core.commands import take_down_burst
 from burst.errors import BurstError, ConfigError
 from burst.model.burst import State
 from burst.provider import Provider
@@ -95,7 +95,7 @@ class Bench:
 
     @property
     def bursts(self):
-        return list(self.runtime.engine.snapshot.books.bursts.values())
+        return list(self.runtime.engine.snapshot.records.bursts.values())
 
 
 @pytest.fixture
@@ -202,7 +202,10 @@ def test_commands_on_their_way_and_what_is_known_go_over(bench):
     views = one.runtime.engine.snapshot.world.providers["local"].offers
     (burst,) = one.bursts
     asked = one.runtime.engine.post(
-        lambda books, _, __, now: (bring_down(books, burst.id, "enough", now), "done")
+        lambda records, _, __, now: (
+            take_down_burst(records, burst.id, "enough", now),
+            "done",
+        )
     )
     one.tables["deadlines"] = {"idle": "1h"}
     making = one.reloads.ask()

@@ -154,7 +154,7 @@ def test_a_plan_is_what_the_next_tick_would_do():
     assert asking.ask("plan")["bursts"] == []
     snapshot = asking.sim.engine.snapshot
     assert [row["id"] for row in asking.ask("plan")["jobs"]] == [format_f58(job)]
-    assert snapshot.books.bursts
+    assert snapshot.records.bursts
 
 
 def test_nodes_are_had_on_request_and_taken_down():

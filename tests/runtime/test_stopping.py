@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
 
-from burst.core.commands import burst_ahead, describe, request_nodes
+from burst.core.commands import describe_request, make_requested_burst, request_nodes
 from burst.daemon import take_down_all_bursts
 from burst.model.burst import State
 from burst.model.reason import Reason
@@ -40,11 +40,11 @@ def test_a_request_is_refused_with_the_reason():
     s.engine.stop_planning()
     demand = request_nodes(2)
     asked = s.engine.post(
-        lambda books, world, settings, now: burst_ahead(
-            books, world, settings, demand, now
+        lambda records, world, settings, now: make_requested_burst(
+            records, world, settings, demand, now
         )
     )
     s.tick()
 
-    assert "the daemon is stopping" in describe(asked.result(0), demand)
+    assert "the daemon is stopping" in describe_request(asked.result(0), demand)
     assert s.bursts == []

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from burst.core.commands import held_jobs, let_go
+from burst.core.commands import held_jobs, release_jobs
 from burst.errors import Denied, LeadGone, Unreadable
 from burst.flux.rpc import RequestFailed
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
-from burst.runtime.read_records import read_books
+from burst.runtime.read_records import read_records
 from tests.builders import whole
 from tests.fakes import FakeLead, MemoryStore
 from tests.sim import Sim
@@ -94,11 +94,11 @@ def lives_through(sim: Sim) -> None:
     sim.tick(5)
     assert not sim.lead.drained
     assert not sim.cloud.followers()
-    assert not held_jobs(sim.engine.snapshot.books)
+    assert not held_jobs(sim.engine.snapshot.records)
     # What the store has is what the daemon goes by.
-    books, _ = read_books(sim.lead.disk.records, sim.now)
-    assert books.bursts == sim.engine.snapshot.books.bursts
-    assert books.holds == sim.engine.snapshot.books.holds
+    records, _ = read_records(sim.lead.disk.records, sim.now)
+    assert records.bursts == sim.engine.snapshot.records.bursts
+    assert records.holds == sim.engine.snapshot.records.holds
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -183,11 +183,13 @@ def test_who_was_let_go_is_released_though_the_lead_was_silent() -> None:
     sim.joins = False
     sim.tick(2)
     job = lead.submit(whole(9))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.books) == [job])
+    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
     sim.tick(3)
     lead.silent, lead.left = ("release",), 3
-    sim.engine.post(lambda books, _, __, now: (let_go(books, [job], now), None))
+    sim.engine.post(
+        lambda records, _, __, now: (release_jobs(records, [job], now), None)
+    )
     sim.tick(6)
     assert lead.jobs[job].urgency == 16
-    assert sim.engine.snapshot.books.holds[job].state is HoldState.OBEYED
+    assert sim.engine.snapshot.records.holds[job].state is HoldState.OBEYED
     assert lead.jobs[job].state is JobState.SCHED

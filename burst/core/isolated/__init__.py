@@ -12,11 +12,17 @@ import enum
 import math
 
 from burst.config import Settings
+from burst.core.actions import EndJob
 from burst.core.job_memo import memo
-from burst.core.observation import Word, is_in_reach, lacks_capacity, provider_word
+from burst.core.observation import (
+    ProviderPhase,
+    is_in_reach,
+    lacks_capacity,
+    provider_phase,
+)
 from burst.core.provider_health import Outcome
-from burst.core.transaction import Draft, EndJob
-from burst.core.world import Books, World
+from burst.core.records import Records, Transaction
+from burst.core.world import World
 from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
@@ -39,7 +45,7 @@ WAITED_FOR = (State.PROVISION, State.JOIN, State.ONLINE)
 """States of a burst of which more is to come than its end."""
 
 
-class Far(enum.Enum):
+class InstancePhase(enum.Enum):
     """How far the burst's own instance is, as its provider sees it."""
 
     UNREAD = "unread"
@@ -49,7 +55,7 @@ class Far(enum.Enum):
     FINISHED = "finished"
 
 
-class Turn(enum.Enum):
+class IsolatedObservation(enum.Enum):
     """What a row of the table says has happened."""
 
     WAIT = "nothing that changes the burst"
@@ -62,116 +68,128 @@ class Turn(enum.Enum):
 
 
 _WENT_WRONG = {
-    Turn.BROKE: "the provider reports a failure",
-    Turn.VANISHED: "the provider has nothing of it any more",
-    Turn.ENDED: "the provider is deleting it, and not on our word",
+    IsolatedObservation.BROKE: "the provider reports a failure",
+    IsolatedObservation.VANISHED: "the provider has nothing of it any more",
+    IsolatedObservation.ENDED: "the provider is deleting it, and not on our word",
 }
-_BAD = {Word.FAILED: Turn.BROKE, Word.ABSENT: Turn.VANISHED, Word.ENDING: Turn.ENDED}
+_BAD = {
+    ProviderPhase.FAILED: IsolatedObservation.BROKE,
+    ProviderPhase.ABSENT: IsolatedObservation.VANISHED,
+    ProviderPhase.ENDING: IsolatedObservation.ENDED,
+}
 
 
-def turn(state: State, word: Word, far: Far) -> Turn | None:
+def look_up(
+    state: State, word: ProviderPhase, far: InstancePhase
+) -> IsolatedObservation | None:
     """Return what the facts say; None for what cannot be, which quarantines."""
     if state is State.NEW:
         # Nothing was asked for. If it shows all the same, it is not from us.
-        return Turn.WAIT if word in (Word.UNREAD, Word.ABSENT) else None
-    found = Turn.WAIT
-    if word is Word.UNREAD or state not in WAITED_FOR:
+        return (
+            IsolatedObservation.WAIT
+            if word in (ProviderPhase.UNREAD, ProviderPhase.ABSENT)
+            else None
+        )
+    found = IsolatedObservation.WAIT
+    if word is ProviderPhase.UNREAD or state not in WAITED_FOR:
         return found
-    if far is Far.FINISHED:
+    if far is InstancePhase.FINISHED:
         # Whatever became of the nodes since: there is a result.
-        found = Turn.FINISHED
+        found = IsolatedObservation.FINISHED
     elif word in _BAD:
         found = _BAD[word]
-    elif state is State.PROVISION and (word is Word.RUNNING or far is Far.ONLINE):
-        found = Turn.STARTED
-    elif state is State.JOIN and far is Far.ONLINE:
-        found = Turn.ONLINE
+    elif state is State.PROVISION and (
+        word is ProviderPhase.RUNNING or far is InstancePhase.ONLINE
+    ):
+        found = IsolatedObservation.STARTED
+    elif state is State.JOIN and far is InstancePhase.ONLINE:
+        found = IsolatedObservation.ONLINE
     return found
 
 
-def follow(draft: Draft, burst: Burst, world: World) -> bool:
+def follow(tx: Transaction, burst: Burst, world: World) -> bool:
     """Take an isolated burst to where it is seen; tell if it failed to come up."""
     before = burst.state
     while True:
         status, word = _seen(burst, world)
-        what = turn(burst.state, word, _far(status))
+        what = look_up(burst.state, word, _far(status))
         if what is None:
-            draft.quarantine(burst.id, "no rule for what is seen of it")
+            tx.quarantine(burst.id, "no rule for what is seen of it")
             return False
-        if what is Turn.STARTED:
-            burst = draft.note(burst.id, "provision-finish", {})
-        elif what is Turn.ONLINE:
-            burst = draft.note(burst.id, "online", {"ranks": ""})
+        if what is IsolatedObservation.STARTED:
+            burst = tx.record(burst.id, "provision-finish", {})
+        elif what is IsolatedObservation.ONLINE:
+            burst = tx.record(burst.id, "online", {"ranks": ""})
         else:
             break
-    if what is Turn.FINISHED:
+    if what is IsolatedObservation.FINISHED:
         assert status is not None
-        _finish(draft, burst, status)
+        _finish(tx, burst, status)
     if what not in _WENT_WRONG:
         return False
     # Once all its nodes were seen, its job may have begun: they were not lacking then.
     lacking = before is State.PROVISION and lacks_capacity(burst, world)
     why = (status.why if status else "") or _WENT_WRONG[what]
-    draft.fail(burst.id, CAPACITY if lacking else "failed", why)
+    tx.fail(burst.id, CAPACITY if lacking else "failed", why)
     return before is not State.ONLINE
 
 
-def advance(draft: Draft, burst: Burst, world: World, settings: Settings) -> None:
+def advance(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     """Do what is due for an isolated burst and no other."""
     if world.lead is None:
         return
-    burst = _mind_job(draft, burst, world.lead)
+    burst = _mind_job(tx, burst, world.lead)
     if burst.state is State.NEW:
-        _begin(draft, burst, world, settings.deadlines.provision)
+        _begin(tx, burst, world, settings.deadlines.provision)
     elif burst.state is State.ONLINE:
-        _run(draft, burst, settings)
+        _run(tx, burst, settings)
 
 
-def _mind_job(draft: Draft, burst: Burst, lead: LeadView) -> Burst:
+def _mind_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
     """End the job of a burst that is over; end a burst whose job Flux can start."""
-    if burst.spent:
+    if burst.may_have_run:
         for job in sorted(burst.jobs):
             view = lead.jobs.get(job)
             if view and view.state in _PENDING:
-                draft.actions.append(_end(draft, burst, job))
+                tx.actions.append(_end(tx, burst, job))
         return burst
     on_its_way = burst.state in (State.NEW, *WAITED_FOR)
-    if on_its_way and any(_taken_back(draft, job, lead) for job in burst.jobs):
+    if on_its_way and any(_taken_back(tx, job, lead) for job in burst.jobs):
         note = "its job is not held any more, so it is not run elsewhere"
-        return draft.fail(burst.id, NOT_HELD, note)
+        return tx.fail(burst.id, NOT_HELD, note)
     return burst
 
 
-def _begin(draft: Draft, burst: Burst, world: World, limit: float) -> None:
+def _begin(tx: Transaction, burst: Burst, world: World, limit: float) -> None:
     """Have the provider asked, once nothing else can run the job."""
     lead = world.lead
     assert lead is not None
     can_ask = is_in_reach(burst.lease, world)
     if not burst.jobs:
-        draft.fail(burst.id, "canceled", "no job needs it any more")
+        tx.fail(burst.id, "canceled", "no job needs it any more")
     elif any(_is_other(burst, lead.jobs.get(job)) for job in burst.jobs):
         # What runs there is ended by the time limit that the lease says.
-        draft.fail(burst.id, NOT_HELD, "its job has another time limit now")
-    elif can_ask and all(_is_settled(draft, lead.jobs.get(j)) for j in burst.jobs):
-        draft.start(burst.id)
-    elif draft.now - burst.since > limit:
+        tx.fail(burst.id, NOT_HELD, "its job has another time limit now")
+    elif can_ask and all(_is_settled(tx, lead.jobs.get(j)) for j in burst.jobs):
+        tx.start_provision(burst.id)
+    elif tx.now - burst.since > limit:
         # Nothing was asked of the provider, so the job may run elsewhere or here.
         what = "its job could not be held"
         if not can_ask:
             what = f"provider {burst.lease.provider} was not enabled, or was moved,"
-        draft.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
+        tx.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
 
 
-def _run(draft: Draft, burst: Burst, settings: Settings) -> None:
+def _run(tx: Transaction, burst: Burst, settings: Settings) -> None:
     """End what nobody waits for, what takes too long, and what nobody pays for."""
     lease = burst.lease
     if lease.userids and not burst.jobs:
-        draft.fail(burst.id, "canceled", "no job needs it any more")
-    elif draft.now > run_until(burst, settings):
-        took = format_fsd(round(draft.now - burst.since))
-        draft.fail(burst.id, "timeout", f"what it runs did not end within {took}")
-    elif lease.end and draft.now > lease.end:
-        draft.fail(burst.id, "timeout", "its lease is over")
+        tx.fail(burst.id, "canceled", "no job needs it any more")
+    elif tx.now > run_until(burst, settings):
+        took = format_fsd(round(tx.now - burst.since))
+        tx.fail(burst.id, "timeout", f"what it runs did not end within {took}")
+    elif lease.end and tx.now > lease.end:
+        tx.fail(burst.id, "timeout", "its lease is over")
 
 
 def run_until(burst: Burst, settings: Settings) -> float:
@@ -183,14 +201,14 @@ def run_until(burst: Burst, settings: Settings) -> float:
     return burst.since + (isolated.duration or settings.deadlines.run) + LATE
 
 
-def next_begin(books: Books, now: float) -> float:
+def next_begin(records: Records, now: float) -> float:
     """Return when the next burst may begin whose job is held; math.inf if none."""
     held = [
-        books.holds[job].since
-        for burst in books.live
+        records.holds[job].since
+        for burst in records.live
         if burst.state is State.NEW and burst.lease.isolated
         for job in burst.jobs
-        if job in books.holds and books.holds[job].state is HoldState.HELD
+        if job in records.holds and records.holds[job].state is HoldState.HELD
     ]
     times = [since + SETTLED for since in held]
     return min((time for time in times if time > now), default=math.inf)
@@ -203,7 +221,7 @@ def next_change(burst: Burst, settings: Settings) -> float:
     return min(run_until(burst, settings), burst.lease.end or math.inf)
 
 
-def elsewhere(burst: Burst, words: str = "") -> Decision:
+def isolated_verdict(burst: Burst, words: str = "") -> Decision:
     """Return the verdict on a job that runs, or may have run, in an isolated burst.
 
     `words` are what its provider says of it, after a colon.
@@ -211,7 +229,7 @@ def elsewhere(burst: Burst, words: str = "") -> Decision:
     if burst.quarantined:
         facts = {"burst": burst.id, "why": burst.quarantined}
         return Decision(Reason.ISOLATED_QUARANTINED, facts)
-    if burst.spent:
+    if burst.may_have_run:
         word, how = _outcome(burst)
         reason = (
             Reason.ISOLATED_LOST if burst.exit_status is None else Reason.ISOLATED_DONE
@@ -231,30 +249,30 @@ def _outcome(burst: Burst) -> tuple[str, str]:
     return burst.exception, f"{burst.exception}: {notes[-1]}"
 
 
-def _seen(burst: Burst, world: World) -> tuple[BurstStatus | None, Word]:
+def _seen(burst: Burst, world: World) -> tuple[BurstStatus | None, ProviderPhase]:
     view = world.providers.get(burst.lease.provider)
     status = view.statuses.get(burst.id) if view else None
-    return status, provider_word(burst, world)
+    return status, provider_phase(burst, world)
 
 
-def _far(status: BurstStatus | None) -> Far:
+def _far(status: BurstStatus | None) -> InstancePhase:
     if status is None or status.instance is None:
-        return Far.UNREAD
+        return InstancePhase.UNREAD
     if status.instance.exit_status is not None:
-        return Far.FINISHED
-    return Far.ONLINE if status.instance.online else Far.STARTING
+        return InstancePhase.FINISHED
+    return InstancePhase.ONLINE if status.instance.online else InstancePhase.STARTING
 
 
-def _finish(draft: Draft, burst: Burst, status: BurstStatus) -> None:
+def _finish(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
     """Record the result, all in one: what is reaped has nothing to tell any more."""
     assert status.instance is not None
     # Flux takes no text with a zero in it.
     output = status.instance.output.replace("\0", "\N{REPLACEMENT CHARACTER}")
     output = _end_of(output, LONGEST_OUTPUT)
     code = status.instance.exit_status
-    draft.outputs[burst.id] = output
+    tx.outputs[burst.id] = output
     context = {"status": code, "note": f"exit status {code}"}
-    draft.note(burst.id, "finish", context)
+    tx.record(burst.id, "finish", context)
 
 
 def _end_of(text: str, most: int) -> str:
@@ -262,18 +280,18 @@ def _end_of(text: str, most: int) -> str:
     return text.encode(errors="replace")[-most:].decode(errors="ignore")
 
 
-def _end(draft: Draft, burst: Burst, job: JobId) -> EndJob:
-    verdict = elsewhere(burst)
+def _end(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
+    verdict = isolated_verdict(burst)
     found = {**(memo(verdict) or {}), "burst": str(burst.id)}
-    output = draft.outputs.get(burst.id)
+    output = tx.outputs.get(burst.id)
     if output is not None:
         found["output"] = output[-_TOLD_MOST:]
     return EndJob(job, found, verdict.text())
 
 
-def _taken_back(draft: Draft, job: JobId, lead: LeadView) -> bool:
+def _taken_back(tx: Transaction, job: JobId, lead: LeadView) -> bool:
     """Tell whether a job may be started here, by its user's doing or Flux's."""
-    hold, view = draft.holds.get(job), lead.jobs.get(job)
+    hold, view = tx.holds.get(job), lead.jobs.get(job)
     if hold is not None and hold.state in (HoldState.OBEYED, HoldState.RELEASED):
         return True
     return view is not None and view.state in (JobState.RUN, JobState.CLEANUP)
@@ -286,13 +304,13 @@ def _is_other(burst: Burst, view: JobView | None) -> bool:
     return view is not None and view.duration != isolated.duration
 
 
-def _is_settled(draft: Draft, view: JobView | None) -> bool:
+def _is_settled(tx: Transaction, view: JobView | None) -> bool:
     """Tell whether a job is held, for so long that no allocation is on its way."""
-    hold = draft.holds.get(view.id) if view else None
+    hold = tx.holds.get(view.id) if view else None
     return (
         view is not None
         and hold is not None
         and (view.state, view.urgency) == (JobState.SCHED, 0)
         and hold.state is HoldState.HELD
-        and draft.now - hold.since >= SETTLED
+        and tx.now - hold.since >= SETTLED
     )

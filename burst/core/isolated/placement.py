@@ -10,7 +10,7 @@ from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
 from burst.core.placement.offers import Market, Priced
 from burst.core.placement.plan import Demand, Proposal
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
@@ -25,10 +25,10 @@ def mode_of(wish: Wish, offer: Offer) -> BurstMode | None:
     return wish.mode if wish.mode in offer.modes else None
 
 
-def lost_record(books: Books) -> str:
+def lost_record(records: Records) -> str:
     """Return the key of a record that may say of any job that it runs elsewhere."""
     keys = (
-        key for key in books.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
+        key for key in records.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
     )
     return next(keys, "")
 

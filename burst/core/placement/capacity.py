@@ -9,7 +9,7 @@ from burst.config import Settings
 from burst.core.placement.demand import Pool, nodes_needed
 from burst.core.placement.plan import Room
 from burst.core.placement.run_time import left
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.model.burst import Burst, State
 from burst.model.lead import LeadView
 from burst.model.request import Request
@@ -18,9 +18,9 @@ from burst.model.shape import Shape
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
-def own_ranks(books: Books, lead: LeadView) -> list[int]:
+def own_ranks(records: Records, lead: LeadView) -> list[int]:
     """Return the ranks that can run jobs and that no live burst leases."""
-    leased = {rank for burst in books.live for rank in burst.lease.ranks}
+    leased = {rank for burst in records.live for rank in burst.lease.ranks}
     unfit = leased | lead.torpid | lead.excluded | set(lead.drained)
     return sorted(lead.online - unfit)
 
@@ -44,7 +44,7 @@ def missing_nodes(
 
 
 def find_room(
-    books: Books, lead: LeadView, settings: Settings, now: float
+    records: Records, lead: LeadView, settings: Settings, now: float
 ) -> list[Room]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
@@ -52,7 +52,7 @@ def find_room(
     """
     rooms: list[Room] = []
     share = settings.plan.share
-    for burst in books.live:
+    for burst in records.live:
         if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
             continue
         if burst.lease.isolated:

@@ -11,7 +11,7 @@ import msgspec
 from burst.core.placement.limits import Share, share_of
 from burst.core.placement.plan import Room
 from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
-from burst.core.world import Books
+from burst.core.records import Records
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
@@ -40,7 +40,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def taken_slots(
-    slots: Sequence[RankSlot], books: Books, lead: LeadView
+    slots: Sequence[RankSlot], records: Records, lead: LeadView
 ) -> dict[str, Taken]:
     """Return the slots that bursts of ours have and will give back, by name.
 
@@ -50,10 +50,10 @@ def taken_slots(
     own = {r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)}
     never = lead.excluded | (lead.drained.keys() - own)
     bursts: dict[int, Burst] = {}
-    for burst in books.live:
+    for burst in records.live:
         for rank in burst.lease.ranks:
             bursts[rank] = burst
-    unread = leased_slots(slots, (), books.unread_leases)
+    unread = leased_slots(slots, (), records.unread_leases)
     found: dict[str, Taken] = {}
     for slot in slots:
         on = {bursts[rank].id: bursts[rank] for rank in slot.ranks if rank in bursts}

@@ -11,9 +11,9 @@ import msgspec
 from burst.core.provider_health import (
     Health,
     OfferHealth,
+    cooldown_facts,
     spec_key,
-    unavailable,
-    why_aside,
+    why_unavailable,
 )
 from burst.model.burst import Burst, State
 from burst.model.decision import OfferRejection
@@ -57,7 +57,9 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
         """Return why the provider is not asked for such a burst, None if it may be."""
         aside = self.aside.get(priced.key)
         if aside and nodes >= aside.nodes:
-            return OfferRejection(priced.key, Reason.OFFER_COOLDOWN, why_aside(aside))
+            return OfferRejection(
+                priced.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
+            )
         key = priced.provider, spec_key(priced.offer.name, slot, nodes)
         facts = self.refused_specs.get(key)
         return OfferRejection(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
@@ -110,7 +112,7 @@ def open_market(
             priced = Priced(provider, offer)
             known.append(priced)
             held = health.get(provider, Health())
-            why = unavailable(provider, offer.name, held, now)
+            why = why_unavailable(provider, offer.name, held, now)
             if not why and provider in asked and held.on_trial(now):
                 why = Reason.ON_TRIAL, {"provider": provider}
             if why:

@@ -22,10 +22,10 @@ from burst.core.placement.plan import Reservation
 from burst.core.placement.reservation import Keeping
 from burst.core.placement.shortfall import Shortfall
 from burst.core.placement.slots import RankSlot, free_slots
-from burst.core.provider_health import Health, changes
-from burst.core.select.triage import is_far, parked
-from burst.core.transaction import Draft
-from burst.core.world import Books, World
+from burst.core.provider_health import Health, expiry_times
+from burst.core.records import Records, Transaction
+from burst.core.select.triage import in_stopped_queue, wants_isolated
+from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
@@ -150,23 +150,23 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, decisions={})
 
 
-def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
+def grounds_of(tx: Transaction, world: World, settings: Settings) -> Grounds:
     """Return the grounds that there are now."""
     lead = world.lead
     assert lead is not None
-    books = draft.books()
-    live = books.live
+    records = tx.records()
+    live = records.live
     usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
-    open_slots = free_slots(world.slots, live, lead, books.unread_leases)
+    open_slots = free_slots(world.slots, live, lead, records.unread_leases)
     names = frozenset(slot.name for slot in open_slots)
     return Grounds(
-        health=books.health,
+        health=records.health,
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
         free_slots=names,
-        in_time=names.union(taken_slots(world.slots, books, lead)),
+        in_time=names.union(taken_slots(world.slots, records, lead)),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
@@ -174,10 +174,10 @@ def grounds_of(draft: Draft, world: World, settings: Settings) -> Grounds:
         on_trial=frozenset(
             name
             for name in being_asked(live)
-            if name in books.health and books.health[name].on_trial(draft.now)
+            if name in records.health and records.health[name].on_trial(tx.now)
         ),
-        unreadable=frozenset(books.unreadable),
-        until=_next_change(books.health, draft.now),
+        unreadable=frozenset(records.unreadable),
+        until=_next_change(records.health, tx.now),
     )
 
 
@@ -189,14 +189,14 @@ def _stage(burst: Burst) -> Stage:
 
 
 def unchanged(
-    before: Standing | None, books: Books, lead: LeadView | None
+    before: Standing | None, records: Records, lead: LeadView | None
 ) -> Mapping[JobId, Decision]:
     """Return the refusals of jobs that are as they were: the job, and our hold."""
     if before is None or lead is None:
         return {}
     jobs, old = lead.jobs, before.jobs
     other = {job for job in before.decisions if jobs.get(job) is not old[job]}
-    holds, held = books.holds, before.holds
+    holds, held = records.holds, before.holds
     if holds is not held:
         other |= {
             job for job in before.decisions if holds.get(job) is not held.get(job)
@@ -233,10 +233,10 @@ def lasting_ones(
     }
 
 
-def stand(judged: Judged, books: Books) -> Standing:
+def stand(judged: Judged, records: Records) -> Standing:
     """Return the refusals of this tick: those that stood, and new ones.
 
-    `books` are those that the tick leaves.
+    `records` are those that the tick leaves.
     """
     new = {
         job: verdict
@@ -245,13 +245,13 @@ def stand(judged: Judged, books: Books) -> Standing:
         and job not in judged.helped
         # Slots may be kept for it again at a time of its own.
         and job not in judged.keepings
-        and _rests(judged, job, books.holds.get(job))
+        and _rests(judged, job, records.holds.get(job))
     }
     return Standing(
         grounds=judged.grounds,
         jobs=judged.jobs,
         here=judged.here,
-        holds=books.holds,
+        holds=records.holds,
         decisions={**judged.stands, **new} if new else judged.stands,
         shortfalls=judged.shortfalls,
         reserved=judged.reserved,
@@ -270,11 +270,11 @@ def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD
-    if is_far(judged.jobs[job]):
+    if wants_isolated(judged.jobs[job]):
         return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
         return job not in judged.here
-    return parked(judged.jobs[job], intake)
+    return in_stopped_queue(judged.jobs[job], intake)
 
 
 def _room_may_be_left(before: Standing, grounds: Grounds, lead: LeadView) -> bool:
@@ -290,5 +290,5 @@ def _is_plain(job: JobView) -> bool:
 
 
 def _next_change(health: Mapping[str, Health], now: float) -> float:
-    times = (time for held in health.values() for time in changes(held))
+    times = (time for held in health.values() for time in expiry_times(held))
     return min((time for time in times if time > now), default=math.inf)

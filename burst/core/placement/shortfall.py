@@ -14,7 +14,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.placement.capacity import is_up
-from burst.core.transaction import Draft
+from burst.core.records import Transaction
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
@@ -36,7 +36,7 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def follow(
-    draft: Draft,
+    tx: Transaction,
     before: Mapping[JobId, Shortfall],
     verdicts: Mapping[JobId, Decision],
     settings: Settings,
@@ -44,10 +44,10 @@ def follow(
 ) -> Mapping[JobId, Shortfall]:
     """Return what is known now of jobs that lack nodes; give back what took too long.
 
-    `verdicts` are those of this tick, whose new bursts are in the draft by now;
+    `verdicts` are those of this tick, whose new bursts are in the transaction by now;
     `stands` are jobs whose refusal stands, which were not looked at again.
     """
-    bursts_of = draft.bursts_of()
+    bursts_of = tx.bursts_by_job()
     limit = settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
@@ -62,19 +62,19 @@ def follow(
         if not reason.about_job.refused and reason is not Reason.RESERVED:
             continue
         known = before.get(job, Shortfall())
-        since = draft.now if known.since is None else known.since
+        since = tx.now if known.since is None else known.since
         found[job] = msgspec.structs.replace(known, since=since)
-        if draft.now - since > limit:
-            _give_back(draft, job, bursts_of[job], limit)
+        if tx.now - since > limit:
+            _give_back(tx, job, bursts_of[job], limit)
             longer = limit * 2.0 ** min(known.returned, _MOST_DOUBLINGS)
-            found[job] = Shortfall(
-                returned=known.returned + 1, until=draft.now + longer
-            )
+            found[job] = Shortfall(returned=known.returned + 1, until=tx.now + longer)
     return {job: known for job, known in found.items() if known != Shortfall()}
 
 
-def _give_back(draft: Draft, job: JobId, bursts: Sequence[Burst], limit: float) -> None:
+def _give_back(
+    tx: Transaction, job: JobId, bursts: Sequence[Burst], limit: float
+) -> None:
     """Have a job count on its bursts no more; those that nobody needs then end."""
     note = f"the rest of its nodes could not be had within {format_fsd(limit)}"
     for burst in bursts:
-        draft.note(burst.id, "job-leave", {"id": format_f58(job), "note": note})
+        tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})

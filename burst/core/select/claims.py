@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.core.placement.capacity import is_up
-from burst.core.transaction import COUNTED_ON, Draft
+from burst.core.records import ASSIGNABLE, Transaction
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.fsd import LONGEST, format_fsd
@@ -25,29 +25,31 @@ from burst.model.reason import Reason
 _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 
-def expire(draft: Draft, lead: LeadView, limit: float) -> None:
+def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
     """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
-    for burst in list(draft.bursts.values()):
-        if burst.state not in COUNTED_ON or burst.quarantined or burst.lease.isolated:
+    for burst in list(tx.bursts.values()):
+        if burst.state not in ASSIGNABLE or burst.quarantined or burst.lease.isolated:
             continue
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)
             if view is None or view.state not in _PENDING:
                 continue
-            hold = draft.holds.get(job)
-            why = _unwanted(view, hold, limit, draft.now) or _too_long(view, burst)
+            hold = tx.holds.get(job)
+            why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst)
             if why:
-                draft.note(burst.id, "job-leave", {"id": format_f58(job), "note": why})
+                tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": why})
                 continue
             since = _startable_since(burst, view, hold) if is_up(burst) else None
-            if since is not None and draft.now - since > limit:
+            if since is not None and tx.now - since > limit:
                 note = f"Flux did not start it within {format_fsd(limit)}"
                 context = {"id": format_f58(job), "note": note}
-                draft.note(burst.id, "job-leave", context)
-                _remember(draft, view)
+                tx.record(burst.id, "job-leave", context)
+                _remember(tx, view)
 
 
-def pause(hold: Hold | None, job: JobView, limit: float, now: float) -> Decision | None:
+def retry_pause(
+    hold: Hold | None, job: JobView, limit: float, now: float
+) -> Decision | None:
     """Return the verdict on a job that left its bursts a while ago, if it did."""
     if hold is None or not hold.expired or limit > LONGEST:
         return None
@@ -96,11 +98,11 @@ def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | N
     return since
 
 
-def _remember(draft: Draft, job: JobView) -> None:
-    hold = draft.holds.get(job.id)
+def _remember(tx: Transaction, job: JobView) -> None:
+    hold = tx.holds.get(job.id)
     if hold is None:
         urgency = job.urgency
         hold = Hold(
-            urgency=urgency, state=HoldState.RELEASED, since=draft.now, shown=urgency
+            urgency=urgency, state=HoldState.RELEASED, since=tx.now, shown=urgency
         )
-    draft.holds[job.id] = msgspec.structs.replace(hold, expired=draft.now)
+    tx.holds[job.id] = msgspec.structs.replace(hold, expired=tx.now)

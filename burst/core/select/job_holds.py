@@ -14,9 +14,10 @@ import itertools
 import msgspec
 
 from burst.config import IntakeSettings
+from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.placement.capacity import is_up, missing_nodes
-from burst.core.select.triage import Intake, is_far, parked
-from burst.core.transaction import Draft, FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.records import Transaction
+from burst.core.select.triage import JobTriage, in_stopped_queue, wants_isolated
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
@@ -35,16 +36,16 @@ _FAILED_AT_ONCE = 100
 _PARKED = (HoldState.HOLDING, HoldState.HELD)
 
 
-def settle(
-    draft: Draft,
+def plan_job_holds(
+    tx: Transaction,
     lead: LeadView,
-    intake: Intake,
+    intake: JobTriage,
     verdicts: dict[JobId, Decision],
     settings: IntakeSettings,
 ) -> None:
     """Decide on hold, release, queue or failure of every pending job."""
-    _fail_some(draft, verdicts, settings)
-    bursts_of = draft.bursts_of()
+    _fail_some(tx, verdicts, settings)
+    bursts_of = tx.bursts_by_job()
     holding: list[JobId] = []
     releasing: dict[JobId, int] = {}
     moving: dict[JobId, str] = {}
@@ -59,35 +60,35 @@ def settle(
         shut = bool(queue) and not _takes_jobs(lead, queue)
         if shut and not blocks:
             # Its time runs all the same: the nodes are paid for.
-            _tell_unreleased(draft, bursts, job_id)
+            _tell_unreleased(tx, bursts, job_id)
         elif queue and not shut:
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
-            _tell_bursts(draft, bursts, told, job_id)
-        away = is_far(job) or any(burst.lease.isolated for burst in bursts)
+            _tell_bursts(tx, bursts, told, job_id)
+        away = wants_isolated(job) or any(burst.lease.isolated for burst in bursts)
         # Where a job runs elsewhere, Flux must not be able to start it.
         if blocks and (away or not _waits_harmlessly(job, settings)):
-            if len(holding) < _AT_ONCE and _hold(draft, job):
+            if len(holding) < _AT_ONCE and _hold(tx, job):
                 holding.append(job_id)
-                _tell_bursts(draft, bursts, "job-hold", job_id)
-        elif len(releasing) < _AT_ONCE and _release(draft, job, settings):
-            releasing[job_id] = draft.holds[job_id].shown
-            _tell_bursts(draft, bursts, "job-release", job_id)
-        elif not blocks and not parked(job, settings):
+                _tell_bursts(tx, bursts, "job-hold", job_id)
+        elif len(releasing) < _AT_ONCE and _release(tx, job, settings):
+            releasing[job_id] = tx.holds[job_id].shown
+            _tell_bursts(tx, bursts, "job-release", job_id)
+        elif not blocks and not in_stopped_queue(job, settings):
             # One that was never held is as good as released once its nodes are up.
-            _tell_unreleased(draft, bursts, job_id)
+            _tell_unreleased(tx, bursts, job_id)
     asked = HoldJobs(tuple(holding)), ReleaseJobs(releasing), MoveJobs(moving)
     some = bool(holding), bool(releasing), bool(moving)
-    draft.actions.extend(itertools.compress(asked, some))
+    tx.actions.extend(itertools.compress(asked, some))
 
 
 def _fail_some(
-    draft: Draft, verdicts: dict[JobId, Decision], settings: IntakeSettings
+    tx: Transaction, verdicts: dict[JobId, Decision], settings: IntakeSettings
 ) -> None:
     """Fail jobs that nothing could ever serve, where the site wants that."""
     over = (job for job, v in verdicts.items() if _is_over(v, settings))
     for job in itertools.islice(over, _FAILED_AT_ONCE):
-        draft.actions.append(FailJob(job, verdicts[job].text()))
+        tx.actions.append(FailJob(job, verdicts[job].text()))
 
 
 def _is_over(verdict: Decision, settings: IntakeSettings) -> bool:
@@ -109,7 +110,7 @@ def _other_queue(
 
     Of those in no queue of ours, nothing is known that would speak for another.
     """
-    if parked(job, settings):
+    if in_stopped_queue(job, settings):
         return settings.ready if bursts and not blocks else ""
     ready = settings.mode == "queue" and job.queue == settings.ready
     return settings.queue if ready and blocks else ""
@@ -125,7 +126,7 @@ def _takes_jobs(lead: LeadView, queue: str) -> bool:
 
 
 def _blocks_others(
-    job: JobView, bursts: list[Burst], intake: Intake, lead: LeadView
+    job: JobView, bursts: list[Burst], intake: JobTriage, lead: LeadView
 ) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
@@ -136,49 +137,49 @@ def _blocks_others(
         # Nothing is held that we are not to hold any more.
         return False
     assert job.request is not None  # or the verdict were UNREADABLE
-    return is_far(job) or not intake.can_ever_run_here(job.request)
+    return wants_isolated(job) or not intake.can_ever_run_here(job.request)
 
 
-def _hold(draft: Draft, job: JobView) -> bool:
+def _hold(tx: Transaction, job: JobView) -> bool:
     """Record the intent to hold a job; tell whether to ask for it now."""
-    hold = draft.holds.get(job.id)
+    hold = tx.holds.get(job.id)
     if hold is not None and hold.state is HoldState.HELD:
         return False
     if hold is None or hold.state in (HoldState.RELEASING, HoldState.RELEASED):
-        draft.holds[job.id] = Hold(
+        tx.holds[job.id] = Hold(
             urgency=hold.urgency if hold else job.urgency,
             state=HoldState.HOLDING,
-            since=draft.now,
+            since=tx.now,
             shown=job.urgency or (hold.shown if hold else 0),
             expired=hold.expired if hold else 0.0,
         )
         return True
-    if hold.state is HoldState.HOLDING and draft.now - hold.since > ASK_AGAIN:
-        draft.move_hold(job.id, HoldState.HOLDING)
+    if hold.state is HoldState.HOLDING and tx.now - hold.since > ASK_AGAIN:
+        tx.set_hold_state(job.id, HoldState.HOLDING)
         return True
     return False
 
 
-def _release(draft: Draft, job: JobView, settings: IntakeSettings) -> bool:
+def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
     """Record the intent to release a job; tell whether to ask for it now."""
-    hold = draft.holds.get(job.id)
+    hold = tx.holds.get(job.id)
     if hold is None:
         return False
-    late = hold.state is HoldState.RELEASING and draft.now - hold.since > ASK_AGAIN
+    late = hold.state is HoldState.RELEASING and tx.now - hold.since > ASK_AGAIN
     if hold.state in _PARKED or late:
         shown = settings.release_urgency or hold.urgency
-        draft.holds[job.id] = msgspec.structs.replace(
-            hold.then(HoldState.RELEASING, draft.now), shown=shown
+        tx.holds[job.id] = msgspec.structs.replace(
+            hold.then(HoldState.RELEASING, tx.now), shown=shown
         )
         return True
     return False
 
 
-def _tell_unreleased(draft: Draft, bursts: list[Burst], job: JobId) -> None:
+def _tell_unreleased(tx: Transaction, bursts: list[Burst], job: JobId) -> None:
     untold = [burst for burst in bursts if burst.times[job].released is None]
-    _tell_bursts(draft, untold, "job-release", job)
+    _tell_bursts(tx, untold, "job-release", job)
 
 
-def _tell_bursts(draft: Draft, bursts: list[Burst], name: str, job: JobId) -> None:
+def _tell_bursts(tx: Transaction, bursts: list[Burst], name: str, job: JobId) -> None:
     for burst in bursts:
-        draft.note(burst.id, name, {"id": format_f58(job)})
+        tx.record(burst.id, name, {"id": format_f58(job)})

@@ -8,15 +8,16 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import IntakeSettings, Settings
-from burst.core.isolated import elsewhere
-from burst.core.observation import provider_words
+from burst.core.isolated import isolated_verdict
+from burst.core.observation import provider_message
 from burst.core.placement.capacity import is_up, missing_nodes, own_ranks
 from burst.core.placement.demand import Pool
 from burst.core.placement.plan import Demand
 from burst.core.placement.shortfall import Shortfall
-from burst.core.select.claims import pause
+from burst.core.records import Records
+from burst.core.select.claims import retry_pause
 from burst.core.select.constraints import Constraints
-from burst.core.world import Books, World
+from burst.core.world import World
 from burst.model.burst import Burst, Isolated
 from burst.model.decision import Decision, moment
 from burst.model.hold import HELD_BY_US, Hold, HoldState
@@ -32,12 +33,12 @@ _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 _GRANTED_S = 1.0
 
 
-class Intake:
+class JobTriage:
     """Sorts the jobs of one tick into verdicts and demands."""
 
     def __init__(
         self,
-        books: Books,
+        records: Records,
         world: World,
         constraints: Constraints,
         settings: Settings,
@@ -46,19 +47,19 @@ class Intake:
         assert world.lead is not None
         self._lead: LeadView = world.lead
         self._constraints = constraints
-        self._holds = books.holds
+        self._holds = records.holds
         self._settings = settings.intake
         self._queues = world.identity.queues
         self._release_deadline = settings.deadlines.release
         self._now = now
-        own = own_ranks(books, world.lead)
+        own = own_ranks(records, world.lead)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
         self._local = Pool(free, self._whole)
         self._elsewhere = {
             job: burst
-            for burst in books.bursts.values()
-            if burst.spent
+            for burst in records.bursts.values()
+            if burst.may_have_run
             for job in burst.jobs
         }
         self._world = world
@@ -118,7 +119,7 @@ class Intake:
         """Whether some constraints are left for a later tick."""
         return bool(self._unread)
 
-    def temper(
+    def downgrade_hopeless(
         self, verdicts: Mapping[JobId | None, Decision]
     ) -> dict[JobId, Decision]:
         """Return a plan's verdicts on jobs, none hopeless that need not be.
@@ -182,7 +183,9 @@ class Intake:
         closed = self._closed(job)
         if closed:
             return closed
-        late = pause(self._holds.get(job.id), job, self._release_deadline, self._now)
+        late = retry_pause(
+            self._holds.get(job.id), job, self._release_deadline, self._now
+        )
         if late:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
@@ -198,7 +201,7 @@ class Intake:
         nor if it is held. What is being given away is taken for the job's where it
         would do for it, for as long as the job is left to the scheduler anyway.
         """
-        if job.urgency == 0 or parked(job, self._settings):
+        if job.urgency == 0 or in_stopped_queue(job, self._settings):
             return False
         if job.id in self._lead.changed:
             return True
@@ -229,7 +232,7 @@ class Intake:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
         if job.id in self._elsewhere:
-            return elsewhere(self._elsewhere[job.id])
+            return isolated_verdict(self._elsewhere[job.id])
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -237,13 +240,13 @@ class Intake:
             return Decision(Reason.NOT_READY, {"what": what})
         if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
             return Decision(Reason.USER_HOLD)
-        if parked(job, self._settings) and not self._may_move(job.request):
+        if in_stopped_queue(job, self._settings) and not self._may_move(job.request):
             return Decision(Reason.UNMOVABLE, {"queue": job.queue})
         return None
 
     def _closed(self, job: JobView) -> Decision | None:
         """Return the verdict on a job whose queue lets none start, if it is so."""
-        moved = parked(job, self._settings)
+        moved = in_stopped_queue(job, self._settings)
         name = self._settings.ready if moved else job.queue
         queue = self._lead.queues.get(name)
         if queue is None:
@@ -268,15 +271,15 @@ class Intake:
             released = Decision(Reason.RELEASED, {"ends": told_end(job, bursts)})
             return self._closed(job) or released
         if late.lease.isolated:
-            words = provider_words(late, self._world)
-            return elsewhere(late, _after_colon(words))
+            words = provider_message(late, self._world)
+            return isolated_verdict(late, _after_colon(words))
         online = self._lead.online.intersection(late.lease.ranks)
         facts = {
             "burst": late.id,
             "state": late.state.value,
             "online": len(online),
             "nodes": len(late.lease.ranks),
-            "words": _after_colon(provider_words(late, self._world)),
+            "words": _after_colon(provider_message(late, self._world)),
             "ends": told_end(job, bursts),
         }
         return Decision(Reason.COMING, facts)
@@ -284,7 +287,11 @@ class Intake:
     def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
         held = hold is not None and hold.state in HELD_BY_US
-        if request in self._blocked or parked(job, self._settings) or is_far(job):
+        if (
+            request in self._blocked
+            or in_stopped_queue(job, self._settings)
+            or wants_isolated(job)
+        ):
             return False
         if not self._local.take(request, self._admitted(request)):
             self._blocked.add(request)
@@ -319,7 +326,7 @@ class Intake:
 
         One in the stopped queue could not start without us, whatever its urgency.
         """
-        if self._taken_back(job) and not parked(job, self._settings):
+        if self._taken_back(job) and not in_stopped_queue(job, self._settings):
             return Decision(Reason.TAKEN_BACK)
         short = self._shortfalls.get(job.id)
         if short and not coming and self._now < short.until:
@@ -363,11 +370,11 @@ def told_end(job: JobView, bursts: list[Burst]) -> str:
     return f"; it has no time limit, and what still runs at {at} is ended"
 
 
-def is_far(job: JobView) -> bool:
+def wants_isolated(job: JobView) -> bool:
     """Tell whether its user wants the job run in an instance elsewhere, never here."""
     return job.wish.mode == "isolated"
 
 
-def parked(job: JobView, settings: IntakeSettings) -> bool:
+def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
     """Tell whether the job is in the stopped queue, where it can never start."""
     return settings.mode == "queue" and job.queue == settings.queue
