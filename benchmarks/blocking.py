@@ -34,7 +34,7 @@ import msgspec
 from tests.cli.cli_harness import Desk, open_desk, wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
-from tests.intake.desk import Typist
+from tests.intake.user_cli import UserCli
 
 GOAL = 1.1
 TURNS = 5
@@ -219,11 +219,11 @@ def bench(mode: str) -> Iterator[Bench]:
     """Yield an instance in a mode; end all of it in any case."""
     tables = {"queues": QUEUES} if mode == "queue" else {}
     with started(tables) as instance:
-        typist = Typist(instance)
+        user = UserCli(instance)
         if mode == "queue":
-            typist.do("queue", "start", "-qbatch")
+            user.do("queue", "start", "-qbatch")
         if mode == "scheduler":
-            typist.use_scheduler()
+            user.use_scheduler()
         if mode == "none":
             yield Bench(instance, mode)
             return

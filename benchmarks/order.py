@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 
 from tests.flux_instance import FLUX, MISSING, flux_bindings
-from tests.intake.desk import SCHEDULER
+from tests.intake.user_cli import SCHEDULER
 
 GOAL = 1.2
 NODES, CORES = 64, 8

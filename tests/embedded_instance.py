@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from burst.errors import LeadGone
 from burst.kits import certificate
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from tests.contract.instance import HOSTS, rank_of
+from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
 
 DEADLINE_S = 30.0
 _LOOK_S = 0.02
@@ -113,8 +113,8 @@ def embedded_instance(*, statedir: bool = True) -> Iterator[EmbeddedInstance]:
             instance.end()
 
 
-class EmbeddedInstance:
-    """A `tests.contract.instance.LastingInstance`."""
+class EmbeddedInstance(LastingInstance):
+    """An embedded lead and its followers."""
 
     opener = "burst.embedded.lead_client:connect"
 
@@ -180,27 +180,13 @@ class EmbeddedInstance:
         """Return what that host's brokers wrote to their standard error."""
         return (self.directory / f"{host}.log").read_text()
 
-    def submit(
-        self,
-        *,
-        nodes: int = 0,
-        slots: int = 0,
-        cores: int = 1,
-        gpus: int = 0,
-        burstable: bool = True,
-        command: Sequence[str] = ("true",),
-        urgency: int = 16,
-        provider: str = "",
-        attributes: Mapping[str, Any] = {},
-    ) -> JobId:
-        system: dict[str, Any] = {"environment": dict(os.environ), **attributes}
-        if burstable:
-            system["burstable"] = True
-        if provider:
-            system["burst"] = {"provider": provider}
-        wanted = Wanted(nodes=nodes, slots=slots, cores=cores, gpus=gpus)
-        jobspec = build_jobspec(command, wanted, system)
-        return JobId(self.call(calls.Submit(jobspec, urgency), int))
+    def submit_job(self, job: Submission) -> JobId:
+        system = {"environment": dict(os.environ), **job.system}
+        wanted = Wanted(
+            nodes=job.nodes, slots=job.slots, cores=job.cores, gpus=job.gpus
+        )
+        jobspec = build_jobspec(job.command, wanted, system)
+        return JobId(self.call(calls.Submit(jobspec, job.urgency), int))
 
     def cancel(self, job: JobId) -> None:
         self.call(calls.RaiseException(job, "cancel", ""), type(None))

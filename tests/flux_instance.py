@@ -27,7 +27,7 @@ import tomli_w
 
 from burst.flux import FluxLead, connect
 from burst.model.jobid import JobId, format_f58
-from tests.contract.instance import rank_of
+from tests.contract.instance import LastingInstance, SharedInstance, Submission, rank_of
 
 FLUX = shutil.which("flux") or ""
 MISSING = "no flux on PATH"
@@ -68,7 +68,7 @@ def flux_instance(
         shutil.rmtree(directory)
 
 
-class FluxInstance:
+class FluxInstance(LastingInstance, SharedInstance):
     """A lead with burst ranks, as `tests.contract.instance` describes it."""
 
     opener = "burst.flux:connect"
@@ -171,34 +171,20 @@ class FluxInstance:
         """Ask a service, as the owner."""
         return self._handle.rpc(topic, dict(payload)).get()
 
-    def submit(
-        self,
-        *,
-        nodes: int = 0,
-        slots: int = 0,
-        cores: int = 1,
-        gpus: int = 0,
-        burstable: bool = True,
-        command: Sequence[str] = ("true",),
-        urgency: int = 16,
-        provider: str = "",
-        attributes: Mapping[str, Any] = {},
-    ) -> JobId:
-        job = flux_bindings().job
-        spec = job.JobspecV1.from_command(
-            list(command),
-            num_tasks=slots or nodes or 1,
-            num_nodes=nodes or None,
-            cores_per_task=cores,
-            gpus_per_task=gpus or None,
+    def submit_job(self, job: Submission) -> JobId:
+        bindings = flux_bindings().job
+        spec = bindings.JobspecV1.from_command(
+            list(job.command),
+            num_tasks=job.slots or job.nodes or 1,
+            num_nodes=job.nodes or None,
+            cores_per_task=job.cores,
+            gpus_per_task=job.gpus or None,
         )
         spec.cwd = str(self.directory)
         spec.environment = {"PATH": os.environ["PATH"]}
-        wish = {"burst": {"provider": provider}} if provider else {}
-        marked = {"burstable": True} if burstable else {}
-        for name, value in {**marked, **wish, **attributes}.items():
+        for name, value in job.system.items():
             spec.setattr(name, value)
-        return JobId(int(job.submit(self._handle, spec, urgency=urgency)))
+        return JobId(int(bindings.submit(self._handle, spec, urgency=job.urgency)))
 
     def cancel(self, job: JobId) -> None:
         flux_bindings().job.cancel(self._handle, job)

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.shape import Shape
@@ -34,6 +36,19 @@ SLEEP = ("sleep", "600")
 def rank_of(host: str) -> int:
     """Return the rank of one of HOSTS."""
     return HOSTS.index(host)
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to submit, as `Instance.submit` is asked for it."""
+
+    nodes: int
+    slots: int
+    cores: int
+    gpus: int
+    command: Sequence[str]
+    urgency: int
+    system: Mapping[str, Any]
+    """Its `attributes.system`."""
 
 
 class Instance(Protocol):
@@ -76,8 +91,25 @@ class Instance(Protocol):
 
         `slots` in all, each with `cores` and `gpus`, and one task each; 0 means one a
         node, or one. `nodes` 0 leaves the number of nodes to the scheduler. `provider`
-        is the wish `burst.provider`; `attributes` are others of `attributes.system`.
+        is `burst.provider` of the job; `attributes` are others of `attributes.system`.
         """
+        system: dict[str, Any] = {"burstable": True} if burstable else {}
+        if provider:
+            system["burst"] = {"provider": provider}
+        return self.submit_job(
+            Submission(
+                nodes=nodes,
+                slots=slots,
+                cores=cores,
+                gpus=gpus,
+                command=command,
+                urgency=urgency,
+                system={**system, **attributes},
+            )
+        )
+
+    def submit_job(self, job: Submission) -> JobId:
+        """Submit this job; `submit` makes it of its arguments."""
         ...
 
     def cancel(self, job: JobId) -> None:

@@ -24,8 +24,8 @@ from tests.flux_instance import (
     flux_bindings,
     flux_instance,
 )
-from tests.intake.desk import Typist, plugin_path, wait_until
 from tests.intake.modes import TABLES
+from tests.intake.user_cli import UserCli, wait_until
 
 pytestmark = [
     pytest.mark.flux,
@@ -42,22 +42,22 @@ MODES = pytest.mark.parametrize("mode", ["hold", "scheduler"])
 
 
 @contextmanager
-def site(mode: str) -> Iterator[tuple[FluxInstance, Desk, Typist]]:
+def site(mode: str) -> Iterator[tuple[FluxInstance, Desk, UserCli]]:
     """Yield an instance of one own node, with a daemon in that mode."""
     with flux_instance(TABLES[mode]) as instance, open_desk(instance) as desk:
-        typist = Typist(instance, str(plugin_path()))
+        user = UserCli(instance)
         desk.write(intake={"mode": mode})
         if mode == "scheduler":
-            typist.use_scheduler()
+            user.use_scheduler()
         if mode == "queue":
-            typist.do("queue", "start", "-qbatch")
+            user.do("queue", "start", "-qbatch")
         with desk.daemon():
-            yield instance, desk, typist
+            yield instance, desk, user
 
 
-def run_jobs(instance: FluxInstance, typist: Typist, *words: str) -> None:
+def run_jobs(instance: FluxInstance, user: UserCli, *words: str) -> None:
     """Submit jobs as `flux submit WORDS` does, each once the one before has ended."""
-    text = typist.do("submit", "--dry-run", "-N1", *words, "sleep", "0.05")
+    text = user.do("submit", "--dry-run", "-N1", *words, "sleep", "0.05")
     wish = json.loads(text)["attributes"]["system"].get("burst", {})
     urgency = 0 if wish.get("urgency") else 16
     job = flux_bindings().job
@@ -77,21 +77,21 @@ def begun(desk: Desk) -> list[Any]:
 @HOW
 @MODES
 def test_none_where_an_own_node_is_idle(mode: str, how: str) -> None:
-    with site(mode) as (instance, desk, typist):
-        run_jobs(instance, typist, how)
+    with site(mode) as (instance, desk, user):
+        run_jobs(instance, user, how)
         assert begun(desk) == []
 
 
 @HOW
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
 def test_none_where_a_burst_of_the_right_size_is_idle(mode: str, how: str) -> None:
-    with site(mode) as (instance, desk, typist):
+    with site(mode) as (instance, desk, user):
         queue = ("-qburst",) if mode == "queue" and how == "--setattr=burstable" else ()
-        typist.submit("-N1", "sleep", "inf")
+        user.submit("-N1", "sleep", "inf")
         desk.run("request", "-N1")
         wait_until(
             lambda: [row["state"] for row in desk.status()["bursts"]] == ["online"],
             "the burst to be online",
         )
-        run_jobs(instance, typist, how, *queue)
+        run_jobs(instance, user, how, *queue)
         assert len(begun(desk)) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.intake.desk import FILES
+from tests.intake.user_cli import FILES
 
 SCRIPTS = sorted(FILES.rglob("*.py"))
 

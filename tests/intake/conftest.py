@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.cli.cli_harness import Desk, open_desk
 from tests.flux_instance import FluxInstance, flux_instance
-from tests.intake.desk import Typist
+from tests.intake.modes import Serve, make_serve
+from tests.intake.user_cli import UserCli
 
 
 @pytest.fixture
@@ -23,5 +25,16 @@ def instance(extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
 
 
 @pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance)
+def user(instance: FluxInstance) -> UserCli:
+    return UserCli(instance)
+
+
+@pytest.fixture
+def desk(instance: FluxInstance) -> Iterator[Desk]:
+    with open_desk(instance) as desk:
+        yield desk
+
+
+@pytest.fixture
+def serve(desk: Desk, user: UserCli) -> Serve:
+    return make_serve(desk, user)

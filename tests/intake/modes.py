@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import DaemonProcess, Desk
-from tests.intake.desk import FROBNICATOR, Typist, wait_until
+from tests.intake.user_cli import FROBNICATOR, UserCli, wait_until
 
 PLUGINS = ["defaults", FROBNICATOR, "constraints"]
 
@@ -54,7 +54,7 @@ IN_QUEUE = pytest.mark.parametrize("extra", [TABLES["queue"]])
 Serve = Callable[..., AbstractContextManager[DaemonProcess]]
 
 
-def make_serve(desk: Desk, typist: Typist) -> Serve:
+def make_serve(desk: Desk, user: UserCli) -> Serve:
     """Return what has a daemon serve in one of the modes, with what that needs."""
 
     @contextmanager
@@ -62,9 +62,9 @@ def make_serve(desk: Desk, typist: Typist) -> Serve:
         intake = {"mode": mode, "patience": "1h", **tables.pop("intake", {})}
         desk.write(intake=intake, **tables)
         if mode == "scheduler":
-            typist.use_scheduler()
+            user.use_scheduler()
         if mode == "queue":
-            typist.do("queue", "start", "-qbatch")
+            user.do("queue", "start", "-qbatch")
         with desk.daemon() as daemon:
             yield daemon
 

@@ -13,18 +13,13 @@ import pytest
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.desk import Typist, plugin_path
+from tests.intake.user_cli import UserCli
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 QUEUES = {"queues": {"batch": {}, "burst": {"requires": ["burst"]}}}
 WITH_QUEUES = pytest.mark.parametrize("extra", [QUEUES])
 Answer = Callable[..., None]
-
-
-@pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance, str(plugin_path()))
 
 
 @pytest.fixture
@@ -51,74 +46,78 @@ def site(instance: FluxInstance) -> Iterator[Answer]:
         yield say
 
 
-def seen(typist: Typist, job: str) -> tuple[Any, str]:
+def refuses(user: UserCli, words: list[str], says: str) -> None:
+    said = user.type("submit", *words, "true")
+    assert said.status != 0
+    assert says in said.error
+
+
+def seen(user: UserCli, job: str) -> tuple[Any, str]:
     """Return `attributes.system` of a job, and its urgency."""
-    spec = json.loads(typist.do("job", "info", job, "jobspec"))
-    return spec["attributes"]["system"], typist.do("jobs", "-ano", "{urgency}", job)
+    spec = json.loads(user.do("job", "info", job, "jobspec"))
+    return spec["attributes"]["system"], user.do("jobs", "-ano", "{urgency}", job)
 
 
-def test_its_help_is_in_that_of_each_command(typist: Typist) -> None:
+def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
     for command in ("submit", "run", "alloc", "batch", "bulksubmit"):
-        said = typist.do(command, "--help")
+        said = user.do(command, "--help")
         assert "--burst-max-price=PRICE" in said
         assert "Options provided by plugins" in said
-    assert "flux jobs -o burst" in typist.do("submit", "--help=burst")
+    assert "flux jobs -o burst" in user.do("submit", "--help=burst")
 
 
-def test_in_hold_mode_the_job_is_held_and_marked(typist: Typist, site: Answer) -> None:
+def test_in_hold_mode_the_job_is_held_and_marked(user: UserCli, site: Answer) -> None:
     site("hold")
-    job = typist.submit("--burst=gke", "--urgency=9", "-N4", "true")
-    system, urgency = seen(typist, job)
+    job = user.submit("--burst=gke", "--urgency=9", "-N4", "true")
+    system, urgency = seen(user, job)
     assert urgency == "0"
     assert system["burstable"] is True
     assert system["burst"] == {"provider": "gke", "urgency": 9}
 
 
 def test_what_its_user_holds_is_not_marked_as_held_for_the_daemon(
-    typist: Typist, site: Answer
+    user: UserCli, site: Answer
 ) -> None:
     site("hold")
-    system, urgency = seen(typist, typist.submit("--burst", "--urgency=hold", "true"))
+    system, urgency = seen(user, user.submit("--burst", "--urgency=hold", "true"))
     assert urgency == "0"
     assert system["burst"] == {}
 
 
-def test_in_scheduler_mode_it_is_submitted_plainly(
-    typist: Typist, site: Answer
-) -> None:
+def test_in_scheduler_mode_it_is_submitted_plainly(user: UserCli, site: Answer) -> None:
     site("scheduler")
     words = ("--burst-max-price=0.75", "--burst-where=together", "--burst-wait=10m")
-    system, urgency = seen(typist, typist.submit("--burst", *words, "-N4", "true"))
+    system, urgency = seen(user, user.submit("--burst", *words, "-N4", "true"))
     assert urgency == "16"
     assert system["burst"] == {"max-price": 0.75, "where": "together", "wait": 600.0}
     assert "constraints" not in system
 
 
 def test_a_job_for_an_instance_elsewhere_is_held_in_any_mode(
-    typist: Typist, site: Answer
+    user: UserCli, site: Answer
 ) -> None:
     site("scheduler")
     words = ("--burst", "--burst-mode=isolated", "-N4", "true")
-    system, urgency = seen(typist, typist.submit(*words))
+    system, urgency = seen(user, user.submit(*words))
     assert urgency == "0"
     assert system["burst"] == {"mode": "isolated", "urgency": 16}
 
 
-def test_no_wait_keeps_the_job_to_lent_nodes(typist: Typist, site: Answer) -> None:
+def test_no_wait_keeps_the_job_to_lent_nodes(user: UserCli, site: Answer) -> None:
     site("scheduler")
-    system, _ = seen(typist, typist.submit("--burst", "--burst-wait=0", "true"))
+    system, _ = seen(user, user.submit("--burst", "--burst-wait=0", "true"))
     assert system["constraints"] == {"properties": ["burst"]}
     words = ("--burst", "--burst-wait=0", "--requires=burst-0")
-    system, _ = seen(typist, typist.submit(*words, "true"))
+    system, _ = seen(user, user.submit(*words, "true"))
     assert system["constraints"] == {
         "and": [{"properties": ["burst-0"]}, {"properties": ["burst"]}]
     }
 
 
 @WITH_QUEUES
-def test_in_queue_mode_it_goes_to_the_queue(typist: Typist, site: Answer) -> None:
+def test_in_queue_mode_it_goes_to_the_queue(user: UserCli, site: Answer) -> None:
     site("queue")
-    system, urgency = seen(typist, typist.submit("--burst", "-N4", "true"))
+    system, urgency = seen(user, user.submit("--burst", "-N4", "true"))
     assert urgency == "16"
     assert system["queue"] == "burst"
     assert system["constraints"] == {"properties": ["burst"]}
@@ -134,12 +133,10 @@ def test_in_queue_mode_it_goes_to_the_queue(typist: Typist, site: Answer) -> Non
     ],
 )
 def test_what_a_job_of_the_queue_cannot_have_is_refused(
-    typist: Typist, site: Answer, words: list[str], says: str
+    user: UserCli, site: Answer, words: list[str], says: str
 ) -> None:
     site("queue")
-    said = typist.type("submit", *words, "true")
-    assert said.status != 0
-    assert says in said.error
+    refuses(user, words, says)
 
 
 @pytest.mark.parametrize(
@@ -155,44 +152,42 @@ def test_what_a_job_of_the_queue_cannot_have_is_refused(
     ],
 )
 def test_bad_options_are_refused(
-    typist: Typist, site: Answer, words: list[str], says: str
+    user: UserCli, site: Answer, words: list[str], says: str
 ) -> None:
     site("scheduler")
-    said = typist.type("submit", *words, "true")
-    assert said.status != 0
-    assert says in said.error
+    refuses(user, words, says)
 
 
-def test_an_allocation_is_not_for_an_instance_elsewhere(typist: Typist) -> None:
-    said = typist.type("alloc", "--burst", "--burst-mode=isolated", "-N1", "true")
+def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
+    said = user.type("alloc", "--burst", "--burst-mode=isolated", "-N1", "true")
     assert said.status != 0
     assert "burst request --isolated" in said.error
 
 
-def test_without_a_daemon_the_job_is_held_and_its_user_told(typist: Typist) -> None:
-    said = typist.type("submit", "--burst=gke", "-N4", "true")
+def test_without_a_daemon_the_job_is_held_and_its_user_told(user: UserCli) -> None:
+    said = user.type("submit", "--burst=gke", "-N4", "true")
     assert said.status == 0
     assert "no burst daemon serves this instance now" in said.error
-    system, urgency = seen(typist, said)
+    system, urgency = seen(user, said)
     assert urgency == "0"
     assert system["burst"] == {"provider": "gke", "urgency": 16}
 
 
-def test_each_job_of_bulksubmit_is_marked(typist: Typist, site: Answer) -> None:
+def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:
     site("hold")
-    jobs = typist.do("bulksubmit", "--burst", "-N{}", "true", ":::", "3", "4").split()
-    assert [seen(typist, job)[1] for job in jobs] == ["0", "0"]
-    assert [seen(typist, job)[0]["burst"]["urgency"] for job in jobs] == [16, 16]
+    jobs = user.do("bulksubmit", "--burst", "-N{}", "true", ":::", "3", "4").split()
+    assert [seen(user, job)[1] for job in jobs] == ["0", "0"]
+    assert [seen(user, job)[0]["burst"]["urgency"] for job in jobs] == [16, 16]
 
 
-def test_copies_are_all_marked(typist: Typist, site: Answer) -> None:
+def test_copies_are_all_marked(user: UserCli, site: Answer) -> None:
     site("hold")
-    jobs = typist.do("submit", "--cc=1-3", "--burst", "-N4", "true").split()
-    assert [seen(typist, job)[0]["burst"] for job in jobs] == [{"urgency": 16}] * 3
+    jobs = user.do("submit", "--cc=1-3", "--burst", "-N4", "true").split()
+    assert [seen(user, job)[0]["burst"] for job in jobs] == [{"urgency": 16}] * 3
 
 
-def test_without_the_option_nothing_changes(typist: Typist) -> None:
-    system, urgency = seen(typist, typist.submit("true"))
+def test_without_the_option_nothing_changes(user: UserCli) -> None:
+    system, urgency = seen(user, user.submit("true"))
     assert urgency == "16"
     assert "burst" not in system
     assert "burstable" not in system

@@ -21,7 +21,7 @@ from burst.model.ranks import format_idset, parse_idset
 from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.flux_instance import FLUX, MISSING, flux_bindings
-from tests.intake.desk import SCHEDULER
+from tests.intake.user_cli import SCHEDULER
 from tests.sim import Sim
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.flux_instance import FLUX, MISSING
-from tests.intake.desk import FROBNICATOR, Typist
+from tests.intake.user_cli import FROBNICATOR, UserCli
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -28,46 +28,46 @@ QUEUES = {
 WITH_QUEUES = {"ingest": ingest(ready="burst-ready"), "queues": QUEUES}
 
 
-def constraints(typist: Typist, job: str) -> Any:
-    spec = json.loads(typist.do("job", "info", job, "jobspec"))
+def constraints(user: UserCli, job: str) -> Any:
+    spec = json.loads(user.do("job", "info", job, "jobspec"))
     return spec["attributes"]["system"].get("constraints")
 
 
 @pytest.mark.parametrize("extra", [{"ingest": ingest()}])
 def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
-    typist: Typist,
+    user: UserCli,
 ) -> None:
-    plain = typist.submit("true")
-    both = typist.submit("--requires=local", "true")
-    burst = typist.submit("--setattr=burstable", "-N4", "true")
-    assert constraints(typist, plain) == {"properties": ["^burst"]}
-    assert constraints(typist, both) == {
+    plain = user.submit("true")
+    both = user.submit("--requires=local", "true")
+    burst = user.submit("--setattr=burstable", "-N4", "true")
+    assert constraints(user, plain) == {"properties": ["^burst"]}
+    assert constraints(user, both) == {
         "and": [{"properties": ["local"]}, {"properties": ["^burst"]}]
     }
-    assert constraints(typist, burst) is None
-    denied = typist.submit("-N5", "true")
-    typist.do("cancel", burst)
-    assert "only 2 eligible" in typist.event(denied, "exception")
+    assert constraints(user, burst) is None
+    denied = user.submit("-N5", "true")
+    user.do("cancel", burst)
+    assert "only 2 eligible" in user.event(denied, "exception")
 
 
 @pytest.mark.parametrize("extra", [{"ingest": ingest(share=True)}])
-def test_a_site_may_share(typist: Typist) -> None:
-    assert constraints(typist, typist.submit("true")) is None
+def test_a_site_may_share(user: UserCli) -> None:
+    assert constraints(user, user.submit("true")) is None
 
 
 @pytest.mark.parametrize("extra", [{"ingest": ingest(attribute="cloud", property="x")}])
-def test_other_names_may_be_used(typist: Typist) -> None:
-    plain = typist.submit("--setattr=burstable", "true")
-    assert constraints(typist, plain) == {"properties": ["^x"]}
-    assert constraints(typist, typist.submit("--setattr=cloud", "true")) is None
+def test_other_names_may_be_used(user: UserCli) -> None:
+    plain = user.submit("--setattr=burstable", "true")
+    assert constraints(user, plain) == {"properties": ["^x"]}
+    assert constraints(user, user.submit("--setattr=cloud", "true")) is None
 
 
 @pytest.mark.parametrize("extra", [WITH_QUEUES])
-def test_a_queue_that_says_where_its_jobs_run_is_left_alone(typist: Typist) -> None:
-    batch = typist.submit("-qbatch", "true")
-    assert constraints(typist, batch) == {"properties": ["local"]}
-    anywhere = typist.submit("-qany", "true")
-    assert constraints(typist, anywhere) == {"properties": ["^burst"]}
+def test_a_queue_that_says_where_its_jobs_run_is_left_alone(user: UserCli) -> None:
+    batch = user.submit("-qbatch", "true")
+    assert constraints(user, batch) == {"properties": ["local"]}
+    anywhere = user.submit("-qany", "true")
+    assert constraints(user, anywhere) == {"properties": ["^burst"]}
 
 
 @pytest.mark.parametrize("extra", [WITH_QUEUES])
@@ -80,9 +80,9 @@ def test_a_queue_that_says_where_its_jobs_run_is_left_alone(typist: Typist) -> N
     ],
 )
 def test_the_burst_queues_are_not_for_others(
-    typist: Typist, words: list[str], says: str
+    user: UserCli, words: list[str], says: str
 ) -> None:
-    said = typist.type("submit", *words, "true")
+    said = user.type("submit", *words, "true")
     assert said.status != 0
     assert says in said.error
 
@@ -95,14 +95,14 @@ BY_QUEUE = {
 
 
 @pytest.mark.parametrize("extra", [BY_QUEUE])
-def test_a_burstable_job_waits_in_the_burst_queue(typist: Typist) -> None:
+def test_a_burstable_job_waits_in_the_burst_queue(user: UserCli) -> None:
     """Else it waits in the default queue, whose nodes are never lent ones."""
-    job = typist.submit("--setattr=burstable", "-N4", "true")
-    assert typist.do("jobs", "-no{queue}", job) == "burst"
-    assert constraints(typist, job) == {"properties": ["burst"]}
-    other = typist.submit("--setattr=burstable", "-qany", "true")
-    assert typist.do("jobs", "-no{queue}", other) == "any"
-    said = typist.type("submit", "--setattr=burstable", "--requires=burst-0", "true")
+    job = user.submit("--setattr=burstable", "-N4", "true")
+    assert user.do("jobs", "-no{queue}", job) == "burst"
+    assert constraints(user, job) == {"properties": ["burst"]}
+    other = user.submit("--setattr=burstable", "-qany", "true")
+    assert user.do("jobs", "-no{queue}", other) == "any"
+    said = user.type("submit", "--setattr=burstable", "--requires=burst-0", "true")
     assert said.status != 0
     assert "submit it without --requires" in said.error
-    typist.do("cancel", job, other)
+    user.do("cancel", job, other)

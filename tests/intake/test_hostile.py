@@ -15,7 +15,7 @@ import pytest
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import DaemonProcess, open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.desk import Typist, plugin_path, wait_until
+from tests.intake.user_cli import UserCli, wait_until
 
 pytestmark = [
     pytest.mark.flux,
@@ -38,38 +38,33 @@ raw.flux_rpc_get(future, ffi.NULL)
 
 
 @pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance, str(plugin_path()))
-
-
-@pytest.fixture
-def daemon(instance: FluxInstance, typist: Typist) -> Iterator[DaemonProcess]:
+def daemon(instance: FluxInstance, user: UserCli) -> Iterator[DaemonProcess]:
     with open_desk(instance) as desk:
         desk.write(intake={"mode": "scheduler"})
-        typist.use_scheduler()
+        user.use_scheduler()
         with desk.daemon() as daemon:
             yield daemon
 
 
-def submit(typist: Typist, **system: Any) -> str:
+def submit(user: UserCli, **system: Any) -> str:
     """Submit a small job that may burst, with these attributes, past the CLI."""
-    spec = json.loads(typist.do("submit", "--dry-run", "-n1", "true"))
+    spec = json.loads(user.do("submit", "--dry-run", "-n1", "true"))
     spec["attributes"]["system"] |= {"burstable": True, **system}
-    path = typist.instance.directory / "spec.json"
+    path = user.instance.directory / "spec.json"
     path.write_text(json.dumps(spec))
-    return typist.do("job", "submit", str(path))
+    return user.do("job", "submit", str(path))
 
 
-def told(typist: Typist, **system: Any) -> None:
+def told(user: UserCli, **system: Any) -> None:
     """Submit a job that is left alone, and see that its user is told why."""
-    job = submit(typist, **system)
+    job = submit(user, **system)
     shown = "-no{user.burst.state} {user.burst.why}"
     wait_until(
-        lambda: "than burst evaluates" in typist.do("jobs", shown, job),
+        lambda: "than burst evaluates" in user.do("jobs", shown, job),
         "the job to be told",
     )
-    typist.type("cancel", job)
-    typist.ended(job)
+    user.type("cancel", job)
+    user.ended(job)
 
 
 def nested(times: int) -> dict[str, Any]:
@@ -79,59 +74,57 @@ def nested(times: int) -> dict[str, Any]:
     return constraint
 
 
-def memo_too_deep(typist: Typist) -> None:
+def memo_too_deep(user: UserCli) -> None:
     """A memo of a job that may burst, which the event of its start repeats."""
-    job = typist.submit("--setattr=burstable", "--urgency=hold", "-n1", "true")
+    job = user.submit("--setattr=burstable", "--urgency=hold", "-n1", "true")
     memo = f'{{"id":{int(parse_jobid(job))},"memo":{{"x":{DEEP}}}}}'
-    assert typist.ask(_ASK, "job-manager.memo", memo).status == 0
-    typist.do("job", "urgency", job, "16")
-    typist.ended(job)
+    assert user.ask(_ASK, "job-manager.memo", memo).status == 0
+    user.do("job", "urgency", job, "16")
+    user.ended(job)
 
 
-def request_too_deep(typist: Typist) -> None:
+def request_too_deep(user: UserCli) -> None:
     """A request to the daemon."""
-    said = typist.ask(_ASK, "burst.status", f'{{"x":{DEEP}}}')
+    said = user.ask(_ASK, "burst.status", f'{{"x":{DEEP}}}')
     assert said.status != 0
 
 
-def requests_too_long(typist: Typist) -> None:
+def requests_too_long(user: UserCli) -> None:
     """Ids that take long to read, of jobs that there cannot be."""
     for text in ("f" + "2" * 3_000_000, "7" * 3_000_000, "f" + "2" * 200_000):
-        assert typist.ask(_ASK, "burst.explain", f'{{"id":"{text}"}}').status != 0
-    assert typist.ask(_ASK, "burst.explain", '{"id":[5]}').status != 0
-    assert typist.ask(_ASK, "burst.request", '{"nodes":1,"slot":"a\\"b"}').status != 0
+        assert user.ask(_ASK, "burst.explain", f'{{"id":"{text}"}}').status != 0
+    assert user.ask(_ASK, "burst.explain", '{"id":[5]}').status != 0
+    assert user.ask(_ASK, "burst.request", '{"nodes":1,"slot":"a\\"b"}').status != 0
 
 
-def constraint_too_deep(typist: Typist) -> None:
+def constraint_too_deep(user: UserCli) -> None:
     """A constraint that Python cannot evaluate."""
-    told(typist, constraints=nested(450))
+    told(user, constraints=nested(450))
 
 
-def constraint_too_large(typist: Typist) -> None:
+def constraint_too_large(user: UserCli) -> None:
     """A constraint that takes longer than another job should wait."""
-    told(typist, constraints={"or": [{"ranks": ["0-9"]}] * 300})
+    told(user, constraints={"or": [{"ranks": ["0-9"]}] * 300})
 
 
-def environment_of_another_kind(typist: Typist) -> None:
+def environment_of_another_kind(user: UserCli) -> None:
     """Isolated jobs whose environment, which only the daemon reads, is no object."""
     for environment in (5, "x", ["x"], [["A", "b"]], {"A": 1}):
         wish = {"mode": "isolated"}
-        submit(typist, burst=wish, environment=environment)
+        submit(user, burst=wish, environment=environment)
 
 
-def constraint_that_only_own_ranks_find_wrong(typist: Typist) -> None:
+def constraint_that_only_own_ranks_find_wrong(user: UserCli) -> None:
     """One that for lent ranks is false before the wrong part of it is reached."""
     wrong = {"and": [{"properties": ["local"]}, {"not": []}]}
-    assert "cannot evaluate" in typist.event(
-        submit(typist, constraints=wrong), "exception"
-    )
+    assert "cannot evaluate" in user.event(submit(user, constraints=wrong), "exception")
 
 
-def wishes_of_another_kind(typist: Typist) -> None:
+def wishes_of_another_kind(user: UserCli) -> None:
     """Attributes that are nothing that they should be."""
     wishes: tuple[Any, ...] = ("x", ["x"], {"urgency": "31"}, {"max-price": -1})
     for wish in wishes:
-        typist.ended(submit(typist, burst=wish))
+        user.ended(submit(user, burst=wish))
 
 
 @pytest.mark.parametrize(
@@ -148,26 +141,26 @@ def wishes_of_another_kind(typist: Typist) -> None:
     ],
 )
 def test_the_next_job_is_served_as_before(
-    typist: Typist, daemon: DaemonProcess, harm: Callable[[Typist], None]
+    user: UserCli, daemon: DaemonProcess, harm: Callable[[UserCli], None]
 ) -> None:
-    harm(typist)
-    job = typist.submit("--burst", "-N2", "flux", "getattr", "hostname")
-    typist.ended(job)
-    assert typist.hosts(job).startswith("burst-")
+    harm(user)
+    job = user.submit("--burst", "-N2", "flux", "getattr", "hostname")
+    user.ended(job)
+    assert user.hosts(job).startswith("burst-")
     wait_until(lambda: f"{job} job" in daemon.log, "the job to be told")
     assert "Traceback" not in daemon.log
     assert "internal error" not in daemon.log
 
 
 def test_what_the_owner_holds_stays_held_whatever_its_user_wrote(
-    typist: Typist, daemon: DaemonProcess
+    user: UserCli, daemon: DaemonProcess
 ) -> None:
     """As if it had been submitted held, for the daemon to release."""
-    typist.do("queue", "stop")
-    held = submit(typist, burst={"urgency": 16})
-    typist.do("job", "urgency", held, "hold")
-    typist.do("queue", "start")
-    other = typist.submit("--burst", "-N2", "true")
+    user.do("queue", "stop")
+    held = submit(user, burst={"urgency": 16})
+    user.do("job", "urgency", held, "hold")
+    user.do("queue", "start")
+    other = user.submit("--burst", "-N2", "true")
     wait_until(lambda: f"{other} job" in daemon.log, "the next job to be told")
-    typist.ended(other)
-    assert typist.do("jobs", "-no{state} {urgency}", held) == "SCHED 0"
+    user.ended(other)
+    assert user.do("jobs", "-no{state} {urgency}", held) == "SCHED 0"

@@ -18,7 +18,7 @@ import pytest
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import open_desk
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.desk import Typist, plugin_path, wait_until
+from tests.intake.user_cli import UserCli, wait_until
 
 COMPILER = shutil.which("cc")
 pytestmark = [
@@ -30,56 +30,51 @@ Told = Callable[[], str]
 
 
 @pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance, str(plugin_path()))
-
-
-@pytest.fixture
-def waiting(instance: FluxInstance, typist: Typist) -> Iterator[str]:
+def waiting(instance: FluxInstance, user: UserCli) -> Iterator[str]:
     """Have a job that the limits keep waiting, and that was told so."""
     with open_desk(instance) as desk:
         limits = {"max_nodes": 1}
         desk.write(intake={"mode": "scheduler", "impossible": "hold"}, limits=limits)
-        typist.use_scheduler()
+        user.use_scheduler()
         with desk.daemon():
-            job = typist.submit("--burst", "-N4", "-t1h", "true")
-            wait_until(lambda: "limits.max_nodes" in told(typist, job), "the memo")
+            job = user.submit("--burst", "-N4", "-t1h", "true")
+            wait_until(lambda: "limits.max_nodes" in told(user, job), "the memo")
             yield job
 
 
-def told(typist: Typist, job: str) -> str:
-    return typist.do("jobs", "-no{state} {user.burst.why}", job)
+def told(user: UserCli, job: str) -> str:
+    return user.do("jobs", "-no{state} {user.burst.why}", job)
 
 
-def let_go(typist: Typist) -> None:
+def let_go(user: UserCli) -> None:
     """Return when the scheduler has answered all that it was asked to cancel."""
-    assert typist.stats()["burst_jobs"] <= 1
+    assert user.stats()["burst_jobs"] <= 1
 
 
 @pytest.mark.parametrize("update", ["job urgency {} 10", "update {} duration=2h"])
 def test_a_job_that_its_user_updates_shows_why_it_waits(
-    typist: Typist, waiting: str, update: str
+    user: UserCli, waiting: str, update: str
 ) -> None:
-    typist.do(*update.format(waiting).split())
-    let_go(typist)
-    wait_until(lambda: "SCHED it needs 4" in told(typist, waiting), "the memo")
+    user.do(*update.format(waiting).split())
+    let_go(user)
+    wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
 
 
 @pytest.mark.skipif(not COMPILER, reason="no C compiler for a jobtap plugin")
 def test_where_flux_drops_the_memo_the_job_is_told_again(
-    instance: FluxInstance, typist: Typist, waiting: str
+    instance: FluxInstance, user: UserCli, waiting: str
 ) -> None:
     plugin = instance.directory / "late-priority.so"
     compile_plugin(plugin)
-    typist.do("jobtap", "load", str(plugin))
+    user.do("jobtap", "load", str(plugin))
     job = parse_jobid(waiting)
     instance.set_urgency(job, 10)
-    let_go(typist)
+    let_go(user)
     with pytest.raises(KeyError):
         instance.memo(job)
     # So soon that no turn of the daemon need have seen the job without its priority.
     instance.rpc("job-manager.late-priority.say", {"id": job, "priority": 10})
-    wait_until(lambda: "SCHED it needs 4" in told(typist, waiting), "the memo")
+    wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
 
 
 def compile_plugin(path: Path) -> None:

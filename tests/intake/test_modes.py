@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess, Desk, burst, open_desk
+from tests.cli.cli_harness import DaemonProcess, Desk, burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
 from tests.intake.modes import (
     FAILING,
     IN_QUEUE,
@@ -19,8 +17,8 @@ from tests.intake.modes import (
     TABLES,
     Serve,
     leave_nothing,
-    make_serve,
 )
+from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
 
 pytestmark = [
     pytest.mark.flux,
@@ -31,77 +29,61 @@ pytestmark = [
 HOSTNAME = ("flux", "getattr", "hostname")
 
 
-@pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance, str(plugin_path()))
-
-
-@pytest.fixture
-def desk(instance: FluxInstance) -> Iterator[Desk]:
-    with open_desk(instance) as desk:
-        yield desk
-
-
-@pytest.fixture
-def serve(desk: Desk, typist: Typist) -> Serve:
-    return make_serve(desk, typist)
-
-
 @MODES
 def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
-    typist: Typist, desk: Desk, serve: Serve, mode: str
+    user: UserCli, desk: Desk, serve: Serve, mode: str
 ) -> None:
     with serve(mode):
-        lent = typist.submit("--burst=local", "-N4", *HOSTNAME)
-        local = [typist.submit("-n1", "true") for _ in range(3)]
-        typist.ended(*local)
-        typist.ended(lent)
-        assert typist.hosts(lent) == "burst-0-[0-3]"
-        refused = typist.type("submit", "--burst=nosuch", "-N4", "true")
+        lent = user.submit("--burst=local", "-N4", *HOSTNAME)
+        local = [user.submit("-n1", "true") for _ in range(3)]
+        user.ended(*local)
+        user.ended(lent)
+        assert user.hosts(lent) == "burst-0-[0-3]"
+        refused = user.type("submit", "--burst=nosuch", "-N4", "true")
         assert "no such provider; there are: local" in refused.error
         leave_nothing(desk)
 
 
 @MODES
 def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
-    typist: Typist, desk: Desk, serve: Serve, mode: str
+    user: UserCli, desk: Desk, serve: Serve, mode: str
 ) -> None:
     """No provider can serve them: the limit is of nodes in use at a time."""
     with serve(mode, limits={"max_bursts": 1}):
-        first = typist.submit("--burst", "-N4", "-t1h", "sleep", "inf")
-        typist.event(first, "start")
+        first = user.submit("--burst", "-N4", "-t1h", "sleep", "inf")
+        user.event(first, "start")
         words = ("--burst", "-N4", "-t1h", "true")
-        waiting = [typist.submit(*words) for _ in range(3)]
-        later = typist.submit("--begin-time=+1h", *words)
-        depends = typist.submit(f"--dependency=afterok:{first}", *words)
+        waiting = [user.submit(*words) for _ in range(3)]
+        later = user.submit("--begin-time=+1h", *words)
+        depends = user.submit(f"--dependency=afterok:{first}", *words)
         wait_until(lambda: desk.status()["pending"] == 5, "all to be known")
-        typist.do("update", waiting[0], "duration=2h")
-        typist.do("job", "urgency", waiting[1], "hold")
-        typist.do("job", "urgency", waiting[1], "10")
+        user.do("update", waiting[0], "duration=2h")
+        user.do("job", "urgency", waiting[1], "hold")
+        user.do("job", "urgency", waiting[1], "10")
         if mode == "queue":
-            typist.do("update", waiting[2], "queue=burst-ready")
+            user.do("update", waiting[2], "queue=burst-ready")
             wait_until(
-                lambda: typist.do("jobs", "-no{queue}", waiting[2]) == "burst",
+                lambda: user.do("jobs", "-no{queue}", waiting[2]) == "burst",
                 "the job to be moved back",
             )
-        typist.ended(typist.submit("-n1", "true"))
-        typist.do("cancel", *waiting, later, depends, first)
-        typist.ended(first, *waiting, later, depends)
+        user.ended(user.submit("-n1", "true"))
+        user.do("cancel", *waiting, later, depends, first)
+        user.ended(first, *waiting, later, depends)
         leave_nothing(desk)
 
 
 @FAILING
 def test_a_job_larger_than_the_instance_waits_while_a_provider_has_the_nodes(
-    typist: Typist, desk: Desk, serve: Serve, mode: str
+    user: UserCli, desk: Desk, serve: Serve, mode: str
 ) -> None:
     large = {"type": "local", "dir": str(desk.home), "cores": 4, "max_nodes": 100}
     with serve(mode, providers={"local": large}):
-        job = typist.submit("--burst", "-N100", "true")
-        typist.ended(typist.submit("-n1", "true"))
+        job = user.submit("--burst", "-N100", "true")
+        user.ended(user.submit("-n1", "true"))
         why = "they are to be had, but no rank slots of the lead hold more than 8"
         wait_until(lambda: why in desk.run("explain", job).stdout, why)
-        assert typist.state(job) == "SCHED"
-        assert "no rank slots" in typist.do("jobs", "-no{user.burst.why}", job)
+        assert user.state(job) == "SCHED"
+        assert "no rank slots" in user.do("jobs", "-no{user.burst.why}", job)
 
 
 @FAILING
@@ -116,65 +98,65 @@ def test_a_job_larger_than_the_instance_waits_while_a_provider_has_the_nodes(
     ],
 )
 def test_where_none_can_it_ends_with_an_exception_that_names_the_limit(
-    typist: Typist, serve: Serve, mode: str, tables: dict[str, Any], why: str
+    user: UserCli, serve: Serve, mode: str, tables: dict[str, Any], why: str
 ) -> None:
     with serve(mode, **tables):
-        job = typist.submit("--burst", "-N100", "true")
-        said = typist.event(job, "exception")
+        job = user.submit("--burst", "-N100", "true")
+        said = user.event(job, "exception")
         assert 'type="burst"' in said
         assert why in said
-        typist.ended(job)
+        user.ended(job)
 
 
 @IN_SCHEDULER
 def test_a_reloaded_scheduler_is_told_again(
-    typist: Typist, desk: Desk, serve: Serve
+    user: UserCli, desk: Desk, serve: Serve
 ) -> None:
     with serve("scheduler"):
-        first = typist.submit("--burst", "-N2", *HOSTNAME)
-        typist.do("module", "remove", "sched-burst")
-        typist.do("module", "load", SCHEDULER)
-        typist.ended(first)
-        second = typist.submit("--burst", "-N2", *HOSTNAME)
-        typist.ended(second)
+        first = user.submit("--burst", "-N2", *HOSTNAME)
+        user.do("module", "remove", "sched-burst")
+        user.do("module", "load", SCHEDULER)
+        user.ended(first)
+        second = user.submit("--burst", "-N2", *HOSTNAME)
+        user.ended(second)
         leave_nothing(desk)
 
 
 @IN_SCHEDULER
 def test_what_a_guest_can_write_is_never_read_back(
-    typist: Typist, desk: Desk, serve: Serve
+    user: UserCli, desk: Desk, serve: Serve
 ) -> None:
     """Memos say that it has nodes and attributes that it may have more: it may not."""
     with serve("scheduler", limits={"max_nodes_per_user": 2}):
         forged = ('--setattr=burst={"urgency":31,"max-nodes":100,"state":"released"}',)
-        job = typist.submit("--setattr=burstable", *forged, "-N2", "sleep", "inf")
-        typist.event(job, "start")
-        more = typist.submit("--setattr=burstable", *forged, "-N2", "true")
-        typist.do("job", "memo", more, "burst.state=released", "burst.nodes=100")
+        job = user.submit("--setattr=burstable", *forged, "-N2", "sleep", "inf")
+        user.event(job, "start")
+        more = user.submit("--setattr=burstable", *forged, "-N2", "true")
+        user.do("job", "memo", more, "burst.state=released", "burst.nodes=100")
         wait_until(
             lambda: "limit of 2 nodes a user" in desk.run("explain", more).stdout,
             "the limit to be told",
         )
-        assert typist.state(more) == "SCHED"
-        assert typist.do("jobs", "-no{priority}", more) == "16"
+        assert user.state(more) == "SCHED"
+        assert user.do("jobs", "-no{priority}", more) == "16"
         assert len(desk.status()["bursts"]) == 1
-        typist.do("cancel", job)
-        typist.ended(more)
+        user.do("cancel", job)
+        user.ended(more)
 
 
 @IN_QUEUE
 def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
-    typist: Typist, desk: Desk, serve: Serve
+    user: UserCli, desk: Desk, serve: Serve
 ) -> None:
     with serve("queue", intake={"impossible": "hold"}):
         words = ("--setattr=burstable", "-qburst", "--requires=host:burst-0-[0-3]")
-        job = typist.submit(*words, "-N2", "true")
+        job = user.submit(*words, "-N2", "true")
         wait_until(
             lambda: "submit it without --requires" in desk.run("explain", job).stdout,
             "the reason to be told",
         )
-        typist.ended(typist.submit("-n1", "true"))
-        typist.do("cancel", job)
+        user.ended(user.submit("-n1", "true"))
+        user.do("cancel", job)
         leave_nothing(desk)
 
 
@@ -203,12 +185,12 @@ def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
 
 @pytest.mark.parametrize("extra", [TABLES["hold"]])
 def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
-    instance: FluxInstance, typist: Typist, desk: Desk, serve: Serve
+    instance: FluxInstance, user: UserCli, desk: Desk, serve: Serve
 ) -> None:
     """Seed's wish: to ask for more than the instance could ever have had."""
     many = {"type": "local", "dir": str(desk.home), "cores": 4, "max_nodes": 9}
     with serve("hold", providers={"local": many}, plan={"spread": False}) as daemon:
-        job = typist.submit("--burst", "-N9", *HOSTNAME)
+        job = user.submit("--burst", "-N9", *HOSTNAME)
         why = "no rank slots of the lead hold more than 4"
         wait_until(lambda: why in desk.run("explain", job).stdout, why)
         add = ("lead", "add-slot", str(instance.directory), "burst-2-[0-8]:4")
@@ -219,6 +201,6 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         instance.start()
         daemon.says(" serves ", 2)
         assert "no restart is needed" in burst(*asked).stdout
-        typist.ended(job)
-        assert typist.hosts(job) == "burst-2-[0-8]"
+        user.ended(job)
+        assert user.hosts(job) == "burst-2-[0-8]"
         leave_nothing(desk)

@@ -6,15 +6,14 @@ Flux 0.88 requeues requests, not jobs: what runs either runs on or has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from tests.cli.cli_harness import Desk, open_desk
-from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.desk import SCHEDULER, Typist, plugin_path, wait_until
-from tests.intake.modes import MODES, Serve, leave_nothing, make_serve
+from tests.cli.cli_harness import Desk
+from tests.flux_instance import FLUX, MISSING
+from tests.intake.modes import MODES, Serve, leave_nothing
+from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
 
 pytestmark = [
     pytest.mark.minutes,
@@ -30,27 +29,11 @@ exec {flux} "$@"
 """
 
 
-@pytest.fixture
-def typist(instance: FluxInstance) -> Typist:
-    return Typist(instance, str(plugin_path()))
-
-
-@pytest.fixture
-def desk(instance: FluxInstance) -> Iterator[Desk]:
-    with open_desk(instance) as desk:
-        yield desk
-
-
-@pytest.fixture
-def serve(desk: Desk, typist: Typist) -> Serve:
-    return make_serve(desk, typist)
-
-
 class Requeue:
     """Jobs of each kind at one instance, and what sends their requests back."""
 
-    def __init__(self, typist: Typist, desk: Desk, serve: Serve, mode: str) -> None:
-        self._typist = typist
+    def __init__(self, user: UserCli, desk: Desk, serve: Serve, mode: str) -> None:
+        self._typist = user
         self._desk = desk
         self._serve = serve
         self._mode = mode
@@ -111,26 +94,26 @@ class Requeue:
 @MODES
 @pytest.mark.parametrize("how", ["stop_queues", "reload_scheduler", "restart"])
 def test_requests_that_go_back_leave_nothing_behind(
-    typist: Typist, desk: Desk, serve: Serve, mode: str, how: str
+    user: UserCli, desk: Desk, serve: Serve, mode: str, how: str
 ) -> None:
-    with Requeue(typist, desk, serve, mode) as place:
-        running = typist.submit("--burst", "-N4", "sleep", "inf")
-        typist.event(running, "start")
+    with Requeue(user, desk, serve, mode) as place:
+        running = user.submit("--burst", "-N4", "sleep", "inf")
+        user.event(running, "start")
         place.gate.touch()
-        coming = typist.submit("--burst", "-N4", "true")
+        coming = user.submit("--burst", "-N4", "true")
         wait_until(lambda: len(desk.status()["bursts"]) == 2, "its burst")
-        waiting = typist.submit("--burst", "-N4", "true")
+        waiting = user.submit("--burst", "-N4", "true")
         wait_until(lambda: desk.status()["pending"] == 2, "all to be known")
         getattr(place, how)()
         place.gate.unlink()
         if how == "restart":
-            typist.ended(running)
-            why = typist.do("jobs", "-no{exception.type}", running)
+            user.ended(running)
+            why = user.do("jobs", "-no{exception.type}", running)
             assert why in {"cancel", "exec"}, "Flux ends it, and does not requeue it"
         else:
-            assert typist.state(running) == "RUN"
-            typist.do("cancel", running)
-        typist.ended(running, coming, waiting)
-        assert typist.do("jobs", "-no{result}", coming) == "COMPLETED"
-        assert typist.do("jobs", "-no{result}", waiting) == "COMPLETED"
+            assert user.state(running) == "RUN"
+            user.do("cancel", running)
+        user.ended(running, coming, waiting)
+        assert user.do("jobs", "-no{result}", coming) == "COMPLETED"
+        assert user.do("jobs", "-no{result}", waiting) == "COMPLETED"
         leave_nothing(desk)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Types flux commands at a real instance that has loaded what this project brings."""
+"""The flux commands of a user, at a real instance that has loaded our files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,6 @@ FROBNICATOR = str(FILES / "frob-burst.py")
 DEADLINE_S = 60.0
 
 
-@cache
-def plugin_path() -> Path:
-    """Return the directory of the command-line plugin."""
-    return FILES
-
-
 class Said(str):
     """Standard output, stripped; with the status and what went to standard error."""
 
@@ -33,12 +26,11 @@ class Said(str):
     error: str
 
 
-class Typist:
-    """Types flux commands at one instance."""
+class UserCli:
+    """The flux commands that a user runs at one instance."""
 
-    def __init__(self, instance: FluxInstance, plugins: str = "") -> None:
+    def __init__(self, instance: FluxInstance) -> None:
         self.instance = instance
-        self._plugins = plugins
         self.extra: dict[str, str] = {}
 
     def ask(self, script: str, topic: str, payload: str) -> Said:
@@ -51,7 +43,7 @@ class Typist:
         environment = {
             **plain,
             "FLUX_URI": self.instance.uri,
-            "FLUX_CLI_PLUGINPATH_OVERRIDE": self._plugins,
+            "FLUX_CLI_PLUGINPATH_OVERRIDE": str(FILES),
             **self.extra,
         }
         if guest:
