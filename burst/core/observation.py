@@ -100,6 +100,17 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
     return ProviderPhase.ABSENT if enough else ProviderPhase.UNREAD
 
 
+def is_made(burst: Burst, world: World) -> bool:
+    """Tell whether the provider said that it has begun to make all of the burst.
+
+    As long as it did not, it is asked again.
+    """
+    call = world.calls.get(burst.id)
+    if call is None:
+        return False
+    return (call.verb, call.outcome) == (Verb.PROVISION, Outcome.OK)
+
+
 def provider_message(burst: Burst, world: World) -> str:
     """Return what the provider says of how the burst comes on; empty for nothing.
 

@@ -13,6 +13,8 @@ from burst.core.lifecycle import LIVE
 from burst.core.observation import (
     MOVED,
     Observation,
+    RanksOnline,
+    is_made,
     lacks_capacity,
     look_up,
     provider_phase,
@@ -145,12 +147,15 @@ def _follow(
             tx.record(burst.id, "joined", {"ranks": format_idset(new)})
     while True:
         burst = tx.bursts[burst.id]
-        what = look_up(
-            burst.state, provider_phase(burst, world), rank_count(burst, world)
-        )
+        count = rank_count(burst, world)
+        what = look_up(burst.state, provider_phase(burst, world), count)
         if what is None:
             tx.quarantine(burst.id, "no rule for what is seen of it")
             return
+        all_up = count is RanksOnline.ALL
+        if what is Observation.STARTED and not (all_up or is_made(burst, world)):
+            # What of it is up may be all that was made before a call failed.
+            break
         if not _happened(tx, burst, world, what):
             break
     after = tx.bursts[burst.id]
