@@ -63,7 +63,7 @@ class Daemon:
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
         self._stopping = False
-        self._impatient = False
+        self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup)
 
     def run(self) -> None:
@@ -71,20 +71,20 @@ class Daemon:
 
         Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
         """
-        session = self._begin_first()
+        session = self._connect_first()
         while session is not None:
             self._serve(session)
-            session = None if self._stopping else self._begin_again()
+            session = None if self._stopping else self._reconnect()
 
     def stop(self) -> None:
         """Have `run` come to its end. The second time, leave at once what it reaps."""
-        self._impatient = self._stopping
+        self._stop_at_once = self._stopping
         self._stopping = True
         self._wakeup.wake()
 
     def reload(self) -> None:
         """Have the settings read again before the next turn."""
-        self._reloads.ask_by_signal()
+        self._reloads.request_by_signal()
 
     def handle_signals(self) -> None:
         """Stop on SIGTERM and SIGINT, reload on SIGHUP. From the main thread."""
@@ -103,14 +103,14 @@ class Daemon:
     def _attribute(self) -> str:
         return self._settings.intake.attribute
 
-    def _begin_first(self) -> Session | None:
+    def _connect_first(self) -> Session | None:
         """Begin. A broker that is there but still starting is waited for.
 
         One that is not there is if there is a deadline for it. Raises LeadError.
         """
         limit = self._settings.deadlines.lead
         try:
-            return self._retry.until(limit, self._begin, _may_come)
+            return self._retry.until(limit, self._connect_once, _may_come)
         except LeadError as error:
             if limit and _may_come(error):
                 raise LeadError(
@@ -120,9 +120,9 @@ class Daemon:
             if not isinstance(error, Unreadable) or isinstance(error, LeadGone):
                 raise
             log.say("%s", error, level=logging.WARNING)
-        return self._begin_again()
+        return self._reconnect()
 
-    def _begin(self) -> Session | None:
+    def _connect_once(self) -> Session | None:
         """Connect, and become the daemon of the lead; None if told to stop."""
         lead = self._connect(self._settings.lead.uri, self._attribute)
         session = None
@@ -131,8 +131,8 @@ class Daemon:
             if not self._await_address(identity):
                 lead.close()
                 return None
-            session = self._make_runtime(lead)
-            session.begin()
+            session = self._make_session(lead)
+            session.start()
         except BaseException:
             if session:
                 session.close()
@@ -147,7 +147,7 @@ class Daemon:
         )
         return session
 
-    def _make_runtime(self, lead: Lead) -> Session:
+    def _make_session(self, lead: Lead) -> Session:
         try:
             path = str(self._path.absolute()) if self._path else ""
             return Session(lead, self._settings, self._wakeup, self._reloads.ask, path)
@@ -158,23 +158,23 @@ class Daemon:
         """Turn until told to stop, or the lead is gone."""
         try:
             while not self._stopping:
-                self._turn(session)
+                self._tick(session)
             self._stop(session)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
         finally:
-            self._reloads.drop()
+            self._reloads.cancel()
             session.close()
             session.lead.close()
 
-    def _turn(self, session: Session, longest: float | None = None) -> None:
-        self._reloads.turn(session)
+    def _tick(self, session: Session, longest: float | None = None) -> None:
+        self._reloads.tick(session)
         self._settings = session.settings
-        left = self._reloads.left()
+        left = self._reloads.time_left()
         if left is not None:
             longest = left if longest is None else min(left, longest)
         try:
-            session.turn(longest)
+            session.tick(longest)
         except LeadGone:
             raise
         except (StoreError, Unreadable) as error:
@@ -201,22 +201,22 @@ class Daemon:
         limit = self._settings.deadlines.reap
         ends = session.clock() + limit
         log.say("taking all bursts down, for at most %s", format_fsd(limit))
-        session.engine.stop_planning()
+        session.engine.stop_provisioning()
         asked = session.engine.post(take_down_all_bursts)
         try:
-            self._turn(session, 0)
-            while not self._impatient and _has_work(session.engine.snapshot.records):
+            self._tick(session, 0)
+            while not self._stop_at_once and _has_work(session.engine.snapshot.records):
                 if session.clock() > ends:
                     break
                 if asked.done() and asked.exception():
                     # The store refused it, for a moment perhaps; nothing was begun.
                     asked = session.engine.post(take_down_all_bursts)
-                self._turn(session, 1.0)
+                self._tick(session, 1.0)
         finally:
             # If the lead goes meanwhile, too: often both are stopped together.
-            self._tell_left(session)
+            self._log_bursts_left(session)
 
-    def _tell_left(self, session: Session) -> None:
+    def _log_bursts_left(self, session: Session) -> None:
         """Say of each burst that is still live how to finish it."""
         snapshot = session.engine.snapshot
         for burst in snapshot.records.live:
@@ -233,7 +233,7 @@ class Daemon:
                 level=logging.WARNING,
             )
 
-    def _begin_again(self) -> Session | None:
+    def _reconnect(self) -> Session | None:
         """Return once the lead is back and can be read, None if told to stop meanwhile.
 
         Its broker takes connections before it has all that is asked of it. Raises
@@ -241,9 +241,9 @@ class Daemon:
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
-        begin = self._begin
+        connect = self._connect_once
         try:
-            return self._retry.until(limit, begin, _may_come, told=False)
+            return self._retry.until(limit, connect, _may_come, told=False)
         except LeadError as error:
             if not _may_come(error):
                 raise

@@ -115,18 +115,18 @@ class Lead(Protocol):
         """Put each job into another queue."""
         ...
 
-    def lend(self, leases: LeasedRanks) -> None:
+    def send_leases(self, leases: LeasedRanks) -> None:
         """Tell the scheduler whose the leased ranks are. Raises LeadError."""
         ...
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
+    def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`; None deletes a key.
 
         Shown by `flux jobs -o '{user.burst.state}'` (flux-jobs(1)).
         """
         ...
 
-    def fail(self, job: JobId, reason: str) -> None:
+    def fail_job(self, job: JobId, reason: str) -> None:
         """Raise a fatal exception of type `burst` on the job, with reason as its note.
 
         Raises LeadError if the job is gone.

@@ -136,18 +136,18 @@ class FakeLead:
             self.change(job, queue=queues[job])
         return failures
 
-    def lend(self, leases):
+    def send_leases(self, leases):
         if self.scheduler != "sched-burst":
             raise LeadError("sched-burst is not loaded any more", "load it")
         self.lent.append(leases)
 
-    def tell(self, memos):
+    def write_memos(self, memos):
         for job, texts in memos.items():
             memo = self.memos.setdefault(job, {})
             memo.update(texts)
         return {job: "gone" for job in memos if self._over(job)}
 
-    def fail(self, job, reason):
+    def fail_job(self, job, reason):
         if self._over(job):
             raise LeadError("job is inactive")
         self.log.append(("fail", job, reason))

@@ -87,16 +87,16 @@ class EmbeddedLead:
         """Have no queues."""
         return dict.fromkeys(queues, "the embedded lead has no queues")
 
-    def lend(self, leases: LeasedRanks) -> None:
+    def send_leases(self, leases: LeasedRanks) -> None:
         """Have a scheduler that cannot be told anything."""
         raise LeadError(f"nobody to tell about {len(leases.ranks)} leased ranks")
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
+    def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`."""
         noted = {job: {"burst": memo} for job, memo in memos.items()}
         return self._ask(calls.MergeMemos(noted), dict[JobId, str])
 
-    def fail(self, job: JobId, reason: str) -> None:
+    def fail_job(self, job: JobId, reason: str) -> None:
         """Raise a fatal exception of type `burst`."""
         self._ask(calls.RaiseException(job, "burst", reason), _NOTHING)
 

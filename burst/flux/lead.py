@@ -162,11 +162,11 @@ class FluxLead:
             ),
         )
 
-    def lend(self, leases: LeasedRanks) -> None:
+    def send_leases(self, leases: LeasedRanks) -> None:
         """See `burst.lead.Lead`."""
         send_leases(self._client, leases)
 
-    def tell(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
+    def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """See `burst.lead.Lead`."""
         return self._order(
             memos,
@@ -176,7 +176,7 @@ class FluxLead:
             ),
         )
 
-    def fail(self, job: JobId, reason: str) -> None:
+    def fail_job(self, job: JobId, reason: str) -> None:
         """See `burst.lead.Lead`."""
         exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
         self._client.ask("job-manager.raise", exception)

@@ -117,10 +117,10 @@ class ActionRunner:
             case MoveJobs(queues):
                 self._report("move", self._lead.move(queues))
             case FailJob(job, reason):
-                self._lead.fail(job, reason)
+                self._lead.fail_job(job, reason)
             case EndJob(job, memo, reason):
-                self._report("tell", self._lead.tell({job: memo}))
-                self._lead.fail(job, reason)
+                self._report("tell", self._lead.write_memos({job: memo}))
+                self._lead.fail_job(job, reason)
             case DrainRanks(ranks, reason):
                 self._lead.drain(ranks, reason)
             case UndrainRanks(_, ranks):

@@ -107,10 +107,10 @@ class Engine:
         self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
         self._lead_upkeep = LeadUpkeep(parts.lead, parts.settings, now)
-        self._silent = False
+        self._lead_silent = False
         """Whether the lead left something unanswered in this tick."""
-        unasked = parts.settings.daemon.orphans == "reap"
-        self._orphans = OrphanReaper(self._tracker, unasked=unasked)
+        reap_harmless = parts.settings.daemon.orphans == "reap"
+        self._orphan_reaper = OrphanReaper(self._tracker, reap_harmless=reap_harmless)
         self._closing = False
         self._snapshot = Snapshot(
             now=now,
@@ -159,8 +159,8 @@ class Engine:
         Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
         then nothing was done, and the next tick tries again.
         """
-        self._tracker.absorb(self._records, now)
-        self._silent = False
+        self._tracker.collect_results(self._records, now)
+        self._lead_silent = False
         view, trouble = self._observe()
         answered = self._tracker.answered
         world = World(
@@ -174,11 +174,11 @@ class Engine:
             closing=self._closing,
             places=self._places,
         )
-        self._obey(world, now)
+        self._run_commands(world, now)
         standing = None if self._closing else self._snapshot.standing
         decisions = run_tick(self._records, world, self._settings, now, standing)
-        decisions = self._adopt(decisions, now, answered)
-        due = self._tracker.ask(self._records, now)
+        decisions = self._apply(decisions, now, answered)
+        due = self._tracker.poll(self._records, now)
         orphans = find_orphans(self._records, world)
         self._snapshot = Snapshot(
             now=now,
@@ -189,11 +189,11 @@ class Engine:
             standing=decisions.standing,
             orphans=orphans,
         )
-        due = min(due, self._orphans.turn(orphans, self._records, world, now))
+        due = min(due, self._orphan_reaper.tick(orphans, self._records, world, now))
         self._snapshot = msgspec.structs.replace(
             self._snapshot, reaps=self._tracker.orphans
         )
-        if view is not None and not self._silent:
+        if view is not None and not self._lead_silent:
             self._lead_upkeep.ask(self._records, view, decisions.decisions, now)
         if decisions.unsettled:
             due = min(due, now + _AGAIN)
@@ -230,7 +230,7 @@ class Engine:
         self._tracker.replace(parts.providers, settings.daemon)
         self._action_runner = ActionRunner(self._lead, parts.identity, self._tracker)
         self._lead_upkeep.change(settings)
-        self._orphans.unasked = settings.daemon.orphans == "reap"
+        self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace
         world = replace(
             self._snapshot.world,
@@ -241,7 +241,7 @@ class Engine:
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
 
-    def stop_planning(self) -> None:
+    def stop_provisioning(self) -> None:
         """Make nothing new from the next tick on: the daemon takes all down."""
         self._closing = True
 
@@ -260,7 +260,7 @@ class Engine:
             log.say("the lead can be read again")
         return view, ""
 
-    def _obey(self, world: World, now: float) -> None:
+    def _run_commands(self, world: World, now: float) -> None:
         while not self._commands.empty():
             command, future = self._commands.get()
             try:
@@ -269,7 +269,7 @@ class Engine:
                 future.set_exception(error)
                 continue
             try:
-                self._adopt(decisions, now)
+                self._apply(decisions, now)
             except BurstError as error:
                 future.set_exception(error)
             else:
@@ -279,7 +279,7 @@ class Engine:
                 )
                 future.set_result(answer)
 
-    def _adopt(
+    def _apply(
         self,
         decisions: TickResult,
         now: float,
@@ -295,11 +295,11 @@ class Engine:
             self._record_store.write(self._records, decisions.records)
         self._records = decisions.records
         log_health_changes(before.health, self._records.health)
-        self._tracker.conclude(answered, self._records)
+        self._tracker.forget_answers(answered, self._records)
         for burst, event in decisions.events:
             log.event(event, burst)
         unanswered = self._action_runner.perform(decisions.actions, self._records)
-        self._silent = self._silent or bool(unanswered)
+        self._lead_silent = self._lead_silent or bool(unanswered)
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
@@ -310,4 +310,4 @@ class Engine:
 
         From any thread. What comes of it is in the snapshot.
         """
-        self._orphans.ask_for(orphans)
+        self._orphan_reaper.request(orphans)

@@ -47,7 +47,7 @@ class JobMemos:
         for job, text in memos.items():
             event = Event(now, "job", dict(text or {"state": "local"}))
             log.event(event, format_f58(job))
-        failures = self._lead.tell(
+        failures = self._lead.write_memos(
             {
                 job: {"state": None, "why": None, **(text or {})}
                 for job, text in memos.items()

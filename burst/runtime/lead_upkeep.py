@@ -109,7 +109,7 @@ class LeadUpkeep:
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
         try:
-            self._lead.lend(current)
+            self._lead.send_leases(current)
         except Unreadable:
             raise
         except LeadError as error:

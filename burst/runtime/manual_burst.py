@@ -79,7 +79,7 @@ class ManualBurst:
         self._wakeup = WakeUp()
         self._show = show
         self._session = Session(lead, settings, self._wakeup, _no_reload)
-        self._session.begin()
+        self._session.start()
 
     def up(self, provider: str, slot: str, nodes: int) -> dict[str, Any]:
         """Make a burst in the slot and return its row once it is online.
@@ -108,7 +108,7 @@ class ManualBurst:
                     records, world, settings, demand, now
                 )
             )
-            session.turn(0.0)
+            session.tick(0.0)
             verdict = asked.result(0)
             if verdict.reason is not Reason.PROPOSED:
                 raise BurstError(commands.describe_request(verdict, demand))
@@ -117,7 +117,7 @@ class ManualBurst:
 
     def down(self, slot: str) -> list[dict[str, Any]]:
         """Take down what is in the slot, and return the rows once it is gone."""
-        self._session.turn(0.0)
+        self._session.tick(0.0)
         found = self._in(slot)
         if not found:
             raise BurstError(f"there is no burst in {slot}", "burst status -a")
@@ -151,7 +151,7 @@ class ManualBurst:
                     None,
                 )
             )
-            session.turn(0.0)
+            session.tick(0.0)
         session.close()
 
     def _ask_down(self, burst_id: str) -> None:
@@ -171,7 +171,7 @@ class ManualBurst:
     def _wait_for_offers(self, provider: str) -> None:
         session = self._session
         ends = session.clock() + _OFFERS_DEADLINE
-        session.turn(0.0)
+        session.tick(0.0)
         while session.engine.snapshot.world.providers[provider].offers is None:
             view = session.engine.snapshot.world.providers[provider]
             if session.clock() > ends:
@@ -179,8 +179,8 @@ class ManualBurst:
                     f"provider {provider} has no answer: {view.trouble or 'silence'}",
                     f"burst doctor --provider {provider}",
                 )
-            session.turn(_SHOW_EVERY)
-        session.turn(0.0)
+            session.tick(_SHOW_EVERY)
+        session.tick(0.0)
 
     def _until(self, burst: Burst, state: State) -> dict[str, Any]:
         """Turn until the burst is in the state, and its jobs are released."""
@@ -198,7 +198,7 @@ class ManualBurst:
                     f"{burst.id} is quarantined: {row['note']}", "run-burst --down"
                 )
             self._show(row)
-            session.turn(_SHOW_EVERY)
+            session.tick(_SHOW_EVERY)
 
     def _held(self, burst: Burst) -> bool:
         held = set(commands.held_jobs(self._session.engine.snapshot.records))

@@ -17,23 +17,23 @@ from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
 
 
 class OrphanReaper:
-    """What no record explains. Use from one thread, but for `ask_for`."""
+    """What no record explains. Use from one thread, but for `request`."""
 
-    def __init__(self, watch: ProviderTracker, *, unasked: bool) -> None:
+    def __init__(self, watch: ProviderTracker, *, reap_harmless: bool) -> None:
         self._tracker = watch
-        self.unasked = unasked
+        self.reap_harmless = reap_harmless
         """Whether they are deleted without a person's word, too."""
         self._suspects: dict[ProviderBurst, float] = {}
         self._going: dict[ProviderBurst, bool] = {}
         """Those that are to be deleted, and whether a person said so."""
         self._asked: queue.SimpleQueue[ProviderBurst] = queue.SimpleQueue()
 
-    def ask_for(self, orphans: Iterable[Orphan]) -> None:
+    def request(self, orphans: Iterable[Orphan]) -> None:
         """Have these deleted from the next tick on. From any thread."""
         for orphan in orphans:
             self._asked.put((orphan.provider, orphan.burst))
 
-    def turn(
+    def tick(
         self, orphans: tuple[Orphan, ...], records: Records, world: World, now: float
     ) -> float:
         """Report what is seen for long enough, and have deleted what is to be.
@@ -53,7 +53,7 @@ class OrphanReaper:
                 orphan.why,
                 level=logging.WARNING,
             )
-            if self.unasked and may_be_deleted(orphan, world):
+            if self.reap_harmless and may_be_deleted(orphan, world):
                 self._begin(key, asked_for=False)
         while not self._asked.empty():
             self._begin(self._asked.get(), asked_for=True)

@@ -46,12 +46,12 @@ class PollSchedule:
         self.asked_at = now
         self._next = now + every
 
-    def hurry(self) -> None:
+    def poll_soon(self) -> None:
         """Have it asked with the next tick, unless it failed a moment ago."""
         if not self._failures:
             self._next = 0.0
 
-    def take(self, answer: CallResult) -> str:
+    def note_result(self, answer: CallResult) -> str:
         """Note how it was answered; return what is wrong, empty if nothing is."""
         self.asked_at = None
         worked = answer.outcome is Outcome.OK

@@ -112,10 +112,12 @@ class ProviderTracker:
 
     @property
     def answered(self) -> tuple[ProviderAnswer, ...]:
-        """How calls ended since `conclude`."""
+        """How calls ended since `forget_answers`."""
         return tuple(self._answered)
 
-    def conclude(self, answered: tuple[ProviderAnswer, ...], records: Records) -> None:
+    def forget_answers(
+        self, answered: tuple[ProviderAnswer, ...], records: Records
+    ) -> None:
         """Forget these answers, as the store has what followed from them."""
         self._answered = [said for said in self._answered if said not in answered]
         for burst in list(self._calls):
@@ -127,7 +129,7 @@ class ProviderTracker:
         """Ask a burst's provider for something; the answer comes to a later tick."""
         provider = burst.lease.provider
         self._calls[burst.id] = _next_call(self._calls.get(burst.id), verb)
-        self._hurry(provider)
+        self._poll_soon(provider)
         self._submit(provider, verb, run, burst.id)
 
     def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
@@ -143,7 +145,7 @@ class ProviderTracker:
             if now < repeat_at(before):
                 return repeat_at(before)
         self._orphans[key] = _next_call(before, Verb.REAP)
-        self._hurry(provider)
+        self._poll_soon(provider)
         self._submit(provider, Verb.REAP, lambda p: p.reap(burst), burst, orphan=True)
         return math.inf
 
@@ -152,7 +154,7 @@ class ProviderTracker:
         self._orphans.pop(key, None)
         self._told.pop(key, None)
 
-    def ask(self, records: Records, now: float) -> float:
+    def poll(self, records: Records, now: float) -> float:
         """Ask what is due of each provider; return when the next question is due."""
         due = now + self._settings.cadence
         for name, (offers, observe) in self._questions.items():
@@ -173,7 +175,7 @@ class ProviderTracker:
                 due = min(due, at)
         return due
 
-    def absorb(self, records: Records, now: float) -> None:
+    def collect_results(self, records: Records, now: float) -> None:
         """Take in the answers that have come."""
         for answer in self._executor.collect():
             task = answer.task
@@ -195,9 +197,9 @@ class ProviderTracker:
         else:
             self._submit(name, question.verb, read_offers)
 
-    def _hurry(self, name: str) -> None:
+    def _poll_soon(self, name: str) -> None:
         self._pace[name] = SHORTEST_PAUSE
-        self._questions[name][1].hurry()
+        self._questions[name][1].poll_soon()
 
     def _submit(
         self,
@@ -224,7 +226,7 @@ class ProviderTracker:
         """Take in offers, or an observation."""
         name, verb = answer.task.provider, answer.task.verb
         question = self._questions[name][verb is Verb.OBSERVE]
-        trouble = question.take(answer)
+        trouble = question.note_result(answer)
         self._hear(answer, None)
         view = self._views[name]
         if verb is Verb.OFFERS:

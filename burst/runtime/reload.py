@@ -73,7 +73,7 @@ class _Making:
 
 
 class SettingsReloader:
-    """Reloads that were asked for. `turn` and `drop` belong to the daemon's thread."""
+    """Reads the settings again when asked. Call `tick`, `cancel` from one thread."""
 
     def __init__(
         self, read: Callable[[], Settings], path: Path | None, wakeup: WakeUp
@@ -92,12 +92,12 @@ class SettingsReloader:
         self._wakeup.wake()
         return future
 
-    def ask_by_signal(self) -> None:
+    def request_by_signal(self) -> None:
         """Have the settings read again. Takes no lock, so a signal handler may."""
         self._signaled = True
         self._wakeup.wake()
 
-    def turn(self, session: Session) -> None:
+    def tick(self, session: Session) -> None:
         """Begin what is asked for, or end what is made by now."""
         if self._making is None:
             waiting = self._take()
@@ -107,13 +107,13 @@ class SettingsReloader:
         else:
             self._end(session, self._making)
 
-    def left(self) -> float | None:
+    def time_left(self) -> float | None:
         """Return for how long a reload under way may take, in seconds; None if none."""
         if self._making is None:
             return None
         return max(0.0, self._making.ends - time.monotonic())
 
-    def drop(self) -> None:
+    def cancel(self) -> None:
         """Give up what is under way, and tell who waits for it."""
         waiting = self._take()
         if self._making is not None:
@@ -146,7 +146,7 @@ class SettingsReloader:
                 old.intake.attribute,
             ):
                 raise ConfigError("lead.uri and intake.attribute change by a restart")
-            make = session.maker(settings)
+            make = session.provider_maker(settings)
         except BurstError as error:
             self._refuse(error, waiting)
         else:

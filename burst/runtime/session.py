@@ -81,7 +81,7 @@ class Session:
     ) -> None:
         """Make an engine. `reload` is called, from any thread, when asked to reload.
 
-        `wakeup` is what `turn` waits at; it outlives the session. `config` is the path
+        `wakeup` is what `tick` waits at; it outlives the session. `config` is the path
         of the settings file, for who asks.
 
         Raises ConfigError, StoreError, and Unreadable.
@@ -106,7 +106,7 @@ class Session:
         """Have the next turn taken now. From any thread."""
         self._wakeup.wake()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Become the one daemon of this lead, and listen to it.
 
         Raises ServiceTaken naming the holder, and ConfigError where jobs cannot come
@@ -120,7 +120,7 @@ class Session:
         self.lead.remember(jobs_on_record(self.engine.snapshot.records))
         self.lead.listen(self.wake)
 
-    def turn(self, longest: float | None = None) -> None:
+    def tick(self, longest: float | None = None) -> None:
         """Take one turn, then wait for the next to be due, at most `longest` seconds.
 
         Raises LeadGone, and StoreError if nothing could be recorded or done.
@@ -131,7 +131,7 @@ class Session:
             pause if longest is None else min(pause, longest), GATHER_PAUSE
         )
 
-    def maker(self, settings: Settings) -> Callable[[], ProviderSetup]:
+    def provider_maker(self, settings: Settings) -> Callable[[], ProviderSetup]:
         """Return what makes all that other settings need, for whatever thread.
 
         Raises ConfigError where the settings do not fit what there is.

@@ -284,7 +284,7 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
     instance, desk, _ = shared
     with closing(instance.lead()) as lead:
         job = instance.submit(nodes=9, urgency=0)
-        lead.fail(job, "no offer has 9 nodes")
+        lead.fail_job(job, "no offer has 9 nodes")
         well = instance.submit(slots=1)
         instance.output(well)
     told = "  it was failed by burst: no offer has 9 nodes"

@@ -74,7 +74,7 @@ class OrdersContract(WithInstance):
         well = instance.submit(slots=1)
         failed = instance.submit(slots=1, urgency=0)
         watch.state(failed, JobState.SCHED)
-        watch.lead.fail(failed, "no offer has them")
+        watch.lead.fail_job(failed, "no offer has them")
         for job in (well, failed):
             watch.until(partial(_has_ended, watch.lead, job), "the end of a job")
         names = [event.name for event in watch.lead.events(well)]
@@ -117,24 +117,28 @@ class OrdersContract(WithInstance):
         watch.job(job, lambda view: view.urgency == 0, "held")
         failures = watch.lead.release({ended: 16, job: 16, UNKNOWN: 16})
         assert set(failures) == {ended, UNKNOWN}
-        failures = watch.lead.tell({ended: {"a": 1}, job: {"a": 1}, UNKNOWN: {"a": 1}})
+        failures = watch.lead.write_memos(
+            {ended: {"a": 1}, job: {"a": 1}, UNKNOWN: {"a": 1}}
+        )
         assert set(failures) == {ended, UNKNOWN}
         assert instance.memo(job) == {"a": 1}
 
     def test_nothing_to_do_is_no_failure(self, lead: Lead) -> None:
         assert not lead.hold([])
         assert not lead.release({})
-        assert not lead.tell({})
+        assert not lead.write_memos({})
 
     def test_tell_merges_and_none_deletes(
         self, instance: Instance, watch: Watch
     ) -> None:
         job = instance.submit(nodes=4)
         watch.state(job, JobState.SCHED)
-        assert not watch.lead.tell({job: {"state": "held", "urgency": 16}})
+        assert not watch.lead.write_memos({job: {"state": "held", "urgency": 16}})
         assert instance.memo(job) == {"state": "held", "urgency": 16}
-        assert not watch.lead.tell({job: {"state": "released", "burst": "burst-0-1"}})
-        assert not watch.lead.tell({job: {"urgency": None}})
+        assert not watch.lead.write_memos(
+            {job: {"state": "released", "burst": "burst-0-1"}}
+        )
+        assert not watch.lead.write_memos({job: {"urgency": None}})
         assert instance.memo(job) == {"state": "released", "burst": "burst-0-1"}
 
     def test_hundreds_at_once(self, instance: Instance, watch: Watch) -> None:
@@ -142,7 +146,7 @@ class OrdersContract(WithInstance):
         watch.until(lambda view: set(jobs) <= set(view.jobs), "300 jobs")
         assert not watch.lead.release(dict.fromkeys(jobs, 5))
         assert not watch.lead.hold(jobs)
-        assert not watch.lead.tell({job: {"state": "held"} for job in jobs})
+        assert not watch.lead.write_memos({job: {"state": "held"} for job in jobs})
         watch.until(
             lambda view: all(view.jobs[job].urgency == 0 for job in jobs), "all held"
         )
@@ -153,14 +157,14 @@ class OrdersContract(WithInstance):
     ) -> None:
         job = instance.submit(nodes=4)
         watch.state(job, JobState.SCHED)
-        watch.lead.fail(job, "no offer could ever serve it")
+        watch.lead.fail_job(job, "no offer could ever serve it")
         assert watch.state(job, JobState.INACTIVE).result == "failed"
         assert instance.exception(job) == ("burst", "no offer could ever serve it")
 
     def test_fail_ends_a_running_job(self, instance: Instance, watch: Watch) -> None:
         job = instance.submit(slots=1, command=SLEEP)
         watch.job(job, lambda view: view.t_start > 0, "started")
-        watch.lead.fail(job, "enough")
+        watch.lead.fail_job(job, "enough")
         assert watch.state(job, JobState.INACTIVE).result == "failed"
 
     def test_fail_of_a_job_that_is_gone_says_so(
@@ -168,13 +172,13 @@ class OrdersContract(WithInstance):
     ) -> None:
         for job in (ended, UNKNOWN):
             with pytest.raises(LeadError):
-                watch.lead.fail(job, "too late")
+                watch.lead.fail_job(job, "too late")
 
     def test_orders_need_no_listening(self, instance: Instance) -> None:
         job = instance.submit(nodes=4)
         with closing(instance.lead()) as second:
             assert not second.hold([job])
-            assert not second.tell({job: {"state": "held"}})
+            assert not second.write_memos({job: {"state": "held"}})
         assert instance.memo(job) == {"state": "held"}
 
 

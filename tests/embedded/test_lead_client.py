@@ -187,4 +187,4 @@ def test_there_is_one_way_in(instance: EmbeddedInstance) -> None:
             JobId(1): "the embedded lead has no queues"
         }
         with pytest.raises(LeadError, match="nobody to tell about 1 leased ranks"):
-            lead.lend(LeasedRanks({}, frozenset({2})))
+            lead.send_leases(LeasedRanks({}, frozenset({2})))

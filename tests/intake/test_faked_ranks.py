@@ -188,8 +188,8 @@ class ScheduledLead(FakeLead):
         self._up = set(self.online)
         self._shown: dict[JobId, Request] = {}
 
-    def lend(self, leases: LeasedRanks) -> None:
-        super().lend(leases)
+    def send_leases(self, leases: LeasedRanks) -> None:
+        super().send_leases(leases)
         jobs = {str(job): format_idset(ranks) for job, ranks in leases.jobs.items()}
         self._scheduler.lend(jobs, format_idset(leases.ranks))
 
@@ -219,8 +219,8 @@ class ScheduledLead(FakeLead):
                 self.change(number, state=JobState.RUN, ranks=given, t_start=self.now)
             assert not request.denied
 
-    def fail(self, job: JobId, reason: str) -> None:
-        super().fail(job, reason)
+    def fail_job(self, job: JobId, reason: str) -> None:
+        super().fail_job(job, reason)
         if job in self._shown:
             self._scheduler.cancel(job)
             assert self._shown[job].canceled

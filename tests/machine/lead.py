@@ -131,16 +131,16 @@ class SimLead(FakeLead):
     def move(self, queues):
         return self._order("move", queues, super().move)
 
-    def tell(self, memos):
-        return self._order("tell", memos, super().tell)
+    def write_memos(self, memos):
+        return self._order("tell", memos, super().write_memos)
 
-    def lend(self, leases):
-        self.silence.call("lend", lambda: super(SimLead, self).lend(leases))
+    def send_leases(self, leases):
+        self.silence.call("lend", lambda: super(SimLead, self).send_leases(leases))
 
-    def fail(self, job, reason):
+    def fail_job(self, job, reason):
         self.touched.append(job)
         self.orders += 1
-        self.silence.call("fail", lambda: super(SimLead, self).fail(job, reason))
+        self.silence.call("fail", lambda: super(SimLead, self).fail_job(job, reason))
 
     def jobspec(self, job):
         if job in self.specs:

@@ -166,7 +166,7 @@ def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -
     daemon = on(lead, "site.toml")
 
     def stop_after_it() -> None:
-        if daemon._reloads.left() is None:
+        if daemon._reloads.time_left() is None:
             daemon.stop()
 
     lead.at_turn = stop_after_it

@@ -799,13 +799,13 @@ def test_thousands_of_jobs_are_failed_a_portion_a_tick():
 def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
     s = sim(limits={"max_nodes": 5}, deadlines={"idle": "1s"})
     told = []
-    tell = s.lead.tell
+    tell = s.lead.write_memos
 
     def listen(memos):
         told.append(memos)
         return tell(memos)
 
-    s.lead.tell = listen
+    s.lead.write_memos = listen
     waits = s.lead.submit(whole(8), urgency=1)
     for _ in range(40):
         job = s.lead.submit(whole(4))

@@ -36,10 +36,10 @@ def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice()
     after = Session(lead, settings(), WakeUp(), Future)
     assert not after.engine.snapshot.records.bursts
 
-    after.begin()
+    after.start()
 
     assert after.engine.snapshot.records.bursts.keys() == {before.burst.id}
-    after.turn(0.0)
+    after.tick(0.0)
     known = after.engine.snapshot.records
     assert known.bursts.keys() == {before.burst.id}
     assert known.holds.keys() == before.engine.snapshot.records.holds.keys()

@@ -17,17 +17,17 @@ class Bench:
         self.now = T0
         self.provider = kind("local")
         self.executor = HandExecutor(lambda: self.now)
-        self.watch = ProviderTracker(
+        self.tracker = ProviderTracker(
             {"local": self.provider}, self.executor, settings(daemon=daemon).daemon
         )
 
-    def ask(self, records=None):
-        return self.watch.ask(records or Records(), self.now) - self.now
+    def poll(self, records=None):
+        return self.tracker.poll(records or Records(), self.now) - self.now
 
     def answer(self, records=None):
         self.executor.pump()
-        self.watch.absorb(records or Records(), self.now)
-        return self.watch.views["local"]
+        self.tracker.collect_results(records or Records(), self.now)
+        return self.tracker.views["local"]
 
     def asked(self):
         return [task.verb.value for task in self.executor.tasks]
@@ -40,23 +40,23 @@ ONLINE = recorded(run("provision-start", "provision-finish", "online"))
 def test_an_idle_provider_is_asked_at_the_cadence():
     bench = Bench(cadence="10s", observe="2s")
 
-    assert bench.ask() == 10
+    assert bench.poll() == 10
     assert bench.asked() == ["offers", "observe"]
     bench.answer()
     bench.now += 9
-    assert bench.ask() == 1
+    assert bench.poll() == 1
     assert bench.asked() == []
     bench.now += 1
-    assert bench.ask() == 10
+    assert bench.poll() == 10
     assert bench.asked() == ["observe"]
 
 
 def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
     bench = Bench(cadence="10s", observe="2s")
-    bench.ask(ONLINE)
+    bench.poll(ONLINE)
     bench.answer()
     bench.now += 2
-    bench.ask(ONLINE)
+    bench.poll(ONLINE)
 
     assert bench.asked() == ["observe"]
 
@@ -64,12 +64,12 @@ def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
 def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
     bench = Bench(cadence="10s", observe="2s")
     (burst,) = PROVISION.bursts.values()
-    bench.ask(PROVISION)
+    bench.poll(PROVISION)
     bench.answer(PROVISION)
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
+    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
     pauses = []
     for _ in range(7):
-        pauses.append(round(bench.ask(PROVISION), 3))
+        pauses.append(round(bench.poll(PROVISION), 3))
         bench.answer(PROVISION)
         bench.now += pauses[-1]
 
@@ -78,52 +78,52 @@ def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
 
 def test_nothing_is_asked_twice_at_a_time():
     bench = Bench()
-    bench.ask()
+    bench.poll()
     bench.now += 100
-    assert bench.ask() > 0
+    assert bench.poll() > 0
     assert bench.asked() == ["offers", "observe"]
 
 
 def test_a_provider_that_is_silent_is_in_trouble():
     bench = Bench()
-    bench.ask()
+    bench.poll()
     bench.now += 121
-    bench.watch.absorb(Records(), bench.now)
+    bench.tracker.collect_results(Records(), bench.now)
 
-    assert bench.watch.views["local"].trouble == "no answer for more than 2m"
+    assert bench.tracker.views["local"].trouble == "no answer for more than 2m"
 
 
 def test_what_could_not_be_read_is_trouble_and_asked_again_soon():
     bench = Bench()
     bench.provider.next_offers_error = Transient("busy")
     bench.provider.next_observe_error = Transient("busy")
-    bench.ask()
+    bench.poll()
     view = bench.answer()
     assert view.trouble == "observe: busy"
     assert view.no_offers == "offers: busy"
     assert view.offers is None
 
-    assert bench.ask() == 1
+    assert bench.poll() == 1
     assert bench.asked() == []
     bench.now += 1
-    bench.ask()
+    bench.poll()
     assert bench.asked() == ["offers", "observe"]
     view = bench.answer()
     assert (view.trouble, view.no_offers) == ("", "")
-    assert bench.watch.views["local"].offers
+    assert bench.tracker.views["local"].offers
 
 
 def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
-    bench.ask(PROVISION)
+    bench.poll(PROVISION)
     assert bench.answer(PROVISION).absent == {}
 
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
-    bench.ask(PROVISION)
+    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
+    bench.poll(PROVISION)
     assert bench.answer(PROVISION).absent == {burst.id: 1}
     bench.now += 10
-    bench.ask(ONLINE)
+    bench.poll(ONLINE)
     assert bench.answer(ONLINE).absent == {burst.id: 2}
 
 
@@ -136,32 +136,32 @@ def test_attempts_are_counted_and_paused_longer_each_time():
     (burst,) = PROVISION.bursts.values()
     pauses = []
     for _ in range(3):
-        bench.watch.call(burst, Verb.PROVISION, failing)
+        bench.tracker.call(burst, Verb.PROVISION, failing)
         bench.answer(PROVISION)
-        pauses.append(bench.watch.calls[burst.id].retry_at - bench.now)
+        pauses.append(bench.tracker.calls[burst.id].retry_at - bench.now)
     assert pauses == [1, 2, 4]
 
-    bench.watch.call(burst, Verb.REAP, lambda _: None)
+    bench.tracker.call(burst, Verb.REAP, lambda _: None)
     bench.answer(PROVISION)
-    call = bench.watch.calls[burst.id]
+    call = bench.tracker.calls[burst.id]
     assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
-    answered = bench.watch.answered
+    answered = bench.tracker.answered
     assert [said.burst for said in answered] == [burst.id] * 4
-    bench.watch.conclude(answered, PROVISION)
-    assert not bench.watch.answered
-    assert burst.id in bench.watch.calls
-    bench.watch.conclude((), Records())
-    assert not bench.watch.calls
+    bench.tracker.forget_answers(answered, PROVISION)
+    assert not bench.tracker.answered
+    assert burst.id in bench.tracker.calls
+    bench.tracker.forget_answers((), Records())
+    assert not bench.tracker.calls
 
 
 def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
-    bench.watch.call(burst, Verb.PROVISION, lambda _: None)
-    bench.watch.conclude((), Records())
+    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
+    bench.tracker.forget_answers((), Records())
     bench.answer()
 
-    assert not bench.watch.answered
+    assert not bench.tracker.answered
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_questions_that_fail_are_asked_again_ever_later(error, caplog):
     for _ in range(12_000):
         bench.provider.next_offers_error = error
         bench.provider.next_observe_error = error
-        due = bench.ask(ONLINE)
+        due = bench.poll(ONLINE)
         asked += bench.asked()
         bench.answer(ONLINE)
         assert due > 0
@@ -190,7 +190,7 @@ def test_a_failure_is_logged_anew_when_its_text_changes_and_when_it_is_over(capl
     bench = Bench()
     for error in (KeyError("x"), KeyError("x"), Transient("busy"), None):
         bench.provider.next_observe_error = error
-        bench.ask(ONLINE)
+        bench.poll(ONLINE)
         bench.answer(ONLINE)
         bench.now += 100
 
@@ -208,11 +208,11 @@ def test_every_answer_of_every_method_is_heard():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
     bench.provider.next_observe_error = Refused("no rights")
-    bench.ask()
-    bench.watch.call(burst, Verb.PROVISION, failing)
+    bench.poll()
+    bench.tracker.call(burst, Verb.PROVISION, failing)
     bench.answer(PROVISION)
 
-    assert [(s.verb, s.outcome, s.burst) for s in bench.watch.answered] == [
+    assert [(s.verb, s.outcome, s.burst) for s in bench.tracker.answered] == [
         (Verb.OFFERS, Outcome.OK, None),
         (Verb.OBSERVE, Outcome.REFUSED, None),
         (Verb.PROVISION, Outcome.TRANSIENT, burst.id),
@@ -222,14 +222,14 @@ def test_every_answer_of_every_method_is_heard():
 def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench = Bench()
     bench.provider.next_observe_error = Refused("no rights")
-    bench.ask()
+    bench.poll()
     bench.answer()
     refused = Records(health={"local": Health(refused={"observe": RefusedCall("no")})})
     bench.now += 0.1
-    bench.ask(refused)
+    bench.poll(refused)
     assert bench.asked() == []
 
-    bench.ask(Records())
+    bench.poll(Records())
     assert bench.asked() == ["observe"]
 
 
@@ -240,8 +240,8 @@ class Garbled(FakeProvider):
 
 def test_what_is_no_answer_is_a_failure_of_the_provider():
     bench = Bench(kind=Garbled)
-    bench.ask()
+    bench.poll()
     view = bench.answer()
 
     assert view.no_offers == "offers: BadAnswer: it returned 'small', not Offer"
-    assert bench.watch.answered[0].outcome is Outcome.UNEXPECTED
+    assert bench.tracker.answered[0].outcome is Outcome.UNEXPECTED

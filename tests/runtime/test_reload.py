@@ -45,10 +45,10 @@ class Bench:
         self.lead = FakeLead()
         self.wakeup = WakeUp()
         self.reloads = SettingsReloader(self.read, Path("site.toml"), self.wakeup)
-        self.runtime = Fakes(
+        self.session = Fakes(
             self, self.lead, self.read(), self.wakeup, self.reloads.ask
         )
-        self.runtime.begin()
+        self.session.start()
 
     def read(self) -> Settings:
         return parse({**self.tables, "providers": self.site}, "site.toml")
@@ -66,11 +66,11 @@ class Bench:
                 made[name] = FakeProvider(name, known, owner, self.cloud)
         return made
 
-    def turn(self, times: int = 1) -> None:
+    def tick(self, times: int = 1) -> None:
         for _ in range(times):
-            self.reloads.turn(self.runtime)
+            self.reloads.tick(self.session)
             self.meet()
-            self.runtime.turn(0.02)
+            self.session.tick(0.02)
             self.lead.schedule()
 
     def meet(self) -> None:
@@ -81,7 +81,7 @@ class Bench:
         ends = time.monotonic() + limit
         while not reached():
             assert time.monotonic() < ends
-            self.turn()
+            self.tick()
 
     def reload(self):
         future = self.reloads.ask()
@@ -89,13 +89,13 @@ class Bench:
         return future.result(0)
 
     def provider(self, name: str = "local") -> FakeProvider:
-        found = self.runtime._made.providers[name]
+        found = self.session._made.providers[name]
         assert isinstance(found, FakeProvider)
         return found
 
     @property
     def bursts(self):
-        return list(self.runtime.engine.snapshot.records.bursts.values())
+        return list(self.session.engine.snapshot.records.bursts.values())
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def bench():
     for one in made:
         for event in one.stuck.values():
             event.set()
-        one.runtime.close()
+        one.session.close()
 
 
 def test_the_answer_is_what_changed(bench):
@@ -121,13 +121,13 @@ def test_the_answer_is_what_changed(bench):
 
     changed = ["limits.max_nodes", "providers.other"]
     assert one.reload() == {"changed": changed, "late": []}
-    assert one.runtime.settings.limits.max_nodes == 3
+    assert one.session.settings.limits.max_nodes == 3
     assert one.made == ["local", "other"]
 
 
 def test_the_answer_to_a_bad_file_is_what_is_wrong_and_nothing_changes(bench):
     one = bench()
-    before = one.runtime.settings
+    before = one.session.settings
     one.tables["limits"] = {"max_node": 3}
     with pytest.raises(ConfigError, match="max_node"):
         one.reload()
@@ -139,7 +139,7 @@ def test_the_answer_to_a_bad_file_is_what_is_wrong_and_nothing_changes(bench):
     with pytest.raises(ConfigError, match="by a restart"):
         one.reload()
 
-    assert one.runtime.settings is before
+    assert one.session.settings is before
     one.lead.submit(whole(4))
     one.until(lambda: bool(one.lead.running()))
 
@@ -173,10 +173,10 @@ def test_a_constructor_that_hangs_holds_up_nobody(bench):
 
 def test_a_provider_that_hangs_keeps_no_other_from_new_settings(bench):
     one = bench("good", "bad")
-    one.turn(5)
+    one.tick(5)
     hung = one.provider("bad")
     hung.hang = one.stuck["hang"] = threading.Event()
-    one.until(lambda: one.runtime._workers.busy("bad"))
+    one.until(lambda: one.session._workers.busy("bad"))
     good = one.provider("good")
     one.tables["limits"] = {"max_nodes": 7}
     assert one.reload() == {"changed": ["limits.max_nodes"], "late": []}
@@ -186,7 +186,7 @@ def test_a_provider_that_hangs_keeps_no_other_from_new_settings(bench):
     assert one.provider("good") is good
     new = one.provider("bad")
     assert new is not hung
-    one.turn(20)
+    one.tick(20)
     # Two objects of one provider never work at the same time.
     assert new.calls == []
     calls = len(good.calls)
@@ -199,9 +199,9 @@ def test_commands_on_their_way_and_what_is_known_go_over(bench):
     one = bench()
     job = one.lead.submit(whole(4))
     one.until(lambda: one.lead.running() == [job])
-    views = one.runtime.engine.snapshot.world.providers["local"].offers
+    views = one.session.engine.snapshot.world.providers["local"].offers
     (burst,) = one.bursts
-    asked = one.runtime.engine.post(
+    asked = one.session.engine.post(
         lambda records, _, __, now: (
             take_down_burst(records, burst.id, "enough", now),
             "done",
@@ -210,10 +210,10 @@ def test_commands_on_their_way_and_what_is_known_go_over(bench):
     one.tables["deadlines"] = {"idle": "1h"}
     making = one.reloads.ask()
     one.until(making.done)
-    one.turn()
+    one.tick()
 
     assert asked.result(0) == "done"
-    assert one.runtime.engine.snapshot.world.providers["local"].offers is views
+    assert one.session.engine.snapshot.world.providers["local"].offers is views
     assert one.bursts[0].state is State.DRAIN
 
 
@@ -231,14 +231,14 @@ def test_who_waits_for_a_reload_is_told_when_the_daemon_stops(bench):
     one.site["slow"] = {"type": "fake"}
     one.stuck["slow"] = threading.Event()
     first = one.reloads.ask()
-    one.turn()
+    one.tick()
     second = one.reloads.ask()
-    one.reloads.drop()
+    one.reloads.cancel()
 
     for future in (first, second):
         with pytest.raises(BurstError, match="the daemon is stopping"):
             future.result(0)
-    assert one.reloads.left() is None
+    assert one.reloads.time_left() is None
 
 
 def test_a_place_cannot_change_under_live_bursts(bench):
@@ -257,7 +257,7 @@ def test_a_place_cannot_change_under_live_bursts(bench):
         one.reload()
 
     assert one.provider().cloud is before
-    one.turn(20)
+    one.tick(20)
     assert one.bursts[0].state is State.ONLINE
     one.site["local"] = {"type": "fake", "zone": "a"}
     assert one.reload()["changed"] == ["providers.local"]

@@ -17,7 +17,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
     s.until(lambda: first in s.lead.running())
     # Its verdict stands from before.
     assert refused in s.engine.snapshot.decisions
-    s.engine.stop_planning()
+    s.engine.stop_provisioning()
     s.engine.post(take_down_all_bursts)
     s.tick()
     waiting = s.lead.submit(whole(4))
@@ -37,7 +37,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
 def test_a_request_is_refused_with_the_reason():
     s = Sim()
     s.tick(2)
-    s.engine.stop_planning()
+    s.engine.stop_provisioning()
     demand = request_nodes(2)
     asked = s.engine.post(
         lambda records, world, settings, now: make_requested_burst(

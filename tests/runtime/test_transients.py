@@ -63,8 +63,8 @@ class SilentLead(FakeLead):
         up = super().release
         return self._maybe("release", lambda: up(urgencies))
 
-    def tell(self, memos):
-        up = super().tell
+    def write_memos(self, memos):
+        up = super().write_memos
         return self._maybe("tell", lambda: up(memos))
 
     def drain(self, ranks, reason):
@@ -75,8 +75,8 @@ class SilentLead(FakeLead):
         up = super().undrain
         return self._maybe("undrain", lambda: up(ranks))
 
-    def lend(self, leases):
-        up = super().lend
+    def send_leases(self, leases):
+        up = super().send_leases
         return self._maybe("lend", lambda: up(leases))
 
     def prepare(self, intake):
