@@ -16,18 +16,18 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, PlanSettings
-from burst.core.isolated.placement import Apart
-from burst.core.placement.leased_slots import Live
+from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import open_market
+from burst.core.placement.offers import offer_catalog
 from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.planner import Planner
-from burst.core.placement.slot_index import Ground
+from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import find_slots
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from burst.provider import Offer
 
@@ -59,7 +59,7 @@ def demands(count: int) -> list[Demand]:
     for number in range(count):
         nodes = draw.choice((1, 1, 2, 4, 8))
         cores = draw.randint(1, 1_000_000) if number % 10 == 0 else 1
-        request = Request(
+        request = ResourceRequest(
             nodes=nodes,
             slots=nodes,
             cores_per_slot=cores % 31 + 1,
@@ -85,12 +85,12 @@ def offers(count: int) -> dict[str, Sequence[Offer] | None]:
 def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     """Make one plan from scratch, as a tick does."""
     slots = find_slots(lead)
-    market = open_market(offers(offered), {}, 0.0)
+    market = offer_catalog(offers(offered), {}, 0.0)
     planner = Planner(
-        Ground(slots, slots, Constraints(lead), market.providers),
+        SlotIndex(slots, slots, Constraints(lead), market.providers),
         market,
-        Apart(Usage(LimitSettings(), []), (), ""),
-        Live(),
+        IsolatedPlacement(Usage(LimitSettings(), []), (), ""),
+        LiveBursts(),
         PlanSettings(),
     )
     return planner.make(jobs, lead.owner, 0.0)

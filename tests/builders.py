@@ -16,7 +16,7 @@ from burst.model.lead import (
     LeadView,
 )
 from burst.model.ranks import parse_hostlist
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
 from burst.provider import Offer
 
@@ -48,12 +48,12 @@ def identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]", **changes):
 def whole(nodes, **changes):
     """`-N nodes`: whole nodes."""
     fields = {"slots": nodes, "cores_per_slot": 1, "exclusive": True, **changes}
-    return Request(nodes=nodes, **fields)
+    return ResourceRequest(nodes=nodes, **fields)
 
 
 def slots(count, cores=1, gpus=0, **changes):
     """`-n count -c cores -g gpus`."""
-    return Request(
+    return ResourceRequest(
         nodes=0, slots=count, cores_per_slot=cores, gpus_per_slot=gpus, **changes
     )
 
@@ -67,8 +67,8 @@ def job(number, request, **changes):
         "t_submit": T0 + number,
         **changes,
     }
-    if isinstance(fields.get("wish"), str):
-        fields["wish"] = Wish(fields["wish"])
+    if isinstance(fields.get("preferences"), str):
+        fields["preferences"] = BurstPreferences(fields["preferences"])
     return JobView(id=JobId(number), request=request, **fields)
 
 

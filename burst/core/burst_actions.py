@@ -9,7 +9,7 @@ from burst.config import Settings
 from burst.core import isolated, provider_health
 from burst.core.actions import DrainRanks, ProvisionBurst, ReapBurst, UndrainRanks
 from burst.core.observation import is_in_reach, provider_message, ranks_of
-from burst.core.placement.run_time import drained_from
+from burst.core.placement.run_time import drain_time
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
@@ -181,7 +181,7 @@ def _is_needless(burst: Burst) -> bool:
 def _drained_from(burst: Burst, settings: Settings) -> float:
     """Return when it is drained whoever needs it, as its lease ends."""
     lease = burst.lease
-    return drained_from(lease.created, lease.end, settings.deadlines.drain)
+    return drain_time(lease.created, lease.end, settings.deadlines.drain)
 
 
 def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:

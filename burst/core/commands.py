@@ -31,7 +31,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.reason import Reason
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 
 
 class TakeDown(msgspec.Struct, frozen=True):
@@ -61,15 +61,15 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
             constraint = canonical({"hostlist": [slot]})
         except (ValueError, JobspecError) as error:
             raise BurstError(f"slot: {error}", "name hosts: burst-0-[0-3]") from None
-    request = Request(
+    request = ResourceRequest(
         nodes=nodes,
         slots=nodes,
         cores_per_slot=1,
         exclusive=True,
         constraint=constraint,
     )
-    wish = Wish(provider, mode="joined")
-    return Demand(job=None, userid=None, request=request, wish=wish)
+    preferences = BurstPreferences(provider, mode="joined")
+    return Demand(job=None, userid=None, request=request, preferences=preferences)
 
 
 def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
@@ -109,8 +109,8 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
             "burst request --isolated [--service | -- COMMAND]",
         )
     demand = request_nodes(nodes, provider)
-    wish = Wish(provider, mode="isolated")
-    return msgspec.structs.replace(demand, wish=wish, isolated=isolated)
+    preferences = BurstPreferences(provider, mode="isolated")
+    return msgspec.structs.replace(demand, preferences=preferences, isolated=isolated)
 
 
 def make_requested_burst(
@@ -216,7 +216,7 @@ def describe_request(verdict: Decision, demand: Demand) -> str:
 
 def usable_idle_bursts(records: Records, demand: Demand) -> str:
     """Return which bursts are up and idle, where a request could have used them."""
-    wanted = demand.wish.provider
+    wanted = demand.preferences.provider
     if demand.isolated:
         return ""
     idle = [

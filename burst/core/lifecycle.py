@@ -22,7 +22,7 @@ from burst.model.burst import NOT_HELD, Burst, JobTimes, Lease, Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import parse_idset
-from burst.model.record import Record
+from burst.model.record import BurstRecord
 
 LIVE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
 
@@ -87,7 +87,7 @@ def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
     return apply(Burst(lease=lease, since=now), submission(jobs, now))
 
 
-def restore(record: Record, jobs: Mapping[JobId, JobTimes]) -> Burst:
+def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
     """Return the burst of a record and of the records of its jobs."""
     burst = Burst(
         lease=record.lease,

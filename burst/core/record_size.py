@@ -53,7 +53,7 @@ def without_oversized(
             *((name, told) for name in sorted(names)),
         ),
         actions=tuple(a for a in decisions.actions if _burst_of(a) not in names),
-        standing=None,
+        refusal_cache=None,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from burst.core.cost import cost, per_hour
 from burst.core.observation import provider_message
 from burst.core.orphans import Orphan
-from burst.core.placement.slots import RankSlot, leased_slots
+from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.timeline import begin_time, known_events, timeline, was_assigned
@@ -79,7 +79,7 @@ def status(
     """Return everything at a glance."""
     identity = world.identity
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
-    leased = leased_slots(world.slots, records.live, records.unread_leases)
+    leased = slot_holders(world.slots, records.live, records.unread_leases)
     return {
         "now": now,
         "lead": {

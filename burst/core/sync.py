@@ -89,7 +89,7 @@ def _follow_holds(
     tx: Transaction, jobs: Mapping[JobId, JobView], same: Container[JobId]
 ) -> None:
     for view in jobs.values():
-        if view.held_at_submit and view.wish.urgency:
+        if view.held_at_submit and view.preferences.urgency:
             _adopt_hold(tx, view)
     for job in [job for job in tx.holds if job not in same]:
         _follow_hold(tx, job, tx.holds[job], jobs.get(job))
@@ -248,7 +248,7 @@ def _adopt_hold(tx: Transaction, view: JobView) -> None:
     he submitted it: what somebody held later is not ours to release.
     """
     if view.state is JobState.SCHED and view.id not in tx.holds:
-        urgency = min(view.wish.urgency, DEFAULT_URGENCY)
+        urgency = min(view.preferences.urgency, DEFAULT_URGENCY)
         tx.holds[view.id] = Hold(urgency=urgency, state=HoldState.HELD, since=tx.now)
 
 

@@ -10,26 +10,31 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
-from burst.core.isolated.placement import Apart, lost_record
+from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
 from burst.core.placement import shortfall
-from burst.core.placement.capacity import find_room
-from burst.core.placement.leased_slots import Live, taken_slots
+from burst.core.placement.capacity import burst_capacities
+from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import Market, being_asked, lease_end, open_market
+from burst.core.placement.offers import (
+    OfferCatalog,
+    lease_end,
+    offer_catalog,
+    provisioning_providers,
+)
 from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.planner import Planner
 from burst.core.placement.refusal_cache import (
-    Judged,
-    Standing,
-    grounds_of,
-    lasting_ones,
-    stand,
-    still_standing,
-    unchanged,
+    JobDecisions,
+    RefusalCache,
+    cache_refusals,
+    lasting_refusals,
+    refusal_inputs,
+    unchanged_jobs_refusals,
+    valid_refusals,
 )
-from burst.core.placement.reservation import follow
-from burst.core.placement.run_time import lasting
-from burst.core.placement.slot_index import Ground
+from burst.core.placement.reservation import update_keepings
+from burst.core.placement.run_time import run_times
+from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import free_slots
 from burst.core.records import Records, Transaction
 from burst.core.select.claims import expire_assignments
@@ -56,7 +61,7 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...]
     decisions: Mapping[JobId, Decision]
     """On every pending burstable job; empty where the lead could not be read."""
-    standing: Standing | None = None
+    refusal_cache: RefusalCache | None = None
     """For the next tick."""
     unsettled: bool = False
     """Whether some job may be starting, so that the lead is to be read again soon."""
@@ -69,19 +74,19 @@ def run_tick(
     world: World,
     settings: Settings,
     now: float,
-    standing: Standing | None = None,
+    cache: RefusalCache | None = None,
 ) -> TickResult:
     """Sync, then step. Pure: equal arguments give equal decisions.
 
-    `standing` is that of the tick before. Its refusals spare work and change nothing;
+    `cache` is that of the tick before. Its refusals spare work and change nothing;
     without it, what is known of jobs that lack a part of their nodes begins anew.
     """
     tx = Transaction(records, now)
-    same = unchanged(standing, records, world.lead)
+    same = unchanged_jobs_refusals(cache, records, world.lead)
     sync(tx, world, settings.limits, same)
-    judged: Judged | None = None
+    judged: JobDecisions | None = None
     if world.lead is not None:
-        judged = _judge(tx, world, settings, standing, same)
+        judged = _judge(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
         # What began in this very tick has its provider asked already.
         if burst.id in records.bursts and not burst.quarantined:
@@ -90,14 +95,14 @@ def run_tick(
     after = tx.records()
     verdicts: Mapping[JobId, Decision] = {}
     if judged is not None:
-        verdicts = {**judged.stands, **judged.fresh}
-        standing = stand(judged, after)
+        verdicts = {**judged.still_refused, **judged.fresh}
+        cache = cache_refusals(judged, after)
     return TickResult(
         records=after,
         events=tuple(tx.events),
         actions=tuple(tx.actions),
         decisions=verdicts,
-        standing=standing,
+        refusal_cache=cache,
         unsettled=judged is not None and judged.unsettled,
         behind=judged is not None and judged.behind,
     )
@@ -107,39 +112,43 @@ def _judge(
     tx: Transaction,
     world: World,
     settings: Settings,
-    standing: Standing | None,
+    cache: RefusalCache | None,
     same: Mapping[JobId, Decision],
-) -> Judged:
+) -> JobDecisions:
     """Find a verdict on each pending job, and write what it asks for."""
     assert world.lead is not None
     expire_assignments(tx, world.lead, settings.deadlines.release)
-    grounds = grounds_of(tx, world, settings)
-    stands = still_standing(standing, same, grounds, world.lead, tx.now)
-    before = standing or Standing(grounds=grounds)
+    inputs = refusal_inputs(tx, world, settings)
+    still_refused = valid_refusals(cache, same, inputs, world.lead, tx.now)
+    before = cache or RefusalCache(inputs=inputs)
     bursts_of = tx.bursts_by_job()
-    intake, plan = _place(tx, world, settings, before, stands)
-    if plan.reserved != before.reserved and stands:
+    intake, plan = _place(tx, world, settings, before, still_refused)
+    if plan.reservation != before.reservation and still_refused:
         # What was refused on account of the slots that were kept may be had now.
-        stands = lasting_ones(stands, world.lead)
-        intake, plan = _place(tx, world, settings, before, stands)
+        still_refused = lasting_refusals(still_refused, world.lead)
+        intake, plan = _place(tx, world, settings, before, still_refused)
     _adopt(tx, plan, world)
     fresh = {**intake.decisions, **intake.downgrade_hopeless(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
-    left = grounds_of(tx, world, settings)
-    shortfalls = shortfall.follow(tx, before.shortfalls, fresh, settings, stands)
+    left = refusal_inputs(tx, world, settings)
+    shortfalls = shortfall.update_shortfalls(
+        tx, before.shortfalls, fresh, settings, still_refused
+    )
     plan_job_holds(tx, world.lead, intake, fresh, settings.intake)
     limit = settings.deadlines.reservation
     pending = fresh.keys()
-    return Judged(
-        grounds=left,
+    return JobDecisions(
+        inputs=left,
         jobs=world.lead.jobs,
         here=intake.here,
         helped=bursts_of.keys(),
-        stands=stands,
+        still_refused=still_refused,
         fresh=fresh,
         shortfalls=shortfalls,
-        reserved=plan.reserved,
-        keepings=follow(before.keepings, plan.reserved, pending, tx.now, limit),
+        reservation=plan.reservation,
+        keepings=update_keepings(
+            before.keepings, plan.reservation, pending, tx.now, limit
+        ),
         unsettled=bool(intake.starting),
         behind=intake.behind,
     )
@@ -149,16 +158,18 @@ def _place(
     tx: Transaction,
     world: World,
     settings: Settings,
-    before: Standing,
-    stands: Mapping[JobId, Decision],
+    before: RefusalCache,
+    still_refused: Mapping[JobId, Decision],
 ) -> tuple[JobTriage, Plan]:
-    """Sort the jobs on which no verdict stands, and plan for them. Changes nothing."""
+    """Sort the jobs on which no refusal stands, and plan for them. Changes nothing."""
     constraints = Constraints(world.identity)
     intake = JobTriage(tx.records(), world, constraints, settings, tx.now)
-    intake.sort(tx.bursts_by_job(), stands, before.shortfalls)
+    intake.sort(tx.bursts_by_job(), still_refused, before.shortfalls)
     passed = {job for job, kept in before.keepings.items() if tx.now < kept.until}
     demands = [
-        msgspec.structs.replace(demand, passed=True) if demand.job in passed else demand
+        msgspec.structs.replace(demand, reservation_paused=True)
+        if demand.job in passed
+        else demand
         for demand in intake.demands
     ]
     plan = plan_demands(tx, world, settings, constraints, demands)
@@ -180,22 +191,26 @@ def plan_demands(
         )
     records = tx.records()
     offers = {name: view.offers for name, view in world.providers.items()}
-    market = open_market(offers, records.health, tx.now, being_asked(records.live))
-    lasts = lasting(market, settings.deadlines, tx.now)
-    market = msgspec.structs.replace(market, lasting=lasts)
+    market = offer_catalog(
+        offers, records.health, tx.now, provisioning_providers(records.live)
+    )
+    lasts = run_times(market, settings.deadlines, tx.now)
+    market = msgspec.structs.replace(market, run_times=lasts)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     free = free_slots(slots, records.live, world.lead, records.unread_leases)
     usage = Usage(settings.limits, records.live, world.lead.jobs)
-    apart = Apart(usage, records.bursts, lost_record(records))
+    apart = IsolatedPlacement(
+        usage, records.bursts, unreadable_isolated_record(records)
+    )
     planner = Planner(
-        Ground(slots, free, constraints, market.providers),
+        SlotIndex(slots, free, constraints, market.providers),
         market,
         apart,
-        Live(
+        LiveBursts(
             now=tx.now,
-            rooms=find_room(records, world.lead, settings, tx.now),
-            slots=taken_slots(slots, records, world.lead),
+            capacities=burst_capacities(records, world.lead, settings, tx.now),
+            slots=find_leased_slots(slots, records, world.lead),
         ),
         settings.plan,
     )
@@ -215,7 +230,7 @@ def _nowhere(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, decisions=verdicts)
 
 
-def _limit(plan: Plan, market: Market, longest: float, now: float) -> Plan:
+def _limit(plan: Plan, market: OfferCatalog, longest: float, now: float) -> Plan:
     """Return the plan with the end of each lease, by settings and offer."""
     replace = msgspec.structs.replace
     ends = {

@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from burst import __version__
 from burst.core.commands import held_jobs
-from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
+from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
 from burst.core.records import Records
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.finding import Finding, note, ok, wrong
@@ -89,7 +89,7 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
     leased: Container[str] = ()
     if not isinstance(records, ReadFailure):
-        leased = leased_slots(facts.slots, records.live, records.unread_leases)
+        leased = slot_holders(facts.slots, records.live, records.unread_leases)
     found = []
     for slot in facts.slots:
         if slot.name not in leased:

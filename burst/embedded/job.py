@@ -15,7 +15,7 @@ from burst.embedded.wire import Output
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 
 HIGHEST_URGENCY = 31
 _EXPEDITED = 2**32 - 1
@@ -27,7 +27,7 @@ class EmbeddedJob(msgspec.Struct, kw_only=True):
     id: JobId
     userid: int
     jobspec: Mapping[str, Any]
-    request: Request
+    request: ResourceRequest
     constraint: Mapping[str, Any] | None
     command: Command
     duration: float

@@ -16,7 +16,7 @@ import msgspec
 
 from burst.embedded.node import NodeResources, matches
 from burst.model.ranks import format_idset
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 
@@ -63,7 +63,7 @@ class ResourcePool:
         )
 
     def allocate(
-        self, request: Request, constraint: Mapping[str, Any] | None
+        self, request: ResourceRequest, constraint: Mapping[str, Any] | None
     ) -> Allocation | None:
         """Take and return what the request needs; None if it is not free now.
 
@@ -98,7 +98,9 @@ class ResourcePool:
             return list(self.nodes)
         return [r for r, node in self.nodes.items() if matches(node, constraint)]
 
-    def _whole_nodes(self, request: Request, ranks: list[int]) -> Allocation | None:
+    def _whole_nodes(
+        self, request: ResourceRequest, ranks: list[int]
+    ) -> Allocation | None:
         slots = request.slots // request.nodes
         chosen: dict[int, NodeShare] = {}
         for rank in ranks:
@@ -113,7 +115,7 @@ class ResourcePool:
                 chosen[rank] = _share(cores, gpus, slots, request)
         return chosen if len(chosen) == request.nodes else None
 
-    def _slots(self, request: Request, ranks: list[int]) -> Allocation | None:
+    def _slots(self, request: ResourceRequest, ranks: list[int]) -> Allocation | None:
         chosen: dict[int, NodeShare] = {}
         missing = request.slots
         for rank in ranks:
@@ -134,7 +136,7 @@ def summary(allocation: Allocation) -> str:
     return " ".join(parts)
 
 
-def _slots_in(cores: int, gpus: int, request: Request) -> int:
+def _slots_in(cores: int, gpus: int, request: ResourceRequest) -> int:
     slots = cores // request.cores_per_slot
     if request.gpus_per_slot:
         slots = min(slots, gpus // request.gpus_per_slot)
@@ -142,14 +144,14 @@ def _slots_in(cores: int, gpus: int, request: Request) -> int:
 
 
 def _share(
-    cores: frozenset[int], gpus: frozenset[int], slots: int, request: Request
+    cores: frozenset[int], gpus: frozenset[int], slots: int, request: ResourceRequest
 ) -> NodeShare:
     first_cores = sorted(cores)[: slots * request.cores_per_slot]
     first_gpus = sorted(gpus)[: slots * request.gpus_per_slot]
     return NodeShare(frozenset(first_cores), frozenset(first_gpus), slots)
 
 
-def _check_feasible(request: Request, shapes: Sequence[Shape]) -> None:
+def _check_feasible(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
     """Raise Infeasible unless the request fits the shapes when all are free."""
     slot = Shape(request.cores_per_slot, request.gpus_per_slot)
     if request.exclusive:
@@ -172,7 +174,7 @@ def _check_count(shapes: Sequence[Shape], need: Shape, nodes: int, what: str) ->
         )
 
 
-def _check_slots(request: Request, shapes: Sequence[Shape]) -> None:
+def _check_slots(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
     need, size, gpus = request.slots, request.cores_per_slot, request.gpus_per_slot
     by_cores = sum(shape.cores // size for shape in shapes)
     if by_cores < need:

@@ -11,7 +11,7 @@ from burst.embedded.pool import ResourcePool
 from burst.embedded.wire import OUTPUT_LIMIT
 from burst.errors import JobspecError
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.request import Wish, is_burstable, parse_wish
+from burst.model.request import BurstPreferences, is_burstable, parse_preferences
 
 RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""
@@ -38,9 +38,9 @@ def lead_view(
 
 def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
     """Return a job as the engine is shown it."""
-    wish, unreadable = Wish(), ""
+    preferences, unreadable = BurstPreferences(), ""
     try:
-        wish = parse_wish(job.jobspec)
+        preferences = parse_preferences(job.jobspec)
     except JobspecError as error:
         unreadable = str(error)
     return JobView(
@@ -51,7 +51,7 @@ def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
         priority=job.priority,
         request=None if unreadable else job.request,
         unreadable=unreadable,
-        wish=wish,
+        preferences=preferences,
         duration=job.duration,
         ranks=frozenset(job.allocation),
         t_submit=job.t_submit,

@@ -17,13 +17,13 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.ranks import parse_idset
 from burst.model.request import (
-    Request,
-    Wish,
+    BurstPreferences,
+    ResourceRequest,
     is_burstable,
     parse_duration,
+    parse_preferences,
     parse_queue,
     parse_request,
-    parse_wish,
     unreadable,
 )
 
@@ -92,8 +92,8 @@ class R(msgspec.Struct):
 class _Demand(msgspec.Struct, frozen=True):
     """What the jobspec says."""
 
-    request: Request | None
-    wish: Wish = Wish()
+    request: ResourceRequest | None
+    preferences: BurstPreferences = BurstPreferences()
     duration: float = 0.0
     queue: str = ""
     unreadable: str = ""
@@ -157,7 +157,7 @@ class JournalJob(msgspec.Struct):
                 priority=self.priority,
                 request=None if self.unreadable else self.demand.request,
                 unreadable=self.unreadable or self.demand.unreadable,
-                wish=self.demand.wish,
+                preferences=self.demand.preferences,
                 duration=self.demand.duration,
                 queue=self.demand.queue,
                 ranks=self.ranks,
@@ -201,7 +201,7 @@ def _demand(spec: Any) -> _Demand:
     try:
         return _Demand(
             request=parse_request(spec),
-            wish=parse_wish(spec),
+            preferences=parse_preferences(spec),
             duration=parse_duration(spec),
             queue=parse_queue(spec),
         )

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from burst.model.jobid import JobId
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
 
 
@@ -79,10 +79,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     urgency: int
     """0 is held, 16 the default, 31 the highest (flux-submit(1))."""
     priority: int = 0
-    request: Request | None
+    request: ResourceRequest | None
     """None where the jobspec cannot be read; then `unreadable` says why."""
     unreadable: str = ""
-    wish: Wish = Wish()
+    preferences: BurstPreferences = BurstPreferences()
     duration: float = 0.0
     """The job's time limit in seconds, 0 for none."""
     queue: str = ""

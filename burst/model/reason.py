@@ -252,7 +252,7 @@ class Reason(enum.Enum):
     )
 
     # About an offer or a slot that was turned down for a job.
-    OTHER_PROVIDER = _offer("the job asks for provider {wish}", passing=False)
+    OTHER_PROVIDER = _offer("the job asks for provider {preferred}", passing=False)
     PRICE_TOO_HIGH = _offer(
         "costs {price} for a node and hour; the job pays {most} at the most",
         passing=False,

@@ -18,7 +18,7 @@ FIRST_VERSION = 1
 """Of records that have the events of all jobs in the record of the burst."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class BurstRecord(msgspec.Struct, frozen=True):
     """What is kept of a burst: nothing that replaying the events gives."""
 
     version: int
@@ -29,14 +29,14 @@ class Record(msgspec.Struct, frozen=True):
 
 def encode_record(burst: Burst) -> str:
     """Return the JSON text that is kept of a burst beside the records of its jobs."""
-    record = Record(RECORD_VERSION, burst.lease, burst.events, burst.sums)
+    record = BurstRecord(RECORD_VERSION, burst.lease, burst.events, burst.sums)
     return msgspec.json.encode(record).decode()
 
 
-def decode_record(text: str) -> Record:
+def decode_record(text: str) -> BurstRecord:
     """Return the record of a burst. Raises RecordUnreadable."""
     try:
-        record = msgspec.json.decode(text, type=Record)
+        record = msgspec.json.decode(text, type=BurstRecord)
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(f"not a burst record: {error}") from error
     if record.version not in (FIRST_VERSION, RECORD_VERSION):

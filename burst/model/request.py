@@ -25,7 +25,7 @@ _SHOWN = 200
 _COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Resources of one job. Equal requests are placed alike, so this is hashable.
 
     `nodes` is 0 where the job asks for slots only (`-n` without `-N`). `slots` is the
@@ -55,7 +55,7 @@ BurstMode = Literal["joined", "isolated"]
 """Whether a burst's nodes join the lead, or are an instance of their own."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class BurstPreferences(msgspec.Struct, frozen=True):
     """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
 
     A wish narrows what may be done for the job; it never widens a limit. Anybody can
@@ -78,7 +78,7 @@ class Wish(msgspec.Struct, frozen=True):
     """Of the burst that is made for it; empty: as its provider does."""
 
 
-def parse_request(jobspec: Mapping[str, Any]) -> Request:
+def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
     """Return the resources a jobspec asks for, counted as Flux's Rv1Pool counts them.
 
     The redacted jobspec of the job manager's journal is enough. Raises JobspecError.
@@ -95,7 +95,7 @@ def parse_request(jobspec: Mapping[str, Any]) -> Request:
         constraint = system.get("constraints")
         if max(nodes or 0, slots * (nodes or 1)) > _LARGEST:
             raise ValueError("more nodes or slots than Flux counts")
-        return Request(
+        return ResourceRequest(
             nodes=nodes or 0,
             slots=slots * (nodes or 1),
             cores_per_slot=found.cores,
@@ -123,13 +123,13 @@ def parse_queue(jobspec: Mapping[str, Any]) -> str:
         raise unreadable("queue", error) from error
 
 
-def parse_wish(jobspec: Mapping[str, Any]) -> Wish:
+def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return the user's wish. Raises JobspecError where it cannot be read."""
     try:
-        found = msgspec.convert(_system(jobspec).get("burst") or {}, _Wish)
+        found = msgspec.convert(_system(jobspec).get("burst") or {}, _PreferencesTable)
     except MALFORMED as error:
         raise unreadable("attribute system.burst", error) from error
-    return Wish(
+    return BurstPreferences(
         provider=found.provider or "",
         max_price=found.max_price,
         wait=found.wait,
@@ -159,7 +159,7 @@ def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
-class _Wish(msgspec.Struct, rename="kebab"):
+class _PreferencesTable(msgspec.Struct, rename="kebab"):
     """The attribute as it is written. Keys that we do not know are others' business."""
 
     provider: Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)] | None = None

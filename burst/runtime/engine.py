@@ -22,7 +22,7 @@ from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.isolated import next_begin
 from burst.core.orphans import Orphan, find_orphans
-from burst.core.placement.refusal_cache import Standing
+from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
@@ -67,7 +67,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     world: World
     settings: Settings
     decisions: Mapping[JobId, Decision]
-    standing: Standing | None = None
+    refusal_cache: RefusalCache | None = None
     """Of the verdicts, those that need no second look as long as nothing changes."""
     orphans: tuple[Orphan, ...] = ()
     reaps: Mapping[ProviderBurst, LastCall] = {}
@@ -175,7 +175,7 @@ class Engine:
             places=self._places,
         )
         self._run_commands(world, now)
-        standing = None if self._closing else self._snapshot.standing
+        standing = None if self._closing else self._snapshot.refusal_cache
         decisions = run_tick(self._records, world, self._settings, now, standing)
         decisions = self._apply(decisions, now, answered)
         due = self._tracker.poll(self._records, now)
@@ -186,7 +186,7 @@ class Engine:
             world=world,
             settings=self._settings,
             decisions=decisions.decisions,
-            standing=decisions.standing,
+            refusal_cache=decisions.refusal_cache,
             orphans=orphans,
         )
         due = min(due, self._orphan_reaper.tick(orphans, self._records, world, now))

@@ -10,7 +10,7 @@ from contextlib import closing
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
 from tests.contract.watching import Watch
@@ -42,11 +42,11 @@ class JobsContract(WithInstance):
         assert view.userid == os.getuid()
         assert view.urgency == 20
         assert view.priority == 20
-        assert view.request == Request(
+        assert view.request == ResourceRequest(
             nodes=2, slots=2, cores_per_slot=3, gpus_per_slot=1
         )
         assert view.unreadable == ""
-        assert view.wish == Wish(provider="local")
+        assert view.preferences == BurstPreferences(provider="local")
         assert view.duration == 90.0
         assert view.queue == ""
         assert view.ranks == frozenset()
@@ -58,7 +58,7 @@ class JobsContract(WithInstance):
     ) -> None:
         job = instance.submit(slots=9)
         request = watch.state(job, JobState.SCHED).request
-        assert request == Request(nodes=0, slots=9, cores_per_slot=1)
+        assert request == ResourceRequest(nodes=0, slots=9, cores_per_slot=1)
 
     def test_only_burstable_jobs_are_told(
         self, instance: Instance, watch: Watch

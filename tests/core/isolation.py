@@ -6,16 +6,16 @@ from __future__ import annotations
 from burst.core import commands
 from burst.model.burst import State
 from burst.model.program import Program
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.runtime.action_runner import make_spec
 from tests.builders import whole
 
-ALONE = Wish(mode="isolated", wait=0)
+ALONE = BurstPreferences(mode="isolated", wait=0)
 BOTH = ("joined", "isolated")
 
 
 def submit(sim, nodes=3, **changes):
-    return sim.lead.submit(whole(nodes), **{"wish": ALONE, **changes})
+    return sim.lead.submit(whole(nodes), **{"preferences": ALONE, **changes})
 
 
 def over(sim):

@@ -4,41 +4,47 @@
 from __future__ import annotations
 
 from burst.config import PlanSettings
-from burst.core.isolated.placement import Apart
-from burst.core.placement.leased_slots import Live
+from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import open_market
+from burst.core.placement.offers import offer_catalog
 from burst.core.placement.plan import Demand
 from burst.core.placement.planner import Planner
-from burst.core.placement.slot_index import Ground
+from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import find_slots
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, offer, settings
 
 
-def demand(number, request, user=100, wish="", coming=0):
+def demand(number, request, user=100, provider="", coming=0):
     job = None if number is None else JobId(number)
-    return Demand(job=job, userid=user, request=request, wish=Wish(wish), coming=coming)
+    return Demand(
+        job=job,
+        userid=user,
+        request=request,
+        preferences=BurstPreferences(provider),
+        coming=coming,
+    )
 
 
-def plan(*demands, lead=None, taken=(), offers=None, rooms=(), limits=None, **kw):
+def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None, **kw):
     lead = lead or identity()
     found = find_slots(lead)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
-    market = open_market(offers, health, T0)
+    market = offer_catalog(offers, health, T0)
     free = [slot for slot in found if slot.name not in taken]
     usage = Usage(settings(limits=limits or {}).limits, [])
     in_use = kw.pop("in_use", ())
     for share in (share for slot in in_use for share in slot.shares.values()):
         usage.add(share.nodes, share.bursts, share.userids)
     planner = Planner(
-        Ground(found, free, Constraints(lead), market.providers),
+        SlotIndex(found, free, Constraints(lead), market.providers),
         market,
-        Apart(usage, (), ""),
-        Live(now=T0, rooms=rooms, slots=kw.pop("busy", {})),
+        IsolatedPlacement(usage, (), ""),
+        LiveBursts(now=T0, capacities=capacities, slots=kw.pop("busy", {})),
         PlanSettings(**kw),
     )
     return planner.make(demands, lead.owner, T0)

@@ -10,7 +10,7 @@ from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import T0, view, whole
 from tests.lifecycles import run
 from tests.sim import Sim
@@ -231,7 +231,7 @@ def test_a_release_urgency_of_the_site_is_never_taken_for_a_users():
 
 def test_a_job_submitted_for_us_with_a_wish_keeps_it():
     s = sim()
-    job = s.lead.submit(whole(4), urgency=0, wish=Wish(urgency=7))
+    job = s.lead.submit(whole(4), urgency=0, preferences=BurstPreferences(urgency=7))
     s.until(lambda: s.lead.jobs[job].urgency == 7)
     assert hold_of(s, job).urgency == 7
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.placement.demand import Pool, describe_need, nodes_needed
-from burst.model.request import Request
+from burst.core.placement.demand import NodePool, describe_need, nodes_needed
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from tests.builders import slots, whole
 
 
 def on_nodes(nodes, per_node, cores=1, gpus=0):
-    return Request(
+    return ResourceRequest(
         nodes=nodes,
         slots=nodes * per_node,
         cores_per_slot=cores,
@@ -50,7 +50,7 @@ def test_says_what_a_node_must_have(request_, text):
 
 def pool(**free):
     shapes = {int(rank[1:]): shape for rank, shape in free.items()}
-    return Pool(shapes, {rank: Shape(4, 2) for rank in shapes})
+    return NodePool(shapes, {rank: Shape(4, 2) for rank in shapes})
 
 
 def test_takes_whole_nodes_only_where_nothing_runs():
@@ -97,7 +97,7 @@ def test_takes_only_from_the_nodes_that_are_allowed():
 
 
 def test_nodes_can_be_added():
-    nodes = Pool({}, {})
+    nodes = NodePool({}, {})
     assert not nodes
 
     nodes.add(7, Shape(4))

@@ -8,13 +8,13 @@ import math
 import pytest
 
 from burst.core import isolated
-from burst.core.placement.capacity import find_room
+from burst.core.placement.capacity import burst_capacities
 from burst.core.records import Records
 from burst.core.report import explain, status
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.core.isolation import (
     BOTH,
     over,
@@ -114,7 +114,7 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     verdict = sim.engine.snapshot.decisions[job]
     assert verdict.reason is Reason.ISOLATED_ACTIVE
     records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
-    assert find_room(records, world.lead, sim.settings, sim.now) == []
+    assert burst_capacities(records, world.lead, sim.settings, sim.now) == []
     (row,) = status(records, world, (), sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"
@@ -137,7 +137,12 @@ def test_it_is_held_in_every_mode(mode):
 
 
 def test_it_is_not_for_this_instance_however_small_it_is(sim):
-    job = submit(sim, nodes=1, urgency=0, wish=Wish(mode="isolated", urgency=16))
+    job = submit(
+        sim,
+        nodes=1,
+        urgency=0,
+        preferences=BurstPreferences(mode="isolated", urgency=16),
+    )
     sim.until(over(sim))
     sim.tick()
     assert reason(sim, job).endswith("exit status 0")

@@ -13,7 +13,7 @@ from burst.core.report import find_isolated
 from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import NODE, identity, whole
 from tests.core.isolation import (
     ALONE,
@@ -116,7 +116,7 @@ def test_the_users_own_limit_holds_for_it():
     ],
 )
 def test_what_an_offer_does_not_have_is_said(sim, request_, why):
-    job = sim.lead.submit(request_, wish=ALONE)
+    job = sim.lead.submit(request_, preferences=ALONE)
     sim.tick(4)
     verdict = sim.engine.snapshot.decisions[job]
     assert verdict.reason is Reason.TURNED_DOWN
@@ -132,7 +132,7 @@ def test_what_an_offer_does_not_have_is_said(sim, request_, why):
 )
 def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
     sim = Sim(modes=modes)
-    job = submit(sim, wish=Wish(mode=mode, wait=0))
+    job = submit(sim, preferences=BurstPreferences(mode=mode, wait=0))
     sim.tick(4)
     verdict = sim.engine.snapshot.decisions[job]
     assert [refusal.reason for refusal in verdict.refusals] == [why]
@@ -141,10 +141,10 @@ def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
 
 def test_a_provider_has_a_mode_of_its_own():
     sim = Sim(modes=("isolated", "joined"))
-    submit(sim, wish=Wish(wait=0))
+    submit(sim, preferences=BurstPreferences(wait=0))
     sim.until(over(sim))
     assert sim.burst.lease.isolated
-    joined = submit(sim, wish=Wish(mode="joined", wait=0))
+    joined = submit(sim, preferences=BurstPreferences(mode="joined", wait=0))
     sim.until(lambda: joined in sim.lead.running())
 
 
@@ -152,7 +152,7 @@ def test_it_needs_neither_rank_slots_nor_an_address():
     for known in (identity("lead-[0-1]"), identity(endpoint="")):
         sim = Sim(FakeLead(known=known), modes=BOTH)
         job = submit(sim)
-        other = sim.lead.submit(whole(4), wish=Wish(mode="joined"))
+        other = sim.lead.submit(whole(4), preferences=BurstPreferences(mode="joined"))
         sim.until(over(sim))
         sim.tick()
         assert reason(sim, job).endswith("exit status 0")

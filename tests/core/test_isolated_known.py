@@ -19,7 +19,7 @@ from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import NODE, T0, whole
 from tests.core.isolation import (
     BOTH,
@@ -112,7 +112,7 @@ def test_it_is_found_by_its_job(sim):
     records = sim.engine.snapshot.records
     assert find_isolated(records, format_f58(job)) == sim.burst
     assert find_isolated(records, "!") is None
-    joined = sim.lead.submit(whole(3), wish=Wish(mode="joined"))
+    joined = sim.lead.submit(whole(3), preferences=BurstPreferences(mode="joined"))
     sim.until(lambda: joined in sim.lead.running())
     assert find_isolated(sim.engine.snapshot.records, sim.bursts[-1].id) is None
 

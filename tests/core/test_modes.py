@@ -13,7 +13,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
-from burst.model.request import Wish, parse_wish
+from burst.model.request import BurstPreferences, parse_preferences
 from tests.builders import T0, identity, job, offer, settings, view, whole, world
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -175,7 +175,9 @@ def test_a_job_that_cannot_change_its_queue_is_told(impossible):
 
 @pytest.mark.parametrize(("asked", "given"), [(9, 9), (16, 16), (31, 16)])
 def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, given):
-    waiting = job(1, whole(2), wish=Wish(urgency=asked), **SUBMITTED_HELD)
+    waiting = job(
+        1, whole(2), preferences=BurstPreferences(urgency=asked), **SUBMITTED_HELD
+    )
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
     made = turn(seen, "hold", recorded(UP))
@@ -191,7 +193,9 @@ def test_what_its_user_holds_is_not_taken_for_ours():
 
 def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
     """An owner holds a guest's job, who had marked it as one that waits for us."""
-    seen = world(view(job(1, whole(2), urgency=0, wish=Wish(urgency=16))))
+    seen = world(
+        view(job(1, whole(2), urgency=0, preferences=BurstPreferences(urgency=16)))
+    )
 
     made = turn(seen, "scheduler")
 
@@ -201,7 +205,9 @@ def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote(
 
 
 def test_a_held_job_that_waits_for_another_is_taken_later():
-    waiting = job(1, whole(4), wish=Wish(urgency=16), **SUBMITTED_HELD)
+    waiting = job(
+        1, whole(4), preferences=BurstPreferences(urgency=16), **SUBMITTED_HELD
+    )
     waiting = msgspec.structs.replace(waiting, state=JobState.DEPEND)
 
     made = turn(world(view(waiting)), "hold")
@@ -211,7 +217,7 @@ def test_a_held_job_that_waits_for_another_is_taken_later():
 
 def test_a_held_job_that_its_user_holds_again_is_his():
     released = Hold(urgency=16, state=HoldState.RELEASED, since=T0)
-    waiting = job(1, whole(4), urgency=0, wish=Wish(urgency=16))
+    waiting = job(1, whole(4), urgency=0, preferences=BurstPreferences(urgency=16))
 
     made = turn(world(view(waiting)), "hold", Records(holds={ONE: released}))
 
@@ -250,7 +256,7 @@ def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alon
 
 def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     isolated = (offer(modes=("isolated",)),)
-    far = queued(wish=Wish(mode="isolated"))
+    far = queued(preferences=BurstPreferences(mode="isolated"))
     seen = world(view(far, lead=LEAD), LEAD, local=isolated)
 
     made = turn(seen, "queue", Records(holds={ONE: OBEYED}))
@@ -263,7 +269,7 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
     offers = (offer("dear", price=2.0), offer("cheap", price=1.0))
 
     def made(most):
-        waiting = job(1, whole(4), wish=Wish(max_price=most))
+        waiting = job(1, whole(4), preferences=BurstPreferences(max_price=most))
         return turn(world(view(waiting), local=offers), "hold")
 
     assert made(1.0).decisions[1].facts["offer"] == "local/cheap"
@@ -278,7 +284,9 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
 def test_a_job_joins_no_burst_that_is_too_dear_for_it():
     lease = msgspec.structs.replace(LEASE, price=2.0)
     idle = msgspec.structs.replace(UP, lease=lease, jobs=frozenset())
-    waiting = job(2, whole(2, constraint=LENT), wish=Wish(max_price=1.0))
+    waiting = job(
+        2, whole(2, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
+    )
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
     made = turn(seen, "hold", recorded(idle))
@@ -288,7 +296,9 @@ def test_a_job_joins_no_burst_that_is_too_dear_for_it():
 
 def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
     dear = (offer(price=2.0),)
-    cheap = job(2, whole(1, constraint=LENT), wish=Wish(max_price=1.0))
+    cheap = job(
+        2, whole(1, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
+    )
 
     made = turn(world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold")
 
@@ -298,7 +308,7 @@ def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
 
 def test_together_means_one_burst():
     spread = turn(world(view(job(1, whole(6)))), "hold")
-    together = job(1, whole(6), wish=Wish(where="together"))
+    together = job(1, whole(6), preferences=BurstPreferences(where="together"))
     one = turn(world(view(together)), "hold")
 
     assert spread.decisions[1].reason is Reason.PROPOSED
@@ -310,7 +320,7 @@ def test_together_means_one_burst():
     [(None, Reason.LOCAL), (0.0, Reason.PROPOSED), (50.0, Reason.LOCAL)],
 )
 def test_how_long_nodes_that_are_up_are_tried_is_the_users_to_say(wait, reason):
-    waiting = job(1, whole(1), wish=Wish(wait=wait))
+    waiting = job(1, whole(1), preferences=BurstPreferences(wait=wait))
 
     made = turn(world(view(waiting)), "hold", now=T0 + 40)
 
@@ -363,9 +373,9 @@ def test_what_is_taken_down_is_nobodys_and_still_leased():
 @pytest.mark.parametrize(
     ("written", "wish"),
     [
-        ({}, Wish()),
-        (None, Wish()),
-        ({"provider": None, "wait": None}, Wish()),
+        ({}, BurstPreferences()),
+        (None, BurstPreferences()),
+        ({"provider": None, "wait": None}, BurstPreferences()),
         (
             {
                 "provider": "gke",
@@ -375,13 +385,13 @@ def test_what_is_taken_down_is_nobodys_and_still_leased():
                 "urgency": 7,
                 "of-others": [1],
             },
-            Wish("gke", 1.0, 0.0, "spread", 7),
+            BurstPreferences("gke", 1.0, 0.0, "spread", 7),
         ),
     ],
 )
 def test_wishes_are_read(written, wish):
     spec = {"attributes": {"system": {"burst": written}}}
-    assert parse_wish(spec) == wish
+    assert parse_preferences(spec) == wish
 
 
 @pytest.mark.parametrize(
@@ -400,4 +410,4 @@ def test_wishes_are_read(written, wish):
 )
 def test_a_wish_that_cannot_be_read_is_refused(written):
     with pytest.raises(JobspecError, match=r"system\.burst cannot be read"):
-        parse_wish({"attributes": {"system": {"burst": written}}})
+        parse_preferences({"attributes": {"system": {"burst": written}}})

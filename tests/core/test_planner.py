@@ -2,12 +2,12 @@
 import msgspec
 import pytest
 
-from burst.core.placement.demand import Pool
-from burst.core.placement.plan import Room
+from burst.core.placement.demand import NodePool
+from burst.core.placement.plan import BurstCapacity
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import BurstId
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, offer, slots, whole
 from tests.core.plans import demand, leases, plan, reasons
@@ -128,7 +128,7 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
 
 def test_shared_bursts_keep_to_the_wish_for_a_provider():
     offers = {"a": [offer()], "b": [offer(price=1.0)]}
-    made = plan(demand(1, whole(1)), demand(2, whole(1), wish="b"), offers=offers)
+    made = plan(demand(1, whole(1)), demand(2, whole(1), provider="b"), offers=offers)
 
     assert [p.lease.provider for p in made.proposals] == ["a", "b"]
 
@@ -165,7 +165,7 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
         Reason.RESERVED,
         [("local/small", Reason.LIMIT_BURSTS)],
     )
-    assert made.reserved.slots == {"burst-0"}
+    assert made.reservation.slots == {"burst-0"}
 
 
 def test_jobs_that_a_node_cannot_hold_do_not_share():
@@ -207,8 +207,8 @@ def test_a_burst_larger_than_an_offer_is_split_or_refused():
 
 
 def test_the_room_of_live_bursts_is_used_first():
-    pool = Pool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
-    room = Room(
+    pool = NodePool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
+    room = BurstCapacity(
         burst=BurstId("burst-0-aaaaaa"),
         userids=frozenset({100}),
         provider="local",
@@ -216,11 +216,11 @@ def test_the_room_of_live_bursts_is_used_first():
     )
     made = plan(
         demand(1, whole(1), user=7),
-        demand(2, whole(1), wish="other"),
+        demand(2, whole(1), provider="other"),
         demand(3, whole(3)),
         demand(4, whole(2)),
         demand(5, whole(1)),
-        rooms=[room],
+        capacities=[room],
         taken=["burst-0"],
     )
 
@@ -297,7 +297,7 @@ def test_says_why_nothing_can_be_had(what, offers, lead, expected):
 
 
 def test_a_wish_for_a_provider_that_is_not_there_is_turned_down():
-    made = plan(demand(1, whole(1), wish="gke"))
+    made = plan(demand(1, whole(1), provider="gke"))
 
     assert reasons(made, 1) == (
         Reason.TURNED_DOWN,
@@ -340,9 +340,9 @@ def test_a_slot_with_a_providers_name_is_kept_for_it():
 def test_nothing_is_impossible_before_each_provider_has_answered(asked):
     offers = {"local": [offer(max_nodes=1)], "gke": None}
     for wish in ("", "gke"):
-        made = plan(demand(1, asked, wish=wish), offers=offers)
+        made = plan(demand(1, asked, provider=wish), offers=offers)
         assert not made.decisions[1].reason.about_job.final
-    made = plan(demand(1, asked, wish="local"), offers=offers)
+    made = plan(demand(1, asked, provider="local"), offers=offers)
     assert made.decisions[1].reason.about_job.final
     made = plan(demand(1, asked), offers={**offers, "gke": []})
     assert made.decisions[1].reason.about_job.final
@@ -374,7 +374,7 @@ def test_a_limit_of_nodes_a_burst_splits_a_job_that_may_be_spread(nodes, limit, 
 @pytest.mark.parametrize("where", ["together", "spread"])
 def test_what_a_limit_of_nodes_a_burst_keeps_from_a_job_is_said(where):
     asked = demand(1, whole(6))
-    asked = msgspec.structs.replace(asked, wish=Wish(where=where))
+    asked = msgspec.structs.replace(asked, preferences=BurstPreferences(where=where))
     made = plan(asked, limits={"max_nodes_per_burst": 2})
 
     (refusal,) = made.decisions[1].refusals

@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.offers import open_market
+from burst.core.placement.offers import offer_catalog
 from burst.core.provider_health import (
     Health,
     OfferHealth,
@@ -241,6 +241,6 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
     for asked, refusals in (((), []), (("local",), [Reason.ON_TRIAL])):
-        market = open_market({"local": (offer(),)}, {"local": held}, T0, asked)
+        market = offer_catalog({"local": (offer(),)}, {"local": held}, T0, asked)
         assert [refusal.reason for refusal in market.refusals] == refusals
         assert bool(market.offers) is not bool(refusals)

@@ -2,7 +2,7 @@
 """When a refusal holds from one tick to the next, and when the job is looked at again.
 
 First the grounds alone, a test for each of what they rest on; then whole turns, in
-which a verdict that stands is the very object of the turn before.
+which a verdict that still_refused is the very object of the turn before.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from burst.core.placement.refusal_cache import (
-    Grounds,
-    Judged,
-    Stage,
-    Standing,
-    grounds_of,
-    stand,
-    still_standing,
-    unchanged,
+    CapacityPhase,
+    JobDecisions,
+    RefusalCache,
+    RefusalInputs,
+    cache_refusals,
+    refusal_inputs,
+    unchanged_jobs_refusals,
+    valid_refusals,
 )
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
@@ -33,7 +33,7 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import (
@@ -56,22 +56,22 @@ ID = LEASE.id
 OTHER = BurstId("burst-1-bbbbbb")
 ONE, TWO = JobId(1), JobId(2)
 REFUSED = Decision(Reason.TOO_LARGE, {"need": 9, "most": 8})
-BEFORE = Grounds(
+BEFORE = RefusalInputs(
     health={},
     settings=SETTINGS,
     identity=LEAD,
     slots=find_slots(LEAD),
     offers={"local": (offer(),)},
-    in_time=frozenset({"burst-0", "burst-1"}),
+    free_in_time=frozenset({"burst-0", "burst-1"}),
     free_slots=frozenset({"burst-1"}),
-    bursts={ID: (Stage.UP, frozenset({ONE}))},
+    bursts={ID: (CapacityPhase.UP, frozenset({ONE}))},
     free={0: OWN, 2: Shape(2)},
     unreadable=frozenset(),
     until=math.inf,
 )
 
 
-def but(**changes: object) -> Grounds:
+def but(**changes: object) -> RefusalInputs:
     return msgspec.structs.replace(BEFORE, **changes)
 
 
@@ -81,11 +81,12 @@ def but(**changes: object) -> Grounds:
         pytest.param(but(), id="all as it was"),
         pytest.param(but(free_slots=frozenset()), id="a slot was taken"),
         pytest.param(
-            but(bursts={**BEFORE.bursts, OTHER: (Stage.COMING, frozenset())}),
+            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.COMING, frozenset())}),
             id="a burst was made",
         ),
         pytest.param(
-            but(bursts={ID: (Stage.GOING, frozenset())}), id="a burst is taken down"
+            but(bursts={ID: (CapacityPhase.GOING, frozenset())}),
+            id="a burst is taken down",
         ),
         pytest.param(but(free={0: OWN}), id="a rank went away"),
         pytest.param(but(free={0: OWN, 2: Shape(1)}), id="a rank is busier"),
@@ -94,7 +95,7 @@ def but(**changes: object) -> Grounds:
         ),
     ],
 )
-def test_a_refusal_stands_where_nothing_got_better(now: Grounds) -> None:
+def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
     assert now.no_better(BEFORE)
 
 
@@ -117,10 +118,11 @@ def test_a_refusal_stands_where_nothing_got_better(now: Grounds) -> None:
         ),
         pytest.param(but(bursts={}), id="a burst is gone, and its nodes count no more"),
         pytest.param(
-            but(bursts={ID: (Stage.UP, frozenset())}), id="a job of a burst ended"
+            but(bursts={ID: (CapacityPhase.UP, frozenset())}),
+            id="a job of a burst ended",
         ),
         pytest.param(
-            but(bursts={ID: (Stage.COMING, frozenset({ONE}))}),
+            but(bursts={ID: (CapacityPhase.COMING, frozenset({ONE}))}),
             id="a burst is at another stage",
         ),
         pytest.param(but(free={**BEFORE.free, 3: Shape(1)}), id="a rank came up"),
@@ -128,12 +130,12 @@ def test_a_refusal_stands_where_nothing_got_better(now: Grounds) -> None:
         pytest.param(but(free={0: OWN, 2: Shape(2, 1)}), id="its GPU became free"),
     ],
 )
-def test_a_refusal_falls_with_what_it_rests_on(now: Grounds) -> None:
+def test_a_refusal_falls_with_what_it_rests_on(now: RefusalInputs) -> None:
     assert not now.no_better(BEFORE)
 
 
 def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> None:
-    going = but(bursts={ID: (Stage.GOING, frozenset())})
+    going = but(bursts={ID: (CapacityPhase.GOING, frozenset())})
     gone = but(bursts={}, free_slots=frozenset({"burst-0", "burst-1"}))
     assert gone.no_larger(going)
     assert not gone.no_better(going)
@@ -144,7 +146,7 @@ def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> No
 def test_a_burst_that_was_going_and_is_gone_no_longer_counts_against_the_limits() -> (
     None
 ):
-    going = but(bursts={ID: (Stage.GOING, frozenset())})
+    going = but(bursts={ID: (CapacityPhase.GOING, frozenset())})
     assert going.no_better(going)
     assert not but(bursts={}).no_better(going)
 
@@ -155,65 +157,74 @@ VERDICTS = {ONE: REFUSED, TWO: Decision(Reason.TURNED_DOWN)}
 HOLDS = {j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in (ONE, TWO)}
 
 
-def standing(**changes: object) -> Standing:
-    return Standing(
-        grounds=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, decisions=VERDICTS
+def standing(**changes: object) -> RefusalCache:
+    return RefusalCache(
+        inputs=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, decisions=VERDICTS
     )
 
 
-def stands(before: Standing | None, now: Grounds, at: float = T0) -> object:
-    return still_standing(before, VERDICTS, now, LEAD_VIEW, at)
+def still_refused(
+    before: RefusalCache | None, now: RefusalInputs, at: float = T0
+) -> object:
+    return valid_refusals(before, VERDICTS, now, LEAD_VIEW, at)
 
 
 def test_on_the_same_grounds_all_refusals_stand() -> None:
-    assert stands(standing(), but()) is VERDICTS
+    assert still_refused(standing(), but()) is VERDICTS
 
 
 def test_on_larger_grounds_none_does() -> None:
-    assert stands(standing(), but(bursts={})) == {}
+    assert still_refused(standing(), but(bursts={})) == {}
 
 
 def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> None:
     free = but(free_slots=frozenset({"burst-0", "burst-1"}))
-    assert stands(standing(), free) == {ONE: REFUSED}
-    assert stands(standing(until=T0), but(), T0 - 0.1) is VERDICTS
-    assert stands(standing(until=T0), but(), T0) == {ONE: REFUSED}
+    assert still_refused(standing(), free) == {ONE: REFUSED}
+    assert still_refused(standing(until=T0), but(), T0 - 0.1) is VERDICTS
+    assert still_refused(standing(until=T0), but(), T0) == {ONE: REFUSED}
 
 
 def test_in_the_first_turn_none_stands_yet() -> None:
-    assert stands(None, but()) == {}
-    assert unchanged(None, Records(), LEAD_VIEW) == {}
-    assert unchanged(standing(), Records(holds=HOLDS), None) == {}
+    assert still_refused(None, but()) == {}
+    assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}
+    assert unchanged_jobs_refusals(standing(), Records(holds=HOLDS), None) == {}
 
 
 def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
     before = standing()
-    assert unchanged(before, Records(holds=HOLDS), LEAD_VIEW) is VERDICTS
-    assert unchanged(before, Records(holds=dict(HOLDS)), LEAD_VIEW) is VERDICTS
+    assert unchanged_jobs_refusals(before, Records(holds=HOLDS), LEAD_VIEW) is VERDICTS
+    assert (
+        unchanged_jobs_refusals(before, Records(holds=dict(HOLDS)), LEAD_VIEW)
+        is VERDICTS
+    )
     moved = {**HOLDS, ONE: HOLDS[ONE].then(HoldState.RELEASING, T0)}
-    assert set(unchanged(before, Records(holds=moved), LEAD_VIEW)) == {TWO}
+    assert set(unchanged_jobs_refusals(before, Records(holds=moved), LEAD_VIEW)) == {
+        TWO
+    }
     other = view(LARGE, job(2, whole(4), urgency=0))
-    assert set(unchanged(before, Records(holds=HOLDS), other)) == {ONE}
+    assert set(unchanged_jobs_refusals(before, Records(holds=HOLDS), other)) == {ONE}
 
 
-def grounds(records: Records | None = None, **changes: object) -> Grounds:
+def grounds(records: Records | None = None, **changes: object) -> RefusalInputs:
     seen = world(view(**changes))
-    return grounds_of(Transaction(records or Records(), T0), seen, SETTINGS)
+    return refusal_inputs(Transaction(records or Records(), T0), seen, SETTINGS)
 
 
 @pytest.mark.parametrize(
     ("names", "stage"),
     [
-        ((), Stage.COMING),
-        (WHOLE_WAY[:1], Stage.COMING),
-        (WHOLE_WAY[:2], Stage.COMING),
-        (WHOLE_WAY[:4], Stage.UP),
-        (WHOLE_WAY[:8], Stage.GOING),
-        (WHOLE_WAY[:9], Stage.GOING),
-        (("provision-start", "drained"), Stage.GOING),
+        ((), CapacityPhase.COMING),
+        (WHOLE_WAY[:1], CapacityPhase.COMING),
+        (WHOLE_WAY[:2], CapacityPhase.COMING),
+        (WHOLE_WAY[:4], CapacityPhase.UP),
+        (WHOLE_WAY[:8], CapacityPhase.GOING),
+        (WHOLE_WAY[:9], CapacityPhase.GOING),
+        (("provision-start", "drained"), CapacityPhase.GOING),
     ],
 )
-def test_a_burst_is_coming_or_up_or_going(names: tuple[str, ...], stage: Stage) -> None:
+def test_a_burst_is_coming_or_up_or_going(
+    names: tuple[str, ...], stage: CapacityPhase
+) -> None:
     found = grounds(Records(bursts={ID: run(*names)}))
     assert found.bursts[ID][0] is stage
 
@@ -248,7 +259,7 @@ def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "state", "stands"),
+    ("reason", "state", "still_refused"),
     [
         (Reason.TOO_LARGE, HoldState.HELD, True),
         (Reason.TURNED_DOWN, HoldState.HELD, True),
@@ -263,25 +274,29 @@ def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
     ],
 )
 def test_what_stands_is_a_refusal_of_a_job_that_is_held(
-    reason: Reason, state: HoldState | None, stands: bool
+    reason: Reason, state: HoldState | None, still_refused: bool
 ) -> None:
     one = job(1, whole(9))
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
-    judged = Judged(grounds=BEFORE, jobs={ONE: one}, stands={}, fresh=fresh)
-    made = stand(judged, Records(holds=holds))
-    assert made.decisions == (fresh if stands else {})
+    judged = JobDecisions(inputs=BEFORE, jobs={ONE: one}, still_refused={}, fresh=fresh)
+    made = cache_refusals(judged, Records(holds=holds))
+    assert made.decisions == (fresh if still_refused else {})
 
 
-@pytest.mark.parametrize(("mode", "stands"), [("", True), ("isolated", False)])
+@pytest.mark.parametrize(("mode", "still_refused"), [("", True), ("isolated", False)])
 def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
-    mode: Literal["", "isolated"], stands: bool
+    mode: Literal["", "isolated"], still_refused: bool
 ) -> None:
-    one = job(1, whole(4), wish=Wish(mode=mode))
+    one = job(1, whole(4), preferences=BurstPreferences(mode=mode))
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = but(settings=settings(intake={"mode": "scheduler"}))
-    judged = Judged(grounds=in_scheduler, jobs={ONE: one}, stands={}, fresh=fresh)
-    assert stand(judged, Records()).decisions == (fresh if stands else {})
+    judged = JobDecisions(
+        inputs=in_scheduler, jobs={ONE: one}, still_refused={}, fresh=fresh
+    )
+    assert cache_refusals(judged, Records()).decisions == (
+        fresh if still_refused else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -332,7 +347,7 @@ class Turns:
         picture = msgspec.structs.replace(view(*self.jobs), **lead)
         self.seen = msgspec.structs.replace(self.seen, lead=picture)
         self.made = run_tick(
-            self.made.records, self.seen, SETTINGS, self.now, self.made.standing
+            self.made.records, self.seen, SETTINGS, self.now, self.made.refusal_cache
         )
 
     @property
@@ -401,10 +416,10 @@ def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands()
     None
 ):
     turns = Turns(ONE)
-    stands = turns.made.standing
+    still_refused = turns.made.refusal_cache
     unread = msgspec.structs.replace(turns.seen, lead=None)
-    made = run_tick(turns.made.records, unread, SETTINGS, turns.now, stands)
-    assert made.standing is stands
+    made = run_tick(turns.made.records, unread, SETTINGS, turns.now, still_refused)
+    assert made.refusal_cache is still_refused
     assert made.decisions == {}
 
 
@@ -427,10 +442,10 @@ def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:
     turns = Turns(ONE)
     turns.jobs[0] = job(1, whole(9), urgency=0)
     turns.turn()
-    stands = turns.made.standing
-    assert stands is not None
-    assert stands.decisions
-    fewer = stands.without_refusals()
-    assert fewer == msgspec.structs.replace(stands, decisions={})
+    still_refused = turns.made.refusal_cache
+    assert still_refused is not None
+    assert still_refused.decisions
+    fewer = still_refused.without_refusals()
+    assert fewer == msgspec.structs.replace(still_refused, decisions={})
     again = run_tick(turns.made.records, turns.seen, SETTINGS, turns.now, fewer)
     assert again.decisions == turns.made.decisions

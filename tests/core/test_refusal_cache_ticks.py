@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.core.placement.refusal_cache import Standing
+from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import T0, identity, job, offer, view, whole, world
 from tests.builders import settings as tables
@@ -77,7 +77,7 @@ class Site:
         seen = msgspec.structs.replace(self._world, lead=picture)
         asked = self._made.records, seen, self._settings, self._now
         plain = run_tick(*asked)
-        self._made = run_tick(*asked, self._made.standing)
+        self._made = run_tick(*asked, self._made.refusal_cache)
         assert outcomes(self._made) == outcomes(plain)
         assert self._made.actions == plain.actions
         assert self._made.records == plain.records
@@ -95,8 +95,10 @@ class Site:
         self._number += 1
         request = whole(nodes, constraint=LENT if lent else "")
         queue = "burst" if self._mode == "queue" and lent else ""
-        wish = Wish(mode="isolated" if far else "")
-        made = job(self._number, request, queue=queue, t_submit=self._now, wish=wish)
+        wish = BurstPreferences(mode="isolated" if far else "")
+        made = job(
+            self._number, request, queue=queue, t_submit=self._now, preferences=wish
+        )
         self._jobs[made.id] = made
 
     def _pending(self, at: int) -> JobId | None:
@@ -165,37 +167,37 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     scheduler = tables(intake={"mode": "scheduler"}, limits={"max_nodes": 1})
     first, second = job(1, whole(2), urgency=20), job(2, whole(2))
 
-    def turn(now: float, picture: LeadView, before: Standing | None) -> TickResult:
+    def turn(now: float, picture: LeadView, before: RefusalCache | None) -> TickResult:
         seen = msgspec.structs.replace(WORLD, lead=picture)
         return run_tick(Records(), seen, scheduler, now, before)
 
     made = turn(T0 + 3, view(first, second), None)
-    assert made.standing
-    assert set(made.standing.decisions) == {2}
+    assert made.refusal_cache
+    assert set(made.refusal_cache.decisions) == {2}
     replace = msgspec.structs.replace
     canceled = replace(first, state=JobState.INACTIVE)
     for left in (view(second), view(canceled, second)):
-        found = turn(T0 + 4, left, made.standing)
+        found = turn(T0 + 4, left, made.refusal_cache)
         assert found.decisions[JobId(2)].reason is Reason.LOCAL
-    found = turn(T0 + 4, view(first, second), made.standing)
+    found = turn(T0 + 4, view(first, second), made.refusal_cache)
     assert found.decisions[JobId(2)] is made.decisions[JobId(2)]
 
 
 @pytest.mark.parametrize(
     ("wish", "impossible", "rests"),
     [
-        (Wish(), "hold", True),
+        (BurstPreferences(), "hold", True),
         # To be failed, and to be held: until that took, it is asked for.
-        (Wish(), "fail", False),
-        (Wish(mode="isolated"), "hold", False),
+        (BurstPreferences(), "fail", False),
+        (BurstPreferences(mode="isolated"), "hold", False),
     ],
 )
 def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
-    wish: Wish, impossible: str, rests: bool
+    wish: BurstPreferences, impossible: str, rests: bool
 ) -> None:
-    one = job(1, whole(9), wish=wish)
+    one = job(1, whole(9), preferences=wish)
     seen = msgspec.structs.replace(WORLD, lead=view(one, lead=LEAD))
     scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
     made = run_tick(Records(), seen, scheduler, T0 + 3)
-    assert made.standing
-    assert bool(made.standing.decisions) is rests
+    assert made.refusal_cache
+    assert bool(made.refusal_cache.decisions) is rests

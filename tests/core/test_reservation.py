@@ -7,7 +7,7 @@ from burst.core.placement.slots import find_slots
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.runtime.engine import EngineParts
 from tests.builders import whole
 from tests.sim import Sim
@@ -25,7 +25,10 @@ def sim(**tables):
 def lent(s, nodes, **changes):
     """A job that runs on lent nodes only, and was submitted held."""
     return s.lead.submit(
-        whole(nodes, constraint=LENT), urgency=0, wish=Wish(urgency=16), **changes
+        whole(nodes, constraint=LENT),
+        urgency=0,
+        preferences=BurstPreferences(urgency=16),
+        **changes,
     )
 
 

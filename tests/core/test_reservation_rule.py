@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import Pool
-from burst.core.placement.leased_slots import Taken, taken_slots
-from burst.core.placement.limits import Share
-from burst.core.placement.plan import Demand, Reservation, Room
-from burst.core.placement.reservation import Keeping, follow
+from burst.core.placement.demand import NodePool
+from burst.core.placement.leased_slots import LeasedSlot, find_leased_slots
+from burst.core.placement.limits import BurstUsage
+from burst.core.placement.plan import BurstCapacity, Demand, Reservation
+from burst.core.placement.reservation import Keeping, update_keepings
 from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, job, offer, view, whole
 from tests.core.plans import leases, plan
@@ -35,15 +35,15 @@ def demand(number, nodes, duration=0.0, constraint="", user=1, **wish):
         job=JobId(number),
         userid=user,
         request=whole(nodes, constraint=constraint),
-        wish=Wish(**wish),
+        preferences=BurstPreferences(**wish),
         duration=duration,
     )
 
 
 def there(until=math.inf, nodes=1, jobs=(), user=1):
-    share = Share(nodes=nodes, bursts=1, userids=frozenset({user}))
+    share = BurstUsage(nodes=nodes, bursts=1, userids=frozenset({user}))
     jobs = frozenset(map(JobId, jobs))
-    return Taken(until=until, jobs=jobs, shares={BurstId("any"): share})
+    return LeasedSlot(until=until, jobs=jobs, shares={BurstId("any"): share})
 
 
 def on(slot, taken):
@@ -55,8 +55,8 @@ def on(slot, taken):
 def room(slot, free=1, nodes=2, user=1, idle=False):
     """A live burst on a slot, some nodes of which are free."""
     ranks = SLOTS[slot].ranks[:nodes]
-    pool = Pool(dict.fromkeys(ranks[:free], NODE), dict.fromkeys(ranks, NODE))
-    return Room(
+    pool = NodePool(dict.fromkeys(ranks[:free], NODE), dict.fromkeys(ranks, NODE))
+    return BurstCapacity(
         burst=BurstId(f"{slot}-aaaaaa"),
         userids=frozenset({user} if user else ()),
         provider="local",
@@ -97,7 +97,7 @@ def test_what_is_free_first_is_kept(need, busy, slots, start):
     busy = {name: there(until) for name, until in busy.items()}
     made = planned(demand(9, need), busy=busy)
 
-    assert made.reserved == Reservation(
+    assert made.reservation == Reservation(
         job=JobId(9), slots=frozenset(slots), start=start
     )
     assert made.decisions[9].reason is Reason.RESERVED
@@ -106,7 +106,7 @@ def test_what_is_free_first_is_kept(need, busy, slots, start):
 def test_a_job_that_is_to_have_one_burst_waits_for_one_slot():
     busy = {"burst_1": there(T0 + 50), "burst_2": there(T0 + 40)}
     made = planned(demand(9, 4, where="together"), busy=busy)
-    assert made.reserved.slots == {"burst-2"}
+    assert made.reservation.slots == {"burst-2"}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_job_that_is_to_have_one_burst_waits_for_one_slot():
         (demand(9, 4), {"limits": {"max_nodes": 3}}),
         (demand(9, 10), {"limits": {"max_bursts": 2}}),
         (demand(9, 4), {"limits": {"max_nodes_per_user": 3}}),
-        (msgspec.structs.replace(demand(9, 4), passed=True), {}),
+        (msgspec.structs.replace(demand(9, 4), reservation_paused=True), {}),
         (msgspec.structs.replace(demand(9, 2), coming=2), {}),
         (demand(9, 4, constraint='{"hostlist":["burst-0-0"]}'), {}),
     ],
@@ -130,27 +130,27 @@ def test_a_job_that_is_to_have_one_burst_waits_for_one_slot():
 def test_no_slots_are_kept_for_a_job_that_they_would_not_serve(first, changes):
     busy = {"burst_0": there(), "burst_1": there(), "burst_2": there()}
     made = planned(first, busy=busy, in_use=busy.values(), **changes)
-    assert made.reserved is None
+    assert made.reservation is None
     assert made.proposals == ()
 
 
 def test_slots_of_bursts_that_come_for_the_job_are_not_kept_for_it():
     rest = msgspec.structs.replace(demand(9, 8), coming=4)
     busy = {"burst_1": there(0.0, jobs=[9]), "burst_2": there()}
-    assert planned(rest, busy=busy).reserved.slots == {"burst-2"}
+    assert planned(rest, busy=busy).reservation.slots == {"burst-2"}
     # Nor for the sake of a limit.
     limits = {"max_nodes": 8}
     busy = {"burst_1": there(0.0, 5, jobs=[9]), "burst_2": there(nodes=4)}
     made = planned(rest, busy=busy, limits=limits, in_use=busy.values())
-    assert made.reserved is None
+    assert made.reservation is None
 
 
 def test_bursts_that_use_up_a_limit_are_kept_from_others_too():
     """Two slots are free, and the limit allows both once the third is."""
     busy = {"burst_0": there(nodes=1)}
-    kw = {"busy": busy, "in_use": busy.values(), "rooms": [room("burst-0")]}
+    kw = {"busy": busy, "in_use": busy.values(), "capacities": [room("burst-0")]}
     made = planned(demand(1, 8), demand(2, 1), limits={"max_nodes": 8}, **kw)
-    assert made.reserved.slots == {"burst-0", "burst-1", "burst-2"}
+    assert made.reservation.slots == {"burst-0", "burst-1", "burst-2"}
     assert made.assignments == {}
     assert made.decisions[1].reason is Reason.RESERVED
     assert [r.reason for r in made.decisions[2].refusals] == [Reason.SLOTS_RESERVED]
@@ -160,9 +160,9 @@ def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
     busy = {"burst_0": there(nodes=1, user=2), "burst_1": there(nodes=2)}
     kw = {"busy": busy, "in_use": busy.values()}
     made = planned(demand(1, 4), limits={"max_nodes_per_user": 5}, **kw)
-    assert made.reserved.slots == {"burst-1"}
+    assert made.reservation.slots == {"burst-1"}
     made = planned(demand(1, 4), limits={"max_nodes_per_user": 4}, **kw)
-    assert made.reserved.slots == {"burst-1"}
+    assert made.reservation.slots == {"burst-1"}
     other = {
         "burst_0": there(nodes=1, user=2),
         "burst_1": there(nodes=2),
@@ -174,7 +174,7 @@ def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
         busy=other,
         in_use=other.values(),
     )
-    assert made.reserved.slots == {"burst-1"}
+    assert made.reservation.slots == {"burst-1"}
     two = {
         "burst_0": there(nodes=1),
         "burst_1": there(9.0, 3, user=2),
@@ -183,7 +183,7 @@ def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
     made = planned(
         demand(1, 4), limits={"max_nodes_per_user": 4}, busy=two, in_use=two.values()
     )
-    assert made.reserved.slots == {"burst-0", "burst-1"}
+    assert made.reservation.slots == {"burst-0", "burst-1"}
 
 
 def test_a_brief_job_has_a_slot_that_is_kept_until_it_is_needed():
@@ -217,8 +217,8 @@ def test_a_burst_on_a_kept_slot_gets_a_job_that_ends_in_time(
 ):
     busy = {"burst_1": there(until), "burst_2": there(start)}
     small = demand(2, 1, duration)
-    made = planned(demand(1, 10), small, busy=busy, rooms=[room("burst-1")])
-    assert made.reserved.start == max(until, start)
+    made = planned(demand(1, 10), small, busy=busy, capacities=[room("burst-1")])
+    assert made.reservation.start == max(until, start)
     assert (2 in made.assignments) is may
 
 
@@ -237,17 +237,17 @@ def test_a_burst_on_a_kept_slot_gets_a_job_that_ends_in_time(
 def test_an_idle_burst_makes_way_once_the_others_could_be_free(start, changes, ends):
     busy = {"burst_1": there(0.0), "burst_2": there(start)}
     rooms = [room("burst-1", free=2, **changes)]
-    made = planned(demand(1, 10), busy=busy, rooms=rooms)
-    assert made.reserved.slots == {"burst-0", "burst-1", "burst-2"}
+    made = planned(demand(1, 10), busy=busy, capacities=rooms)
+    assert made.reservation.slots == {"burst-0", "burst-1", "burst-2"}
     assert bool(made.ending) is ends
 
 
 def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():
     busy = {"burst_1": there(0.0), "burst_2": there()}
     rooms = [room("burst-1", free=2, idle=True)]
-    made = planned(demand(1, 1), demand(2, 10), busy=busy, rooms=rooms)
+    made = planned(demand(1, 1), demand(2, 10), busy=busy, capacities=rooms)
     assert made.assignments == {1: "burst-1-aaaaaa"}
-    assert made.reserved
+    assert made.reservation
     assert made.ending == frozenset()
 
 
@@ -264,16 +264,17 @@ def test_slots_that_only_a_person_can_free_are_not_waited_for():
     ours = dict.fromkeys((2, 3), f"{DRAIN_TAG}burst-0-aaaaaa is being taken down")
     drained = {**ours, 4: "a disk is broken"}
     slots = tuple(SLOTS.values())
-    assert taken_slots(slots, Records(), view(drained=drained, lead=LEAD)) == {
-        "burst-0": Taken(until=0.0)
+    assert find_leased_slots(slots, Records(), view(drained=drained, lead=LEAD)) == {
+        "burst-0": LeasedSlot(until=0.0)
     }
     unread = Records(unreadable={"burst/burst-0-torn": "torn"})
-    assert taken_slots(slots, unread, view(drained=ours, lead=LEAD)) == {}
+    assert find_leased_slots(slots, unread, view(drained=ours, lead=LEAD)) == {}
     burst = run("provision-start")
     stuck = msgspec.structs.replace(burst, quarantined="why")
     lead = identity()
     assert (
-        taken_slots(find_slots(lead), Records(bursts={LEASE.id: stuck}), view()) == {}
+        find_leased_slots(find_slots(lead), Records(bursts={LEASE.id: stuck}), view())
+        == {}
     )
 
 
@@ -284,7 +285,7 @@ def test_a_slot_is_free_when_the_jobs_on_it_have_ended():
     def until(*jobs, bare=False, **lead):
         jobless = msgspec.structs.replace(burst, jobs=frozenset()) if bare else burst
         records = Records(bursts={LEASE.id: jobless})
-        return taken_slots(slots, records, view(*jobs, **lead))["burst-0"].until
+        return find_leased_slots(slots, records, view(*jobs, **lead))["burst-0"].until
 
     assert until() == math.inf
     assert until(job(1, whole(1), duration=50.0)) == math.inf
@@ -297,21 +298,21 @@ def test_a_slot_is_free_when_the_jobs_on_it_have_ended():
 def test_after_its_deadline_a_reservation_is_none_for_as_long():
     first = Reservation(job=JobId(1), slots=frozenset({"burst-0"}), start=math.inf)
     one = {JobId(1)}
-    kept = follow({}, first, one, T0, 60)
+    kept = update_keepings({}, first, one, T0, 60)
     assert kept == {1: Keeping(since=T0)}
-    assert follow(kept, first, one, T0 + 60, 60) == kept
-    passed = follow(kept, first, one, T0 + 61, 60)
+    assert update_keepings(kept, first, one, T0 + 60, 60) == kept
+    passed = update_keepings(kept, first, one, T0 + 61, 60)
     assert passed == {1: Keeping(given_up=1, until=T0 + 121)}
-    assert follow(passed, None, one, T0 + 100, 60) == passed
-    again = follow(passed, first, one, T0 + 121, 60)
-    twice = follow(again, first, one, T0 + 182, 60)
+    assert update_keepings(passed, None, one, T0 + 100, 60) == passed
+    again = update_keepings(passed, first, one, T0 + 121, 60)
+    twice = update_keepings(again, first, one, T0 + 182, 60)
     assert twice == {1: Keeping(given_up=2, until=T0 + 302)}
     # Forgotten with the job, or where another is first.
-    assert follow(twice, None, set(), T0 + 200, 60) == {}
-    assert follow(kept, None, one, T0 + 1, 60) == {}
+    assert update_keepings(twice, None, set(), T0 + 200, 60) == {}
+    assert update_keepings(kept, None, one, T0 + 1, 60) == {}
     known = msgspec.structs.replace(first, start=T0 + 500)
-    assert follow(kept, known, one, T0 + 400, 60) == {}
-    assert follow({}, known, one, T0 + 501, 60) == {1: Keeping(since=T0 + 501)}
+    assert update_keepings(kept, known, one, T0 + 400, 60) == {}
+    assert update_keepings({}, known, one, T0 + 501, 60) == {1: Keeping(since=T0 + 501)}
 
 
 times = st.sampled_from([0.0, T0 + HOUR, T0 + 3 * HOUR, math.inf])
@@ -337,7 +338,7 @@ def site(found):
         room(name, free, user=user, idle=idle and free == 2)
         for name, (_, free, idle, user) in found.items()
     ]
-    return {"busy": busy, "rooms": rooms, "in_use": busy.values()}
+    return {"busy": busy, "capacities": rooms, "in_use": busy.values()}
 
 
 @given(wanted=jobs, found=sites, limit=limits)
@@ -345,13 +346,13 @@ def site(found):
 def test_no_later_job_takes_what_is_kept_and_nothing_else_changes(wanted, found, limit):
     demands = [demand(n, k, d, user=u) for n, (k, d, u) in enumerate(wanted, 1)]
     made = planned(*demands, limits=limit, **site(found))
-    never = [msgspec.structs.replace(each, passed=True) for each in demands]
+    never = [msgspec.structs.replace(each, reservation_paused=True) for each in demands]
     plain = planned(*never, limits=limit, **site(found))
-    if made.reserved is None:
+    if made.reservation is None:
         assert made == plain
         return
-    first, slots = made.reserved.job, made.reserved.slots
-    start = made.reserved.start
+    first, slots = made.reservation.job, made.reservation.slots
+    start = made.reservation.start
     assert first not in made.assignments
     assert all(first not in proposal.jobs for proposal in made.proposals)
     taken = [(job, p.lease.slot) for p in made.proposals for job in p.jobs]

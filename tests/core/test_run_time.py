@@ -7,12 +7,12 @@ import pytest
 
 from burst.core.actions import FailJob, ProvisionBurst
 from burst.core.burst_actions import drain_for_job
-from burst.core.placement.run_time import drained_from
+from burst.core.placement.run_time import drain_time
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import T0, job, offer, settings, view, whole, world
 from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
@@ -37,7 +37,7 @@ def refusals(made, number=ONE):
     [(0.0, 60, math.inf), (T0 + 600, 60, T0 + 540), (T0 + 100, 60, T0 + 50)],
 )
 def test_jobs_start_on_a_burst_until_it_is_drained(end, drain, until):
-    assert drained_from(T0, end, drain) == until
+    assert drain_time(T0, end, drain) == until
 
 
 def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
@@ -102,7 +102,10 @@ def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
 def lent(s, nodes, **changes):
     """A job that runs on lent nodes only, and was submitted held."""
     return s.lead.submit(
-        whole(nodes, constraint=LENT), urgency=0, wish=Wish(urgency=16), **changes
+        whole(nodes, constraint=LENT),
+        urgency=0,
+        preferences=BurstPreferences(urgency=16),
+        **changes,
     )
 
 

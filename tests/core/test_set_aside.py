@@ -9,7 +9,7 @@ from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import T0, whole
 from tests.core.plans import demand, leases, plan, reasons
 from tests.sim import Sim
@@ -86,7 +86,9 @@ def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
 
 def test_what_may_not_be_spread_waits_for_its_size():
     alone = demand(1, whole(4))
-    together = msgspec.structs.replace(alone, wish=Wish(where="together"))
+    together = msgspec.structs.replace(
+        alone, preferences=BurstPreferences(where="together")
+    )
     for one, options in ((alone, {"spread": False}), (together, {})):
         made = plan(one, health=aside(4), **options)
         assert reasons(made, 1) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.placement.shortfall import Shortfall, follow
+from burst.core.placement.shortfall import Shortfall, update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
 from burst.model.decision import Decision
@@ -82,7 +82,7 @@ def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
 
 
 def shortfall(sim, job):
-    return sim.engine.snapshot.standing.shortfalls[job]
+    return sim.engine.snapshot.refusal_cache.shortfalls[job]
 
 
 def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
@@ -94,10 +94,12 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     # Nothing can be had for a while, so that its refusal stands.
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
     sim.until(
-        lambda: big in sim.engine.snapshot.standing.decisions, turns=60, seconds=MINUTE
+        lambda: big in sim.engine.snapshot.refusal_cache.decisions,
+        turns=60,
+        seconds=MINUTE,
     )
     sim.tick(3)
-    assert big in sim.engine.snapshot.standing.decisions
+    assert big in sim.engine.snapshot.refusal_cache.decisions
     assert shortfall(sim, big).returned == returned
 
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
@@ -144,6 +146,6 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(returned=1)}
     tx = Transaction(Records(), T0)
-    assert follow(tx, before, {}, settings()) == {}
+    assert update_shortfalls(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}
-    assert follow(tx, before, waits, settings()) == before
+    assert update_shortfalls(tx, before, waits, settings()) == before

@@ -7,7 +7,7 @@ from burst.core.placement.slots import (
     find_slots,
     free_slots,
     is_found_by_name,
-    leased_slots,
+    slot_holders,
 )
 from burst.errors import ConfigError
 from burst.model.burst import BurstId, Lease, State
@@ -136,8 +136,8 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
     # Of a lead that has started anew with its hosts in another order, hosts do.
     moved = find_slots(identity("lead-0,burst-1-[0-3],burst-0-[0-3],lead-1"))
     ended = msgspec.structs.replace(leased, state=State.INACTIVE)
-    assert leased_slots(moved, [ended]) == {}
-    assert leased_slots(moved, [leased]) == {
+    assert slot_holders(moved, [ended]) == {}
+    assert slot_holders(moved, [leased]) == {
         "burst-1": lease.id,  # its ranks are those that the lease has
         "burst-0": lease.id,
     }
@@ -157,4 +157,4 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
 def test_slots_that_an_unreadable_record_may_have_are_kept(key, kept):
     slots = find_slots(identity(), ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"])
 
-    assert leased_slots(slots, [], [key]) == dict.fromkeys(kept, key)
+    assert slot_holders(slots, [], [key]) == dict.fromkeys(kept, key)

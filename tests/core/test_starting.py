@@ -101,7 +101,7 @@ def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
     """What is being given away is the job's own; then the job manager shows it."""
     released = Hold(urgency=16, state=HoldState.RELEASED, since=NOW - 0.01)
     records = Records(holds={ONE: released})
-    seen = granting(view(job(1, whole(1), wish="local"), busy=(0, 1)), 1)
+    seen = granting(view(job(1, whole(1), preferences="local"), busy=(0, 1)), 1)
 
     made = turn(seen, records)
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import whole
 from tests.sim import Sim
 
@@ -16,7 +16,7 @@ def submit(s, user, nodes):
         whole(nodes, constraint=LENT),
         userid=user,
         urgency=0,
-        wish=Wish(urgency=16),
+        preferences=BurstPreferences(urgency=16),
     )
 
 

@@ -79,7 +79,11 @@ def test_options_reach_the_jobspec(instance: EmbeddedInstance) -> None:
     assert view.request is not None
     assert (view.request.nodes, view.request.slots) == (2, 4)
     assert (view.request.cores_per_slot, view.request.gpus_per_slot) == (3, 1)
-    assert (view.duration, view.urgency, view.wish.provider) == (90.0, 0, "local")
+    assert (view.duration, view.urgency, view.preferences.provider) == (
+        90.0,
+        0,
+        "local",
+    )
     assert instance.info(job).command == ("sleep", "-n")
 
 

@@ -19,32 +19,32 @@ from burst.embedded.jobspec import (
 from burst.errors import JobspecError
 from burst.model.jobid import format_f58
 from burst.model.request import (
-    Request,
-    Wish,
+    BurstPreferences,
+    ResourceRequest,
     is_burstable,
     parse_duration,
+    parse_preferences,
     parse_request,
-    parse_wish,
 )
 
 
 @pytest.mark.parametrize(
     ("wanted", "request_"),
     [
-        (Wanted(), Request(nodes=0, slots=1, cores_per_slot=1)),
-        (Wanted(slots=3, cores=2), Request(nodes=0, slots=3, cores_per_slot=2)),
+        (Wanted(), ResourceRequest(nodes=0, slots=1, cores_per_slot=1)),
+        (Wanted(slots=3, cores=2), ResourceRequest(nodes=0, slots=3, cores_per_slot=2)),
         (
             Wanted(nodes=4),
-            Request(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
+            ResourceRequest(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
         ),
         (
             Wanted(nodes=2, slots=6, cores=2, gpus=1),
-            Request(nodes=2, slots=6, cores_per_slot=2, gpus_per_slot=1),
+            ResourceRequest(nodes=2, slots=6, cores_per_slot=2, gpus_per_slot=1),
         ),
     ],
 )
 def test_resources_are_read_as_they_were_meant(
-    wanted: Wanted, request_: Request
+    wanted: Wanted, request_: ResourceRequest
 ) -> None:
     assert parse_request(build_jobspec(["true"], wanted, {})) == request_
 
@@ -59,7 +59,7 @@ def test_attributes_are_where_the_engine_reads_them() -> None:
     system = {"duration": 90.0, "burstable": True, "burst": {"provider": "local"}}
     jobspec = build_jobspec(["true"], Wanted(), system)
     assert is_burstable(jobspec, "burstable")
-    assert parse_wish(jobspec) == Wish("local")
+    assert parse_preferences(jobspec) == BurstPreferences("local")
     assert parse_duration(jobspec) == 90.0
     assert parse_duration(build_jobspec(["true"], Wanted(), {})) == 0
 

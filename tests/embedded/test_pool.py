@@ -12,7 +12,7 @@ from burst.embedded.jobspec import Wanted, build_jobspec
 from burst.embedded.node import NodeResources, matches
 from burst.embedded.pool import Infeasible, ResourcePool, summary
 from burst.errors import JobspecError
-from burst.model.request import Request, parse_request
+from burst.model.request import ResourceRequest, parse_request
 from burst.model.shape import Shape
 
 NODE = NodeResources(
@@ -23,7 +23,7 @@ NODE = NodeResources(
 )
 
 
-def request(*, exclusive: bool = False, **wanted: int) -> Request:
+def request(*, exclusive: bool = False, **wanted: int) -> ResourceRequest:
     """Return what `flux submit` with these options asks for."""
     jobspec = build_jobspec(["true"], Wanted(**wanted), {})
     found = parse_request(jobspec)
@@ -113,7 +113,7 @@ def test_a_constraint_that_nests_without_end_is_refused() -> None:
     ],
 )
 def test_the_freest_node_comes_first(
-    pool: ResourcePool, wanted: Request, text: str
+    pool: ResourcePool, wanted: ResourceRequest, text: str
 ) -> None:
     found = pool.allocate(wanted, None)
     assert found
@@ -189,7 +189,7 @@ def test_slots_tell_how_many_tasks_a_rank_gets(pool: ResourcePool) -> None:
     ],
 )
 def test_what_never_fits_is_said_in_flux_words(
-    pool: ResourcePool, wanted: Request, note: str
+    pool: ResourcePool, wanted: ResourceRequest, note: str
 ) -> None:
     pool.online.clear()
     with pytest.raises(Infeasible) as caught:

@@ -9,7 +9,7 @@ import pytest
 from burst.flux.job_state import JournalEvent, JournalJob, R, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 
 JOB = JobId(7)
 SLOT = {"type": "slot", "count": 2, "with": [{"type": "core", "count": 1}]}
@@ -122,8 +122,8 @@ def test_a_job_that_ran_has_its_times_and_its_ranks():
 def test_the_jobspec_is_told():
     jobspec = spec(queue="debug", burst={"provider": "local"})
     view = job_after(*PENDING, jobspec=jobspec).view()
-    assert view.request == Request(nodes=0, slots=2, cores_per_slot=1)
-    assert view.wish == Wish("local")
+    assert view.request == ResourceRequest(nodes=0, slots=2, cores_per_slot=1)
+    assert view.preferences == BurstPreferences("local")
     assert view.duration == 60.0
     assert view.queue == "debug"
     assert view.unreadable == ""

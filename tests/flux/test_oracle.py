@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import Pool, nodes_needed
+from burst.core.placement.demand import NodePool, nodes_needed
 from burst.core.select.constraints import Constraints
 from burst.flux.ranks import parse_nodes, parse_properties
 from burst.model.lead import Bootstrap, LeadIdentity
@@ -195,13 +195,13 @@ def test_jobs_fit_on_what_is_up_where_flux_finds_that_they_do(
     up &= frozenset(range(len(nodes)))
     expected = oracle.fits(resources, format_idset(up), jobspecs)
     whole = dict(enumerate(identity.shapes))
-    now = Pool({rank: whole[rank] for rank in up}, whole)
+    now = NodePool({rank: whole[rank] for rank in up}, whole)
     constraints = Constraints(identity)
     for jobspec, fits in zip(jobspecs, expected, strict=True):
         request = parse_request(jobspec)
         admitted = constraints.admitted(request.constraint)
         assert now.take(request, admitted) is bool(fits), jobspec
-        ever = Pool(whole, whole).take(request, admitted)
+        ever = NodePool(whole, whole).take(request, admitted)
         assert ever is (fits is not None), jobspec
         COUNTS[COUNTED] += 1
 

@@ -154,14 +154,14 @@ def _may_be_served(steps: Steps, job) -> bool:
     # constraints change its queue.
     stopped = job.queue and settings.intake.mode != "queue"
     bound = job.queue and job.request.constraint
-    elsewhere = job.wish.mode == "isolated"
+    elsewhere = job.preferences.mode == "isolated"
     return not (held_by_user or too_long or stopped or bound or elsewhere)
 
 
 def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:
     """Tell whether one provider's bursts could be all that the job needs."""
     world, limits = steps.world, steps.world.settings.limits
-    nodes, wish = job.request.nodes, job.wish
+    nodes, wish = job.request.nodes, job.preferences
     price = site.get("price", 0.0)
     if wish.provider not in {"", name} or "joined" not in site.get("modes", ["joined"]):
         return False

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Container
 from typing import Any
 
-from burst.core.placement.capacity import capacity
+from burst.core.placement.capacity import usable_nodes
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.tick import run_tick
@@ -330,7 +330,7 @@ class Invariants:
         patience = self.world.settings.intake.patience
         view = self.world.lead.jobs[job]
         waited = self.world.now - view.t_submit
-        return view.wish.wait is None and waited < patience
+        return view.preferences.wait is None and waited < patience
 
     def _lease_is_long_enough(self, burst, job):
         end, limit = burst.lease.end, job.duration
@@ -343,8 +343,10 @@ class Invariants:
         """What was not looked at again is what it would be if it were."""
         last = self.world.engine.snapshot
         again = (last.records, last.world, last.settings, last.now + 0.01)
-        quick = run_tick(*again, last.standing)
-        slow = run_tick(*again, last.standing and last.standing.without_refusals())
+        quick = run_tick(*again, last.refusal_cache)
+        slow = run_tick(
+            *again, last.refusal_cache and last.refusal_cache.without_refusals()
+        )
         same = quick.records == slow.records and quick.actions == slow.actions
         self.must("standing", same, "decisions differ")
         verdicts = [
@@ -436,6 +438,6 @@ class Invariants:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
                 most = burst.lease.nodes - lost
                 for job in burst.jobs:
-                    help_ = min(most, capacity(burst, view))
+                    help_ = min(most, usable_nodes(burst, view))
                     nodes[job] = nodes.get(job, 0) + help_
         return nodes

@@ -26,7 +26,12 @@ from burst.errors import (
 )
 from burst.model.burst import Isolated
 from burst.model.lead import JobState
-from burst.model.request import Wish, parse_duration, parse_request, parse_wish
+from burst.model.request import (
+    BurstPreferences,
+    parse_duration,
+    parse_preferences,
+    parse_request,
+)
 from tests.builders import whole
 from tests.fakes import Crash
 from tests.machine.hostile import JOBSPECS
@@ -44,12 +49,12 @@ CALLS = ("offers", "provision", "observe", "reap")
 DELAYS = ("listed_after", "starts_after", "ends_after", "listed_still")
 CONSTRAINTS = ("", '{"properties":["burst"]}', '{"hostlist":["burst-1-[0-3]"]}')
 WISHES = (
-    Wish(),
-    Wish(where="together"),
-    Wish(provider="a"),
-    Wish(provider="b"),
-    Wish(max_price=1.0),
-    Wish(wait=0.0),
+    BurstPreferences(),
+    BurstPreferences(where="together"),
+    BurstPreferences(provider="a"),
+    BurstPreferences(provider="b"),
+    BurstPreferences(max_price=1.0),
+    BurstPreferences(wait=0.0),
 )
 RPCS = (
     *("hold", "release", "tell", "drain", "undrain", "store", "observe", "fail"),
@@ -126,7 +131,7 @@ class Steps:
         9,
         nodes=[1, 2, 2, 3, 4, 4, 5, 8, 9],
         user=[1, 2, 3],
-        wish=range(len(WISHES)),
+        preferences=range(len(WISHES)),
         constraint=[0, 0, 1, 2],
         duration=[0.0, 30.0, 300.0],
         held=[False, True],
@@ -138,7 +143,9 @@ class Steps:
         if held:
             asked, urgency = msgspec.structs.replace(asked, urgency=16), 0
         request = whole(nodes, constraint=CONSTRAINTS[constraint])
-        self._submit(request, user, wish=asked, urgency=urgency, duration=duration)
+        self._submit(
+            request, user, preferences=asked, urgency=urgency, duration=duration
+        )
 
     @step(3, nodes=[1, 1, 2])
     def submit_plain(self, nodes):
@@ -148,9 +155,11 @@ class Steps:
 
     @step(3, nodes=[1, 3, 4], duration=[0.0, 20.0], held=[True, False])
     def submit_isolated(self, nodes, duration, held):
-        wish = Wish(mode="isolated", urgency=16 if held else 0)
+        wish = BurstPreferences(mode="isolated", urgency=16 if held else 0)
         urgency = 0 if held else 16
-        self._submit(whole(nodes), 1, wish=wish, urgency=urgency, duration=duration)
+        self._submit(
+            whole(nodes), 1, preferences=wish, urgency=urgency, duration=duration
+        )
 
     @step(2, kind=sorted(JOBSPECS), user=[1, 2])
     def submit_hostile(self, kind, user):
@@ -161,7 +170,7 @@ class Steps:
         try:
             fields = {
                 "request": parse_request(spec),
-                "wish": parse_wish(spec),
+                "preferences": parse_preferences(spec),
                 "duration": parse_duration(spec),
             }
         except JobspecError as error:
@@ -447,7 +456,7 @@ class Steps:
     def _submit(self, request, user, **fields):
         queue = self._queue()
         job = self.world.lead.submit(request, userid=user, queue=queue, **fields)
-        if fields.get("urgency") == 0 and not fields["wish"].urgency:
+        if fields.get("urgency") == 0 and not fields["preferences"].urgency:
             self.invariants.taken_back.add(job)
 
     def _queue(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from burst.errors import JobspecError
 from burst.model.program import Program, command_jobspec, far_jobspec
-from burst.model.request import parse_request, parse_wish
+from burst.model.request import parse_preferences, parse_request
 
 SYSTEM = {
     "cwd": "/home/u/run",
@@ -99,7 +99,7 @@ def test_nobody_reads_a_jobspec_in_a_log() -> None:
 
 def test_the_mode_is_a_wish() -> None:
     spec = {"attributes": {"system": {"burst": {"mode": "isolated"}}}}
-    assert parse_wish(spec).mode == "isolated"
+    assert parse_preferences(spec).mode == "isolated"
     spec["attributes"]["system"]["burst"]["mode"] = "apart"
     with pytest.raises(JobspecError, match="mode"):
-        parse_wish(spec)
+        parse_preferences(spec)

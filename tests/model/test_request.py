@@ -7,13 +7,13 @@ import pytest
 
 from burst.errors import JobspecError
 from burst.model.request import (
-    Request,
-    Wish,
+    BurstPreferences,
+    ResourceRequest,
     is_burstable,
     parse_duration,
+    parse_preferences,
     parse_queue,
     parse_request,
-    parse_wish,
 )
 
 
@@ -32,34 +32,34 @@ SLOT = vertex("slot", 1, CORE)
 @pytest.mark.parametrize(
     ("resources", "request_"),
     [
-        ([SLOT], Request(nodes=0, slots=1, cores_per_slot=1)),
+        ([SLOT], ResourceRequest(nodes=0, slots=1, cores_per_slot=1)),
         (
             [vertex("slot", 9, vertex("core", 2), vertex("gpu", 1))],
-            Request(nodes=0, slots=9, cores_per_slot=2, gpus_per_slot=1),
+            ResourceRequest(nodes=0, slots=9, cores_per_slot=2, gpus_per_slot=1),
         ),
         (
             [vertex("node", 3, vertex("slot", 2, CORE))],
-            Request(nodes=3, slots=6, cores_per_slot=1),
+            ResourceRequest(nodes=3, slots=6, cores_per_slot=1),
         ),
         (
             [vertex("node", 3, SLOT, exclusive=True)],
-            Request(nodes=3, slots=3, cores_per_slot=1, exclusive=True),
+            ResourceRequest(nodes=3, slots=3, cores_per_slot=1, exclusive=True),
         ),
         (
             [vertex("slot", 4, CORE, exclusive=True)],
-            Request(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
+            ResourceRequest(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
         ),
         (
             [vertex("rack", 2, vertex("node", 3, SLOT))],
-            Request(nodes=6, slots=6, cores_per_slot=1),
+            ResourceRequest(nodes=6, slots=6, cores_per_slot=1),
         ),
         (
             [vertex("slot", 2, vertex("fpga", 3, CORE), {"count": 1})],
-            Request(nodes=0, slots=2, cores_per_slot=1),
+            ResourceRequest(nodes=0, slots=2, cores_per_slot=1),
         ),
         (
             [{"type": "slot", "with": [CORE]}],
-            Request(nodes=0, slots=1, cores_per_slot=1),
+            ResourceRequest(nodes=0, slots=1, cores_per_slot=1),
         ),
     ],
 )
@@ -180,15 +180,19 @@ def test_a_duration_that_is_none_is_refused(duration):
 
 
 def test_wish():
-    assert parse_wish(jobspec(SLOT)) == Wish()
-    assert parse_wish({}) == Wish()
-    assert parse_wish(jobspec(SLOT, burst={"provider": "gke"})) == Wish("gke")
-    assert parse_wish(jobspec(SLOT, burst={"provider": None})) == Wish()
+    assert parse_preferences(jobspec(SLOT)) == BurstPreferences()
+    assert parse_preferences({}) == BurstPreferences()
+    assert parse_preferences(
+        jobspec(SLOT, burst={"provider": "gke"})
+    ) == BurstPreferences("gke")
+    assert (
+        parse_preferences(jobspec(SLOT, burst={"provider": None})) == BurstPreferences()
+    )
 
 
 def test_a_wish_that_is_none_is_refused():
     with pytest.raises(JobspecError, match=r"system\.burst"):
-        parse_wish(jobspec(SLOT, burst="gke"))
+        parse_preferences(jobspec(SLOT, burst="gke"))
 
 
 @pytest.mark.parametrize(
@@ -210,18 +214,21 @@ def test_burstable_is_an_attribute_that_is_true(spec, may):
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
-        (Request(nodes=0, slots=1, cores_per_slot=1), "1 slot of 1 core"),
+        (ResourceRequest(nodes=0, slots=1, cores_per_slot=1), "1 slot of 1 core"),
         (
-            Request(nodes=0, slots=2, cores_per_slot=2, gpus_per_slot=1),
+            ResourceRequest(nodes=0, slots=2, cores_per_slot=2, gpus_per_slot=1),
             "2 slots of 2 cores, 1 GPU",
         ),
         (
-            Request(
+            ResourceRequest(
                 nodes=1, slots=4, cores_per_slot=1, gpus_per_slot=2, exclusive=True
             ),
             "1 whole node, 4 slots of 1 core, 2 GPUs",
         ),
-        (Request(nodes=2, slots=2, cores_per_slot=1), "2 nodes, 2 slots of 1 core"),
+        (
+            ResourceRequest(nodes=2, slots=2, cores_per_slot=1),
+            "2 nodes, 2 slots of 1 core",
+        ),
     ],
 )
 def test_a_request_reads_as_words(request_, text):

@@ -16,7 +16,7 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import T0, whole
 from tests.fakes import FakeLead, MeasuredStore
 from tests.lifecycles import LEASE
@@ -66,8 +66,10 @@ def test_what_a_tick_writes_does_not_grow_with_the_jobs_that_a_burst_had() -> No
     written: list[int] = []
     for _ in range(200):
         # Held, so that it counts on the burst before Flux can start it.
-        wish = Wish(urgency=16)
-        job = sim.lead.submit(whole(4), urgency=0, held_at_submit=True, wish=wish)
+        wish = BurstPreferences(urgency=16)
+        job = sim.lead.submit(
+            whole(4), urgency=0, held_at_submit=True, preferences=wish
+        )
         sim.until(lambda job=job: sim.lead.running() == [job])
         sim.lead.finish(job)
         sim.tick()

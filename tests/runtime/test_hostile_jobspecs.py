@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from burst.flux.job_state import JournalEvent, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -207,7 +207,9 @@ def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
     spec = put(("attributes", "system", "environment"), environment)
     job = lead.take(msgspec.json.encode(spec))
     assert job is not None
-    good = lead.submit(whole(3), wish=Wish(mode="isolated"), t_submit=sim.now)
+    good = lead.submit(
+        whole(3), preferences=BurstPreferences(mode="isolated"), t_submit=sim.now
+    )
     sim.until(lambda: lead.jobs[job].state is JobState.INACTIVE, turns=20)
     ((_, _, why),) = [entry for entry in lead.log if entry[1] == job]
     assert "its jobspec cannot be read" in why

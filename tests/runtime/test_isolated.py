@@ -6,7 +6,7 @@ import pytest
 from burst.errors import BurstError, SpecRefused
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 from tests.builders import whole
 from tests.runtime.asking import GUEST, Asking
 
@@ -15,8 +15,8 @@ BOTH = ("joined", "isolated")
 
 def isolated_job(asking):
     """Have a job run in an isolated burst to its end; return its id."""
-    wish = Wish(mode="isolated", wait=0)
-    job = asking.sim.lead.submit(whole(3), wish=wish, userid=GUEST)
+    wish = BurstPreferences(mode="isolated", wait=0)
+    job = asking.sim.lead.submit(whole(3), preferences=wish, userid=GUEST)
     sim = asking.sim
     sim.until(lambda: bool(sim.bursts) and sim.bursts[-1].state is State.INACTIVE)
     return format_f58(job)
@@ -66,8 +66,8 @@ def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():
     asking = Asking(modes=BOTH)
     sim = asking.sim
     sim.provider.next_provision_error = SpecRefused("the jobspec is 2 MB", "shorten it")
-    wish = Wish(mode="isolated", wait=0)
-    job = sim.lead.submit(whole(3), wish=wish, userid=GUEST)
+    wish = BurstPreferences(mode="isolated", wait=0)
+    job = sim.lead.submit(whole(3), preferences=wish, userid=GUEST)
     sim.until(lambda: bool(sim.lead.log))
 
     ((verb, failed, reason),) = sim.lead.log

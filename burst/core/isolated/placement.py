@@ -8,24 +8,24 @@ from collections.abc import Container
 
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import Market, Priced
+from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
 from burst.core.records import Records
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
-from burst.model.request import BurstMode, Wish
+from burst.model.request import BurstMode, BurstPreferences
 from burst.provider import Offer
 
 
-def mode_of(wish: Wish, offer: Offer) -> BurstMode | None:
+def burst_mode(preferences: BurstPreferences, offer: Offer) -> BurstMode | None:
     """Return what a burst of the offer would be for a job; None if the job minds."""
-    if not wish.mode:
+    if not preferences.mode:
         return offer.modes[0]
-    return wish.mode if wish.mode in offer.modes else None
+    return preferences.mode if preferences.mode in offer.modes else None
 
 
-def lost_record(records: Records) -> str:
+def unreadable_isolated_record(records: Records) -> str:
     """Return the key of a record that may say of any job that it runs elsewhere."""
     keys = (
         key for key in records.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
@@ -33,48 +33,48 @@ def lost_record(records: Records) -> str:
     return next(keys, "")
 
 
-class Apart:
+class IsolatedPlacement:
     """The isolated bursts of one plan."""
 
-    def __init__(self, usage: Usage, taken: Container[BurstId], lost: str) -> None:
+    def __init__(self, usage: Usage, leased: Container[BurstId], lost: str) -> None:
         """`taken` are ids that there are, `lost` the key of a record that is not."""
         self.usage = usage
-        self._taken = taken
+        self._leased = leased
         self._lost = lost
-        self._placed: list[tuple[Priced, Demand, int]] = []
+        self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
-        self, priced: Priced, demand: Demand, market: Market
+        self, candidate: ProviderOffer, demand: Demand, catalog: OfferCatalog
     ) -> OfferRejection | None:
         """Place a demand on an offer; return why not, None if it is."""
-        nodes = nodes_needed(demand.request, priced.offer.shape)
-        refusal = self._refuse(priced, demand, nodes) or market.refused(
-            priced, "", nodes
+        nodes = nodes_needed(demand.request, candidate.offer.shape)
+        refusal = self._refuse(candidate, demand, nodes) or catalog.why_refused(
+            candidate, "", nodes
         )
         if refusal is None:
             userids = [] if demand.userid is None else [demand.userid]
             self.usage.add(nodes, 1, userids)
-            self._placed.append((priced, demand, nodes))
+            self._placed.append((candidate, demand, nodes))
         return refusal
 
     def propose(self, owner: str, now: float) -> list[Proposal]:
         """Return them as they are to be made."""
         made: set[BurstId] = set()
         proposals = []
-        for priced, demand, nodes in self._placed:
-            name = self._name((owner, priced.key, nodes, demand.isolated, now), made)
+        for candidate, demand, nodes in self._placed:
+            name = self._name((owner, candidate.key, nodes, demand.isolated, now), made)
             made.add(name)
             lease = Lease(
                 id=name,
-                provider=priced.provider,
-                offer=priced.offer.name,
+                provider=candidate.provider,
+                offer=candidate.offer.name,
                 slot="",
                 hosts=tuple(f"{name}-{index}" for index in range(nodes)),
                 ranks=(),
-                shape=priced.offer.shape,
+                shape=candidate.offer.shape,
                 userids=() if demand.userid is None else (demand.userid,),
                 created=now,
-                price=priced.offer.price,
+                price=candidate.offer.price,
                 isolated=demand.isolated,
             )
             jobs = () if demand.job is None else (demand.job,)
@@ -82,9 +82,9 @@ class Apart:
         return proposals
 
     def _refuse(
-        self, priced: Priced, demand: Demand, nodes: int
+        self, candidate: ProviderOffer, demand: Demand, nodes: int
     ) -> OfferRejection | None:
-        offer, key = priced.offer, priced.key
+        offer, key = candidate.offer, candidate.key
         if demand.isolated is None:
             return OfferRejection(key, Reason.NOT_HELD)
         if self._lost:
@@ -108,6 +108,6 @@ class Apart:
             name = BurstId(
                 f"{ISOLATED_STEM}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
             )
-            if name not in made and name not in self._taken:
+            if name not in made and name not in self._leased:
                 return name
             number += 1

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burst.config import Settings
-from burst.core.placement.demand import Pool, nodes_needed
-from burst.core.placement.plan import Room
-from burst.core.placement.run_time import left
+from burst.core.placement.demand import NodePool, nodes_needed
+from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.run_time import remaining_run_time
 from burst.core.records import Records
 from burst.model.burst import Burst, State
 from burst.model.lead import LeadView
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
@@ -25,7 +25,7 @@ def own_ranks(records: Records, lead: LeadView) -> list[int]:
     return sorted(lead.online - unfit)
 
 
-def capacity(burst: Burst, lead: LeadView) -> int:
+def usable_nodes(burst: Burst, lead: LeadView) -> int:
     """Return with how many nodes a job may count on the burst."""
     if burst.state is not State.ONLINE or burst.lease.isolated:
         return burst.lease.nodes
@@ -35,22 +35,22 @@ def capacity(burst: Burst, lead: LeadView) -> int:
 
 
 def missing_nodes(
-    request: Request, bursts: Sequence[Burst], lead: LeadView
+    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
 ) -> tuple[int, int]:
     """Return how many nodes a job lacks beside its bursts, and how many they have."""
-    coming = sum(capacity(burst, lead) for burst in bursts)
+    coming = sum(usable_nodes(burst, lead) for burst in bursts)
     need = nodes_needed(request, bursts[0].lease.shape)
     return max(0, need - coming), coming
 
 
-def find_room(
+def burst_capacities(
     records: Records, lead: LeadView, settings: Settings, now: float
-) -> list[Room]:
+) -> list[BurstCapacity]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
     Of a burst that is not up yet that is all of it but what its jobs will take.
     """
-    rooms: list[Room] = []
+    capacities: list[BurstCapacity] = []
     share = settings.plan.share
     for burst in records.live:
         if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
@@ -63,25 +63,25 @@ def find_room(
             free = {
                 rank: lead.free.get(rank, Shape(0)) for rank in _usable(burst, lead)
             }
-        pool = Pool(free, whole)
+        pool = NodePool(free, whole)
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)
             if view and view.request and not pool.take(view.request):
                 # A job with several bursts has all of each.
-                pool = Pool({}, {})
-        rooms.append(
-            Room(
+                pool = NodePool({}, {})
+        capacities.append(
+            BurstCapacity(
                 burst=burst.id,
                 userids=frozenset(burst.lease.userids),
                 provider=burst.lease.provider,
                 price=burst.lease.price,
                 nodes=burst.lease.nodes,
                 idle=burst.idle_since is not None,
-                lasts=left(burst.lease, settings.deadlines, now),
+                lasts=remaining_run_time(burst.lease, settings.deadlines, now),
                 pool=pool,
             )
         )
-    return rooms
+    return capacities
 
 
 def is_up(burst: Burst) -> bool:

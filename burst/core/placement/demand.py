@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 
-def nodes_needed(request: Request, shape: Shape) -> int:
+def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
     """Return how many idle nodes of this shape the job needs; 0 if none would do."""
     if request.exclusive:
         slot = Shape(request.cores_per_slot, request.gpus_per_slot)
         return request.nodes if shape.holds(slot) else 0
     if request.nodes:
         return request.nodes if shape.holds(_per_node(request)) else 0
-    room = _slots_on(request, shape)
-    return -(-request.slots // room) if room else 0
+    capacity = _slots_on(request, shape)
+    return -(-request.slots // capacity) if capacity else 0
 
 
-def describe_need(request: Request) -> str:
+def describe_need(request: ResourceRequest) -> str:
     """Return what one node must have for the job, in words."""
     if request.nodes and not request.exclusive:
         return str(_per_node(request))
     return str(Shape(request.cores_per_slot, request.gpus_per_slot))
 
 
-class Pool:
+class NodePool:
     """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
 
     `whole` is what each node has when idle. Nodes with the most free cores are taken
@@ -48,7 +48,9 @@ class Pool:
     def __bool__(self) -> bool:
         return bool(self._free)
 
-    def take(self, request: Request, admitted: frozenset[int] | None = None) -> bool:
+    def take(
+        self, request: ResourceRequest, admitted: frozenset[int] | None = None
+    ) -> bool:
         """Take the job's share if it fits now, and tell whether it did.
 
         `admitted` are the ranks that it may have, None for all.
@@ -70,7 +72,7 @@ class Pool:
     def _key(self, rank: int) -> tuple[int, int]:
         return self._free[rank].cores, self._free[rank].gpus
 
-    def _on_nodes(self, request: Request, ranks: list[int]) -> dict[int, Shape]:
+    def _on_nodes(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         """Return each rank's share, or nothing where the job does not fit."""
         shares: dict[int, Shape] = {}
         if not request.nodes:
@@ -86,12 +88,12 @@ class Pool:
                 return shares
         return {}
 
-    def _can_be_exclusive(self, request: Request, rank: int) -> bool:
+    def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
         free = self._free[rank]
         slot = Shape(request.cores_per_slot, request.gpus_per_slot)
         return free.cores == self._whole[rank].cores and free.holds(slot)
 
-    def _by_slots(self, request: Request, ranks: list[int]) -> dict[int, Shape]:
+    def _by_slots(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         shares: dict[int, Shape] = {}
         missing = request.slots
         for rank in ranks:
@@ -106,12 +108,12 @@ class Pool:
         return {}
 
 
-def _per_node(request: Request) -> Shape:
+def _per_node(request: ResourceRequest) -> Shape:
     slots = request.slots // request.nodes
     return Shape(slots * request.cores_per_slot, slots * request.gpus_per_slot)
 
 
-def _slots_on(request: Request, shape: Shape) -> int:
+def _slots_on(request: ResourceRequest, shape: Shape) -> int:
     slots = shape.cores // request.cores_per_slot
     if request.gpus_per_slot:
         slots = min(slots, shape.gpus // request.gpus_per_slot)

@@ -8,40 +8,40 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from burst.core.placement.limits import Share, share_of
-from burst.core.placement.plan import Room
-from burst.core.placement.slots import DRAIN_TAG, RankSlot, leased_slots
+from burst.core.placement.limits import BurstUsage, usage_of
+from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
 from burst.core.records import Records
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class LeasedSlot(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a slot that a live burst of ours has."""
 
     until: float
     """When the jobs on it have ended, by their time limits; seconds since the epoch,
     math.inf where one has none. 0 where none runs."""
     jobs: frozenset[JobId] = frozenset()
-    shares: Mapping[BurstId, Share] = {}
+    shares: Mapping[BurstId, BurstUsage] = {}
     """The bursts that have ranks of it, and what limits count of each until it is gone.
     A burst may have ranks of several slots, as slots may be declared anew."""
 
 
-class Live(msgspec.Struct, frozen=True, kw_only=True):
+class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
     """What live bursts give: room at once, and their slots once they are gone."""
 
     now: float = 0.0
     """When that was so; seconds since the epoch."""
-    rooms: Sequence[Room] = ()
-    slots: Mapping[str, Taken] = {}
+    capacities: Sequence[BurstCapacity] = ()
+    slots: Mapping[str, LeasedSlot] = {}
     """By name."""
 
 
-def taken_slots(
+def find_leased_slots(
     slots: Sequence[RankSlot], records: Records, lead: LeadView
-) -> dict[str, Taken]:
+) -> dict[str, LeasedSlot]:
     """Return the slots that bursts of ours have and will give back, by name.
 
     Not those that only a person can free: of a quarantined burst, of a record that
@@ -53,25 +53,25 @@ def taken_slots(
     for burst in records.live:
         for rank in burst.lease.ranks:
             bursts[rank] = burst
-    unread = leased_slots(slots, (), records.unread_leases)
-    found: dict[str, Taken] = {}
+    unread = slot_holders(slots, (), records.unread_leases)
+    found: dict[str, LeasedSlot] = {}
     for slot in slots:
         on = {bursts[rank].id: bursts[rank] for rank in slot.ranks if rank in bursts}
         stuck = slot.name in unread or any(b.quarantined for b in on.values())
         # Once a burst is gone, its ranks are still drained for a moment.
         busy = bool(on) or not own.isdisjoint(slot.ranks)
         if busy and not stuck and never.isdisjoint(slot.ranks):
-            found[slot.name] = _taken(slot, on.values(), lead)
+            found[slot.name] = _leased(slot, on.values(), lead)
     return found
 
 
-def _taken(slot: RankSlot, bursts: Iterable[Burst], lead: LeadView) -> Taken:
+def _leased(slot: RankSlot, bursts: Iterable[Burst], lead: LeadView) -> LeasedSlot:
     jobs = frozenset(job for burst in bursts for job in burst.jobs)
     until = max((_end(lead, job) for job in jobs), default=0.0)
     if not jobs and not lead.allocated.isdisjoint(slot.ranks):
         until = math.inf  # Flux started a job there that no burst was made for
-    shares = {burst.id: share_of(burst, lead.jobs) for burst in bursts}
-    return Taken(until=until, jobs=jobs, shares=shares)
+    shares = {burst.id: usage_of(burst, lead.jobs) for burst in bursts}
+    return LeasedSlot(until=until, jobs=jobs, shares=shares)
 
 
 def _end(lead: LeadView, job: JobId) -> float:

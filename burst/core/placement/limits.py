@@ -17,7 +17,7 @@ from burst.model.lead import JobView
 from burst.model.reason import Reason
 
 
-class Share(msgspec.Struct, frozen=True, kw_only=True):
+class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What bursts use of the limits, and which users bear it."""
 
     nodes: int
@@ -40,7 +40,7 @@ class Usage:
         self._bursts = 0
         self._by_user: dict[int, int] = {}
         for burst in live:
-            share = share_of(burst, jobs)
+            share = usage_of(burst, jobs)
             self.add(share.nodes, share.bursts, share.userids)
 
     def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
@@ -60,7 +60,7 @@ class Usage:
         """How many nodes one burst may have; math.inf for any number."""
         return self._limits.max_nodes_per_burst or math.inf
 
-    def never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
+    def why_never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
         """Return the limit that alone keeps anybody from so many nodes for a user."""
         limits = self._limits
         for key, limit in (
@@ -71,7 +71,7 @@ class Usage:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 
-    def lacks(self, more: Share, gone: Iterable[Share]) -> Reason | None:
+    def exceeded(self, more: BurstUsage, gone: Iterable[BurstUsage]) -> Reason | None:
         """Return which limit would not allow so much more once others are gone."""
         limits = self._limits
         nodes, bursts = self._nodes + more.nodes, self._bursts + more.bursts
@@ -123,7 +123,7 @@ class Usage:
         return OfferRejection(offer, Reason.LIMIT_USER, facts)
 
 
-def share_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> Share:
+def usage_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> BurstUsage:
     """Return what a live burst uses. Who joined it bears it, as those it was made for.
 
     Nobody does where it was requested ahead of jobs.
@@ -131,4 +131,4 @@ def share_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> Share:
     userids = set(burst.lease.userids)
     if userids:
         userids.update(jobs[job].userid for job in burst.jobs if job in jobs)
-    return Share(nodes=burst.lease.nodes, bursts=1, userids=frozenset(userids))
+    return BurstUsage(nodes=burst.lease.nodes, bursts=1, userids=frozenset(userids))

@@ -21,7 +21,7 @@ from burst.model.reason import Reason
 from burst.provider import Offer
 
 
-class Priced(msgspec.Struct, frozen=True):
+class ProviderOffer(msgspec.Struct, frozen=True):
     """An offer and whose it is."""
 
     provider: str
@@ -33,15 +33,15 @@ class Priced(msgspec.Struct, frozen=True):
         return f"{self.provider}/{self.offer.name}"
 
 
-class Market(msgspec.Struct, frozen=True, kw_only=True):
+class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """Offers that can be taken now, cheapest first, and why the others cannot."""
 
-    offers: tuple[Priced, ...]
+    offers: tuple[ProviderOffer, ...]
     refusals: tuple[OfferRejection, ...] = ()
-    lasting: Mapping[str, float] = {}
+    run_times: Mapping[str, float] = {}
     """By key of an offer: for how many seconds jobs can run on a new burst of it, where
     that is limited."""
-    known: tuple[Priced, ...] = ()
+    known: tuple[ProviderOffer, ...] = ()
     """All offers, those that cannot be taken now too."""
     unread: frozenset[str] = frozenset()
     """Providers that have not told their offers yet."""
@@ -53,44 +53,48 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     aside: Mapping[str, OfferHealth] = {}
     """By key of an offer: of what size bursts of it are not made for a while."""
 
-    def refused(self, priced: Priced, slot: str, nodes: int) -> OfferRejection | None:
+    def why_refused(
+        self, candidate: ProviderOffer, slot: str, nodes: int
+    ) -> OfferRejection | None:
         """Return why the provider is not asked for such a burst, None if it may be."""
-        aside = self.aside.get(priced.key)
+        aside = self.aside.get(candidate.key)
         if aside and nodes >= aside.nodes:
             return OfferRejection(
-                priced.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
+                candidate.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
             )
-        key = priced.provider, spec_key(priced.offer.name, slot, nodes)
+        key = candidate.provider, spec_key(candidate.offer.name, slot, nodes)
         facts = self.refused_specs.get(key)
-        return OfferRejection(priced.key, Reason.SPEC_REFUSED, facts) if facts else None
+        return (
+            OfferRejection(candidate.key, Reason.SPEC_REFUSED, facts) if facts else None
+        )
 
-    def piece(self, priced: Priced, nodes: int) -> int:
+    def split_size(self, candidate: ProviderOffer, nodes: int) -> int:
         """Return the most nodes of each burst of a job that gets several.
 
         Half of what there was no capacity for: less by one each time would be asked
         for as often as the job needs nodes.
         """
-        aside = self.aside.get(priced.key)
+        aside = self.aside.get(candidate.key)
         return min(nodes, aside.nodes // 2) if aside else nodes
 
     @property
     def providers(self) -> frozenset[str]:
         """Names of all that offer anything, or may once they have answered."""
-        return self.unread.union(priced.provider for priced in self.known)
+        return self.unread.union(candidate.provider for candidate in self.known)
 
 
-def being_asked(live: Iterable[Burst]) -> set[str]:
+def provisioning_providers(live: Iterable[Burst]) -> set[str]:
     """Return the providers of which a burst is being made, by their names."""
     asked = (State.NEW, State.PROVISION)
     return {burst.lease.provider for burst in live if burst.state in asked}
 
 
-def open_market(
+def offer_catalog(
     offers: Mapping[str, Sequence[Offer] | None],
     health: Mapping[str, Health],
     now: float,
     asked: Container[str] = (),
-) -> Market:
+) -> OfferCatalog:
     """Sort the offers of each provider, None where one could not be read yet.
 
     `asked` are providers of which a burst is being made.
@@ -98,8 +102,8 @@ def open_market(
     Cheapest first; among equal prices the quickest to join, then the order in which
     the providers stand in the settings.
     """
-    known: list[Priced] = []
-    usable: list[Priced] = []
+    known: list[ProviderOffer] = []
+    usable: list[ProviderOffer] = []
     refusals: list[OfferRejection] = []
     aside: dict[str, OfferHealth] = {}
     for provider, its_offers in offers.items():
@@ -109,20 +113,20 @@ def open_market(
                 OfferRejection(f"{provider}/*", Reason.OFFERS_UNKNOWN, facts)
             )
         for offer in its_offers or ():
-            priced = Priced(provider, offer)
-            known.append(priced)
+            candidate = ProviderOffer(provider, offer)
+            known.append(candidate)
             held = health.get(provider, Health())
             why = why_unavailable(provider, offer.name, held, now)
             if not why and provider in asked and held.on_trial(now):
                 why = Reason.ON_TRIAL, {"provider": provider}
             if why:
-                refusals.append(OfferRejection(priced.key, *why))
+                refusals.append(OfferRejection(candidate.key, *why))
             else:
-                usable.append(priced)
+                usable.append(candidate)
                 small = held.offers.get(offer.name)
                 if small and small.until > now:
-                    aside[priced.key] = small
-    return Market(
+                    aside[candidate.key] = small
+    return OfferCatalog(
         offers=tuple(_preferred(usable)),
         refusals=tuple(refusals),
         known=tuple(known),
@@ -154,7 +158,7 @@ def lease_end(offer: Offer, longest: float, now: float) -> float:
     return 0.0 if end >= _END_OF_TIME else end
 
 
-def _preferred(offers: Iterable[Priced]) -> list[Priced]:
+def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:
     return sorted(
-        offers, key=lambda priced: (priced.offer.price, priced.offer.join_time)
+        offers, key=lambda candidate: (candidate.offer.price, candidate.offer.join_time)
     )

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.placement.demand import Pool
-from burst.core.placement.offers import Priced
+from burst.core.placement.demand import NodePool
+from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.slots import RankSlot
 from burst.model.burst import BurstId, Isolated, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.request import Request, Wish
+from burst.model.request import BurstPreferences, ResourceRequest
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,19 +23,19 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
     job: JobId | None
     userid: int | None
-    request: Request
-    wish: Wish = Wish()
+    request: ResourceRequest
+    preferences: BurstPreferences = BurstPreferences()
     coming: int = 0
     """Nodes that bursts made for it will bring already."""
     duration: float = 0.0
     """How long the job may run, in seconds; 0 for no limit."""
-    passed: bool = False
+    reservation_paused: bool = False
     """Whether slots were kept for it for too long, and none are to be now."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
 
 
-class Room(msgspec.Struct, kw_only=True):
+class BurstCapacity(msgspec.Struct, kw_only=True):
     """A live burst that may take further jobs, and what of it is not spoken for."""
 
     burst: BurstId
@@ -49,7 +49,7 @@ class Room(msgspec.Struct, kw_only=True):
     """Whether nothing runs on it and no job counts on it."""
     lasts: float = math.inf
     """For how many seconds jobs can run on it, from now on."""
-    pool: Pool
+    pool: NodePool
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -76,21 +76,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ending: frozenset[BurstId] = frozenset()
     """Idle bursts in the way of a job: it would have got them, had their leases not
     ended too soon, or their slots are kept for it."""
-    reserved: Reservation | None = None
+    reservation: Reservation | None = None
     decisions: Mapping[JobId | None, Decision] = {}
 
 
-class Opened:
+class PlannedBurst:
     """A burst of the plan while it is made; grows as jobs are added."""
 
-    def __init__(self, priced: Priced, slot: RankSlot) -> None:
-        self.priced = priced
+    def __init__(self, candidate: ProviderOffer, slot: RankSlot) -> None:
+        self.provider_offer = candidate
         self.slot = slot
-        self.most = min(slot.size, priced.offer.max_nodes)
+        self.most = min(slot.size, candidate.offer.max_nodes)
         self.nodes = 0
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
-        self.pool = Pool({}, {})
+        self.pool = NodePool({}, {})
 
     @property
     def full(self) -> bool:
@@ -113,18 +113,18 @@ class Opened:
     def propose(self, owner: str, now: float) -> Proposal:
         """Return it as it is to be made; its name ends in a hash of what it is."""
         hosts = self.slot.hosts[: self.nodes]
-        content = (owner, self.priced.key, hosts, self.jobs, now)
+        content = (owner, self.provider_offer.key, hosts, self.jobs, now)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
         lease = Lease(
             id=BurstId(f"{self.slot.name}-{digest}"),
-            provider=self.priced.provider,
-            offer=self.priced.offer.name,
+            provider=self.provider_offer.provider,
+            offer=self.provider_offer.offer.name,
             slot=self.slot.name,
             hosts=hosts,
             ranks=self.slot.ranks[: self.nodes],
             shape=self.slot.shape,
             userids=tuple(sorted(self.userids)),
             created=now,
-            price=self.priced.offer.price,
+            price=self.provider_offer.offer.price,
         )
         return Proposal(lease, tuple(self.jobs))

@@ -3,32 +3,34 @@
 
 from __future__ import annotations
 
-from burst.core.isolated.placement import mode_of
-from burst.core.placement.offers import Priced
+from burst.core.isolated.placement import burst_mode
+from burst.core.placement.offers import ProviderOffer
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 
 
-def suits(wish: Wish, provider: str, price: float) -> bool:
+def accepts(preferences: BurstPreferences, provider: str, price: float) -> bool:
     """Tell whether provider and price, per node and hour, are as the user wants."""
-    cheap = wish.max_price is None or price <= wish.max_price
-    return cheap and wish.provider in {"", provider}
+    cheap = preferences.max_price is None or price <= preferences.max_price
+    return cheap and preferences.provider in {"", provider}
 
 
-def unwished(wish: Wish, priced: Priced) -> OfferRejection | None:
+def why_unwanted(
+    preferences: BurstPreferences, candidate: ProviderOffer
+) -> OfferRejection | None:
     """Return why the user does not want an offer, None if he does."""
-    price = priced.offer.price
-    if wish.provider not in {"", priced.provider}:
+    price = candidate.offer.price
+    if preferences.provider not in {"", candidate.provider}:
         return OfferRejection(
-            priced.key, Reason.OTHER_PROVIDER, {"wish": wish.provider}
+            candidate.key, Reason.OTHER_PROVIDER, {"preferred": preferences.provider}
         )
-    if not suits(wish, priced.provider, price):
-        facts = {"price": price, "most": wish.max_price}
-        return OfferRejection(priced.key, Reason.PRICE_TOO_HIGH, facts)
-    if mode_of(wish, priced.offer) is None:
-        isolated = wish.mode == "isolated"
+    if not accepts(preferences, candidate.provider, price):
+        facts = {"price": price, "most": preferences.max_price}
+        return OfferRejection(candidate.key, Reason.PRICE_TOO_HIGH, facts)
+    if burst_mode(preferences, candidate.offer) is None:
+        isolated = preferences.mode == "isolated"
         return OfferRejection(
-            priced.key, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
+            candidate.key, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
         )
     return None

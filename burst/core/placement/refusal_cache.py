@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.leased_slots import taken_slots
-from burst.core.placement.offers import being_asked
+from burst.core.placement.leased_slots import find_leased_slots
+from burst.core.placement.offers import provisioning_providers
 from burst.core.placement.plan import Reservation
 from burst.core.placement.reservation import Keeping
 from burst.core.placement.shortfall import Shortfall
@@ -34,7 +34,7 @@ from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
 
 
-class Stage(enum.Enum):
+class CapacityPhase(enum.Enum):
     """What a live burst has to give."""
 
     COMING = "coming"
@@ -42,7 +42,7 @@ class Stage(enum.Enum):
     GOING = "going"
 
 
-class Grounds(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """All that a refusal rests on, beside the job and the time."""
 
     health: Mapping[str, Health]
@@ -51,9 +51,9 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     slots: Sequence[RankSlot]
     offers: Mapping[str, object]
     free_slots: frozenset[str]
-    in_time: frozenset[str]
+    free_in_time: frozenset[str]
     """Slots that are free, or that bursts have and will give back."""
-    bursts: Mapping[BurstId, tuple[Stage, frozenset[JobId]]]
+    bursts: Mapping[BurstId, tuple[CapacityPhase, frozenset[JobId]]]
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
@@ -64,7 +64,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     until: float
     """Then a time runs out on which some of it rests."""
 
-    def no_larger(self, before: Grounds) -> bool:
+    def no_larger(self, before: RefusalInputs) -> bool:
         """Tell whether what is impossible without a constraint still is.
 
         It rests on what there is at all, and on what is up; not on what is taken.
@@ -81,32 +81,32 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             )
         )
 
-    def no_better(self, before: Grounds) -> bool:
+    def no_better(self, before: RefusalInputs) -> bool:
         """Tell whether nothing can be had now that could not be had before."""
         return (
             self.no_larger(before)
             and self.health == before.health
             and self.on_trial >= before.on_trial
             and self.free_slots <= before.free_slots
-            and self.in_time <= before.in_time
+            and self.free_in_time <= before.free_in_time
             and self.unreadable == before.unreadable
             # One that is gone gives back its slot and its share of the limits.
             and self.bursts.keys() >= before.bursts.keys()
         )
 
     def _gives_no_more(
-        self, burst: BurstId, was: tuple[Stage, frozenset[JobId]]
+        self, burst: BurstId, was: tuple[CapacityPhase, frozenset[JobId]]
     ) -> bool:
         now = self.bursts.get(burst)
         if now is None:
-            return was[0] is Stage.GOING
-        return now == was or now[0] is Stage.GOING
+            return was[0] is CapacityPhase.GOING
+        return now == was or now[0] is CapacityPhase.GOING
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts of one tick."""
 
-    grounds: Grounds
+    inputs: RefusalInputs
     """With what the tick has given away: refusals rest on what was left."""
     jobs: Mapping[JobId, JobView]
     """All jobs."""
@@ -114,11 +114,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that were given room on own nodes that are free."""
     helped: Set[JobId] = frozenset()
     """Jobs that have bursts, though not enough."""
-    stands: Mapping[JobId, Decision]
+    still_refused: Mapping[JobId, Decision]
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Decision]
     shortfalls: Mapping[JobId, Shortfall] = {}
-    reserved: Reservation | None = None
+    reservation: Reservation | None = None
     keepings: Mapping[JobId, Keeping] = {}
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
@@ -126,10 +126,10 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some jobs are left for a later tick."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals of one tick, for the next, and what that tick saw and left."""
 
-    grounds: Grounds
+    inputs: RefusalInputs
     jobs: Mapping[JobId, JobView] = {}
     """All jobs."""
     here: Set[JobId] = frozenset()
@@ -140,17 +140,17 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals: of jobs that wait where they harm nobody."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
-    reserved: Reservation | None = None
+    reservation: Reservation | None = None
     """What was kept when these jobs were refused."""
     keepings: Mapping[JobId, Keeping] = {}
     """Of jobs for which slots are kept, or were kept for too long."""
 
-    def without_refusals(self) -> Standing:
+    def without_refusals(self) -> RefusalCache:
         """Return what it says of the jobs that decides, not only spares work."""
         return msgspec.structs.replace(self, decisions={})
 
 
-def grounds_of(tx: Transaction, world: World, settings: Settings) -> Grounds:
+def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> RefusalInputs:
     """Return the grounds that there are now."""
     lead = world.lead
     assert lead is not None
@@ -159,21 +159,21 @@ def grounds_of(tx: Transaction, world: World, settings: Settings) -> Grounds:
     usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
     open_slots = free_slots(world.slots, live, lead, records.unread_leases)
     names = frozenset(slot.name for slot in open_slots)
-    return Grounds(
+    return RefusalInputs(
         health=records.health,
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
         free_slots=names,
-        in_time=names.union(taken_slots(world.slots, records, lead)),
+        free_in_time=names.union(find_leased_slots(world.slots, records, lead)),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
         free={rank: lead.free[rank] for rank in usable if rank in lead.free},
         on_trial=frozenset(
             name
-            for name in being_asked(live)
+            for name in provisioning_providers(live)
             if name in records.health and records.health[name].on_trial(tx.now)
         ),
         unreadable=frozenset(records.unreadable),
@@ -181,15 +181,15 @@ def grounds_of(tx: Transaction, world: World, settings: Settings) -> Grounds:
     )
 
 
-def _stage(burst: Burst) -> Stage:
+def _stage(burst: Burst) -> CapacityPhase:
     if burst.state is State.ONLINE:
-        return Stage.UP
+        return CapacityPhase.UP
     going = burst.quarantined or burst.state in (State.DRAIN, State.REAP)
-    return Stage.GOING if going else Stage.COMING
+    return CapacityPhase.GOING if going else CapacityPhase.COMING
 
 
-def unchanged(
-    before: Standing | None, records: Records, lead: LeadView | None
+def unchanged_jobs_refusals(
+    before: RefusalCache | None, records: Records, lead: LeadView | None
 ) -> Mapping[JobId, Decision]:
     """Return the refusals of jobs that are as they were: the job, and our hold."""
     if before is None or lead is None:
@@ -206,80 +206,82 @@ def unchanged(
     return {job: v for job, v in before.decisions.items() if job not in other}
 
 
-def still_standing(
-    before: Standing | None,
+def valid_refusals(
+    before: RefusalCache | None,
     same: Mapping[JobId, Decision],
-    grounds: Grounds,
+    inputs: RefusalInputs,
     lead: LeadView,
     now: float,
 ) -> Mapping[JobId, Decision]:
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
-    if before is None or not grounds.no_larger(before.grounds):
+    if before is None or not inputs.no_larger(before.inputs):
         return {}
-    if now < before.grounds.until and grounds.no_better(before.grounds):
-        return {} if _room_may_be_left(before, grounds, lead) else same
-    return lasting_ones(same, lead)
+    if now < before.inputs.until and inputs.no_better(before.inputs):
+        return {} if _room_may_be_left(before, inputs, lead) else same
+    return lasting_refusals(same, lead)
 
 
-def lasting_ones(
+def lasting_refusals(
     same: Mapping[JobId, Decision], lead: LeadView
 ) -> Mapping[JobId, Decision]:
     """Return the refusals that hold whatever becomes free."""
     jobs = lead.jobs
     return {
-        job: verdict
-        for job, verdict in same.items()
-        if verdict.reason.about_job.lasting and _is_plain(jobs[job])
+        job: decision
+        for job, decision in same.items()
+        if decision.reason.about_job.lasting and _is_plain(jobs[job])
     }
 
 
-def stand(judged: Judged, records: Records) -> Standing:
+def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
     """Return the refusals of this tick: those that stood, and new ones.
 
     `records` are those that the tick leaves.
     """
     new = {
-        job: verdict
-        for job, verdict in judged.fresh.items()
-        if verdict.reason.about_job.refused
-        and job not in judged.helped
+        job: decision
+        for job, decision in made.fresh.items()
+        if decision.reason.about_job.refused
+        and job not in made.helped
         # Slots may be kept for it again at a time of its own.
-        and job not in judged.keepings
-        and _rests(judged, job, records.holds.get(job))
+        and job not in made.keepings
+        and _rests(made, job, records.holds.get(job))
     }
-    return Standing(
-        grounds=judged.grounds,
-        jobs=judged.jobs,
-        here=judged.here,
+    return RefusalCache(
+        inputs=made.inputs,
+        jobs=made.jobs,
+        here=made.here,
         holds=records.holds,
-        decisions={**judged.stands, **new} if new else judged.stands,
-        shortfalls=judged.shortfalls,
-        reserved=judged.reserved,
-        keepings=judged.keepings,
+        decisions={**made.still_refused, **new} if new else made.still_refused,
+        shortfalls=made.shortfalls,
+        reservation=made.reservation,
+        keepings=made.keepings,
     )
 
 
-def _rests(judged: Judged, job: JobId, hold: Hold | None) -> bool:
+def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     """Tell whether nothing is to be done about a refused job, nor by Flux.
 
     It is held, and seen to be; or it need not be, in the stopped queue, or in our
     scheduler, where no room on own nodes was counted as its.
     """
-    intake = judged.grounds.settings.intake
-    if judged.fresh[job].reason.about_job.final and intake.fails_impossible:
+    intake = made.inputs.settings.intake
+    if made.fresh[job].reason.about_job.final and intake.fails_impossible:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD
-    if wants_isolated(judged.jobs[job]):
+    if wants_isolated(made.jobs[job]):
         return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
-        return job not in judged.here
-    return in_stopped_queue(judged.jobs[job], intake)
+        return job not in made.here
+    return in_stopped_queue(made.jobs[job], intake)
 
 
-def _room_may_be_left(before: Standing, grounds: Grounds, lead: LeadView) -> bool:
+def _room_may_be_left(
+    before: RefusalCache, inputs: RefusalInputs, lead: LeadView
+) -> bool:
     """Tell whether own nodes may be free that were given to jobs and are not taken."""
-    changed = grounds.free != before.grounds.free
+    changed = inputs.free != before.inputs.free
     others = (lead.jobs.get(job) is not before.jobs[job] for job in before.here)
     return bool(before.here) and (changed or any(others))
 

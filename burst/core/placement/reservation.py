@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from burst.core.isolated.placement import mode_of
+from burst.core.isolated.placement import burst_mode
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.leased_slots import Live, Taken
-from burst.core.placement.limits import Share, Usage
-from burst.core.placement.offers import Market, Priced
-from burst.core.placement.plan import Demand, Opened, Reservation, Room
-from burst.core.placement.preferences import unwished
-from burst.core.placement.run_time import Terms
-from burst.core.placement.slot_index import Ground, Kind
+from burst.core.placement.leased_slots import LeasedSlot, LiveBursts
+from burst.core.placement.limits import BurstUsage, Usage
+from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.plan import BurstCapacity, Demand, PlannedBurst, Reservation
+from burst.core.placement.preferences import why_unwanted
+from burst.core.placement.run_time import RunTimes
+from burst.core.placement.slot_index import SlotClass, SlotIndex
 from burst.core.placement.slots import RankSlot
 from burst.model.burst import BurstId
 from burst.model.decision import Decision, OfferRejection
@@ -34,29 +34,34 @@ _MOST_DOUBLINGS = 6
 _Able = tuple[list[tuple[RankSlot, int]], int, int]
 
 
-class Reservations:
+class SlotReservations:
     """Keeps slots for one job of a plan: the first refused one that they would serve.
 
     Slots that are kept and free are none of those that `ground` has free.
     """
 
     def __init__(
-        self, ground: Ground, market: Market, terms: Terms, usage: Usage, live: Live
+        self,
+        index: SlotIndex,
+        catalog: OfferCatalog,
+        run_times: RunTimes,
+        usage: Usage,
+        live: LiveBursts,
     ) -> None:
         self.made: Reservation | None = None
         self.demand: Demand | None = None
         """That of the job."""
-        self._ground = ground
-        self._market = market
-        self._terms = terms
+        self._index = index
+        self._catalog = catalog
+        self._run_times = run_times
         self._usage = usage
         self._now = live.now
-        self._taken = dict(live.slots)
-        self._names = ground.free_names() | live.slots.keys()
-        self._able: dict[tuple[str, Kind, str], _Able] = {}
-        self._kept: list[tuple[Kind, RankSlot]] = []
+        self._leased = dict(live.slots)
+        self._names = index.free_slot_names() | live.slots.keys()
+        self._able: dict[tuple[str, SlotClass, str], _Able] = {}
+        self._kept: list[tuple[SlotClass, RankSlot]] = []
         self._tries = 0
-        joins = (priced.offer.join_time for priced in market.offers)
+        joins = (candidate.offer.join_time for candidate in catalog.offers)
         self._join = max(joins, default=0.0)
 
     @property
@@ -71,13 +76,13 @@ class Reservations:
         ends = self._now + self._join + demand.duration
         return ends <= self.made.start < math.inf
 
-    def may_use(self, demand: Demand, room: Room) -> bool:
+    def may_use(self, demand: Demand, capacity: BurstCapacity) -> bool:
         """Tell whether a live burst may get a job: it delays none that slots wait for.
 
         It ends before all of the slots could be used, or, if it is not known when that
         is, before those do that the burst has.
         """
-        on = self._kept_under(room)
+        on = self._kept_under(capacity)
         if self.made is None or not on:
             return True
         start = self.made.start
@@ -85,53 +90,53 @@ class Reservations:
         brief = demand.duration and self._now + demand.duration <= latest
         return bool(brief) and not math.isinf(latest)
 
-    def must_go(self, room: Room) -> bool:
+    def must_go(self, capacity: BurstCapacity) -> bool:
         """Tell whether an idle burst is to be taken down, as its slot is kept.
 
         Not before the others could be free, where that is known: until then it serves
         brief jobs, for which it would have to be made again. One that was requested
         ahead of jobs ends by its own deadline.
         """
-        if self.made is None or not self._kept_under(room):
+        if self.made is None or not self._kept_under(capacity):
             return False
         due = math.isinf(self.made.start) or self.made.start <= self._now
-        return due and room.idle and bool(room.userids)
+        return due and capacity.idle and bool(capacity.userids)
 
-    def _kept_under(self, room: Room) -> list[str]:
+    def _kept_under(self, capacity: BurstCapacity) -> list[str]:
         """Return the slots that are kept and of which a live burst has ranks."""
         return [
             name
             for name in self.slots
-            if name in self._taken and room.burst in self._taken[name].shares
+            if name in self._leased and capacity.burst in self._leased[name].shares
         ]
 
-    def join(self, demand: Demand, room: Room) -> None:
+    def join(self, demand: Demand, capacity: BurstCapacity) -> None:
         """Note that a live burst gets a job, as the next tick will see it.
 
         It is not known when that ends, and its user bears the burst, too.
         """
         assert demand.job is not None  # only jobs are given what is there
         replace = msgspec.structs.replace
-        for name, taken in self._taken.items():
-            share = taken.shares.get(room.burst)
+        for name, leased in self._leased.items():
+            share = leased.shares.get(capacity.burst)
             if share is None:
                 continue
             if share.userids and demand.userid is not None:
                 share = replace(share, userids=share.userids | {demand.userid})
-            self._taken[name] = replace(
-                taken,
+            self._leased[name] = replace(
+                leased,
                 until=math.inf,
-                jobs=taken.jobs | {demand.job},
-                shares={**taken.shares, room.burst: share},
+                jobs=leased.jobs | {demand.job},
+                shares={**leased.shares, capacity.burst: share},
             )
 
     def lend(self) -> None:
-        """Make those that are free so for a job that is brief, until `keep`."""
-        self._ground.put_back(self._kept)
+        """Make those that are free so for a job that is brief, until `withhold`."""
+        self._index.restore(self._kept)
 
-    def keep(self) -> None:
+    def withhold(self) -> None:
         """Keep those that are free."""
-        self._kept = self._ground.keep(self.slots)
+        self._kept = self._index.withhold(self.slots)
 
     def busy_or_kept(self, offer: str) -> OfferRejection:
         """Return why no slot is free for a job."""
@@ -142,62 +147,80 @@ class Reservations:
         return OfferRejection(offer, Reason.SLOTS_BUSY)
 
     def reserve(
-        self, demand: Demand, verdict: Decision, spread: bool, opened: Sequence[Opened]
+        self,
+        demand: Demand,
+        decision: Decision,
+        spread: bool,
+        planned: Sequence[PlannedBurst],
     ) -> Decision | None:
         """Keep slots for a refused job, if it is the first that they would serve.
 
         With `spread` it may have several bursts; `opened` are those of this plan.
         """
-        turned_down = verdict.reason is Reason.TURNED_DOWN
-        if self.made or demand.job is None or demand.passed or not turned_down:
+        turned_down = decision.reason is Reason.TURNED_DOWN
+        if (
+            self.made
+            or demand.job is None
+            or demand.reservation_paused
+            or not turned_down
+        ):
             return None
-        for priced in self._market.offers:
-            if self._never_suits(priced, demand):
+        for candidate in self._catalog.offers:
+            if self._never_suits(candidate, demand):
                 continue
-            found = self._find(priced, demand, spread, opened)
+            found = self._find(candidate, demand, spread, planned)
             if found:
                 self.made, self.demand = found, demand
-                self.keep()
+                self.withhold()
                 facts = {"slots": ", ".join(sorted(found.slots))}
-                return Decision(Reason.RESERVED, facts, verdict.refusals)
+                return Decision(Reason.RESERVED, facts, decision.refusals)
         return None
 
-    def _never_suits(self, priced: Priced, demand: Demand) -> bool:
+    def _never_suits(self, candidate: ProviderOffer, demand: Demand) -> bool:
         """Tell whether an offer is none for a job, however many slots are free."""
-        if unwished(demand.wish, priced) or priced.provider in self._market.on_trial:
+        if (
+            why_unwanted(demand.preferences, candidate)
+            or candidate.provider in self._catalog.on_trial
+        ):
             return True
-        isolated = mode_of(demand.wish, priced.offer) == "isolated"
-        return isolated or self._terms.refuse(priced.key, demand) is not None
+        isolated = burst_mode(demand.preferences, candidate.offer) == "isolated"
+        return isolated or self._run_times.refuse(candidate.key, demand) is not None
 
     def _find(
-        self, priced: Priced, demand: Demand, spread: bool, opened: Sequence[Opened]
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        spread: bool,
+        planned: Sequence[PlannedBurst],
     ) -> Reservation | None:
-        for kind in self._ground.all_kinds(priced.provider):
-            need = nodes_needed(demand.request, kind[0]) - demand.coming
-            if need <= 0 or not priced.offer.shape.holds(kind[0]):
+        for slot_class in self._index.all_classes(candidate.provider):
+            need = nodes_needed(demand.request, slot_class[0]) - demand.coming
+            if need <= 0 or not candidate.offer.shape.holds(slot_class[0]):
                 continue
-            able, together, largest = self._slots_for(priced, kind, demand)
+            able, together, largest = self._slots_for(candidate, slot_class, demand)
             if need > (together if spread else largest) or self._tries >= _TRIES:
                 continue
             self._tries += 1
-            self._taken |= {one.slot.name: _taken_by(one) for one in opened}
-            found = self._choose(priced, demand, able, need, spread)
+            self._leased |= {one.slot.name: _taken_by(one) for one in planned}
+            found = self._choose(candidate, demand, able, need, spread)
             if found:
                 return found
         return None
 
-    def _slots_for(self, priced: Priced, kind: Kind, demand: Demand) -> _Able:
+    def _slots_for(
+        self, candidate: ProviderOffer, slot_class: SlotClass, demand: Demand
+    ) -> _Able:
         """Return the slots that a job can wait for, and the nodes that each gives.
 
         And how many all of them give, and how many one.
         """
         constraint = demand.request.constraint
-        key = priced.key, kind, constraint
+        key = candidate.key, slot_class, constraint
         if key not in self._able:
-            most = int(min(priced.offer.max_nodes, self._usage.largest_burst))
+            most = int(min(candidate.offer.max_nodes, self._usage.largest_burst))
             able = [
                 (slot, min(nodes, most))
-                for slot, nodes in self._ground.able(kind, constraint)
+                for slot, nodes in self._index.usable_slots(slot_class, constraint)
                 if slot.name in self._names
             ]
             sizes = [nodes for _, nodes in able]
@@ -206,7 +229,7 @@ class Reservations:
 
     def _choose(
         self,
-        priced: Priced,
+        candidate: ProviderOffer,
         demand: Demand,
         able: list[tuple[RankSlot, int]],
         need: int,
@@ -217,7 +240,7 @@ class Reservations:
             (slot, nodes)
             for slot, nodes in able
             if not self._has(slot.name, demand.job)
-            and not self._market.refused(priced, slot.name, min(nodes, need))
+            and not self._catalog.why_refused(candidate, slot.name, min(nodes, need))
         ]
         groups = [[s.name] for s, nodes in self._by_time(usable, 1) if nodes >= need]
         if spread:
@@ -227,10 +250,10 @@ class Reservations:
         users = frozenset(() if demand.userid is None else (demand.userid,))
         for wider in (False, True):
             for group in groups:
-                more = Share(nodes=need, bursts=len(group), userids=users)
+                more = BurstUsage(nodes=need, bursts=len(group), userids=users)
                 kept = self._within_limits(demand.job, group, more, wider)
                 # Where all are free it waits for something else.
-                if kept and not self._taken.keys().isdisjoint(kept):
+                if kept and not self._leased.keys().isdisjoint(kept):
                     assert demand.job is not None
                     start = max(map(self._until, kept))
                     names = frozenset(kept)
@@ -238,15 +261,15 @@ class Reservations:
         return None
 
     def _within_limits(
-        self, job: JobId | None, group: list[str], more: Share, wider: bool
+        self, job: JobId | None, group: list[str], more: BurstUsage, wider: bool
     ) -> list[str] | None:
         """Return slots whose bursts have to be gone so that limits allow a job's.
 
         Those that it gets, and, with `wider`, others that are free first.
         """
         kept = list(group)
-        others = self._taken.keys() - set(group) if wider else set()
-        lacks = self._usage.lacks(more, self._shares(kept))
+        others = self._leased.keys() - set(group) if wider else set()
+        lacks = self._usage.exceeded(more, self._shares(kept))
         for name in sorted(others, key=lambda name: (self._until(name), name)):
             if lacks is None:
                 break
@@ -257,11 +280,11 @@ class Reservations:
                 more.userids & share.userids for share in shares
             ):
                 kept.append(name)
-                lacks = self._usage.lacks(more, self._shares(kept))
+                lacks = self._usage.exceeded(more, self._shares(kept))
         return None if lacks else kept
 
-    def _shares(self, names: Sequence[str]) -> list[Share]:
-        there = (self._taken[name] for name in names if name in self._taken)
+    def _shares(self, names: Sequence[str]) -> list[BurstUsage]:
+        there = (self._leased[name] for name in names if name in self._leased)
         shares = {burst: share for it in there for burst, share in it.shares.items()}
         return list(shares.values())
 
@@ -275,12 +298,12 @@ class Reservations:
 
     def _until(self, name: str) -> float:
         """Return when the jobs on a slot have ended; the least where it is free."""
-        there = self._taken.get(name)
+        there = self._leased.get(name)
         return there.until if there else -math.inf
 
     def _has(self, name: str, job: JobId | None) -> bool:
         """Tell whether a burst comes for a job there."""
-        there = self._taken.get(name)
+        there = self._leased.get(name)
         return there is not None and job in there.jobs
 
 
@@ -295,7 +318,7 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """None are kept for it before then; seconds since the epoch."""
 
 
-def follow(
+def update_keepings(
     before: Mapping[JobId, Keeping],
     made: Reservation | None,
     pending: Set[JobId],
@@ -334,8 +357,10 @@ def _first(slots: list[tuple[RankSlot, int]], need: int) -> list[str] | None:
     return None
 
 
-def _taken_by(opened: Opened) -> Taken:
-    share = Share(nodes=opened.nodes, bursts=1, userids=frozenset(opened.userids))
+def _taken_by(planned: PlannedBurst) -> LeasedSlot:
+    share = BurstUsage(
+        nodes=planned.nodes, bursts=1, userids=frozenset(planned.userids)
+    )
     # It has no id yet, and its slot is in no other.
-    shares = {BurstId(opened.slot.name): share}
-    return Taken(until=math.inf, jobs=frozenset(opened.jobs), shares=shares)
+    shares = {BurstId(planned.slot.name): share}
+    return LeasedSlot(until=math.inf, jobs=frozenset(planned.jobs), shares=shares)

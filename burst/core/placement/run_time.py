@@ -2,7 +2,7 @@
 """How long a job can run on a burst before its lease ends.
 
 Jobs are not started on a burst from some time before the end of its lease, so that what
-runs may come to its end: see `drained_from`.
+runs may come to its end: see `drain_time`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from burst.config import DeadlineSettings
-from burst.core.placement.offers import Market, Priced, lease_end
+from burst.core.placement.offers import OfferCatalog, ProviderOffer, lease_end
 from burst.core.placement.plan import Demand
 from burst.model.burst import Lease
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
 from burst.model.reason import Reason
-from burst.model.request import Wish
+from burst.model.request import BurstPreferences
 
 
-def drained_from(created: float, end: float, drain: float) -> float:
+def drain_time(created: float, end: float, drain: float) -> float:
     """Return when a burst is drained as its lease ends; math.inf where it never does.
 
     That is `drain` seconds before the end. Of a lease that is shorter than twice that,
@@ -32,39 +32,41 @@ def drained_from(created: float, end: float, drain: float) -> float:
     return end - min(drain, (end - created) / 2)
 
 
-def left(lease: Lease, deadlines: DeadlineSettings, now: float) -> float:
+def remaining_run_time(lease: Lease, deadlines: DeadlineSettings, now: float) -> float:
     """Return for how many seconds jobs can run on a live burst, from now on."""
-    return drained_from(lease.created, lease.end, deadlines.drain) - now
+    return drain_time(lease.created, lease.end, deadlines.drain) - now
 
 
-def lasting(
-    market: Market, deadlines: DeadlineSettings, now: float
+def run_times(
+    catalog: OfferCatalog, deadlines: DeadlineSettings, now: float
 ) -> Mapping[str, float]:
     """Return for how many seconds jobs can run on a new burst, by offer's key."""
 
-    def of(priced: Priced) -> float:
-        end = lease_end(priced.offer, deadlines.lease, now)
-        until = drained_from(now, end, deadlines.drain)
-        return max(0.0, until - now - priced.offer.join_time)
+    def of(candidate: ProviderOffer) -> float:
+        end = lease_end(candidate.offer, deadlines.lease, now)
+        until = drain_time(now, end, deadlines.drain)
+        return max(0.0, until - now - candidate.offer.join_time)
 
-    return {priced.key: of(priced) for priced in market.known}
+    return {candidate.key: of(candidate) for candidate in catalog.known}
 
 
-class Terms:
+class RunTimes:
     """How long bursts have to last for the jobs of one plan, and how long they do."""
 
-    def __init__(self, market: Market, live: Iterable[float]) -> None:
+    def __init__(self, catalog: OfferCatalog, live: Iterable[float]) -> None:
         """`live` is for how many seconds jobs can run on each live burst."""
-        self._market = market
-        self._lasts = sorted({*live, *market.lasting.values()})
+        self._catalog = catalog
+        self._lasts = sorted({*live, *catalog.run_times.values()})
         self._longest: dict[str, float] = {}
 
-    def longest(self, wish: Wish) -> float:
+    def longest_offered(self, preferences: BurstPreferences) -> float:
         """Return for how many seconds any offer that a job may have lasts."""
-        found = self._longest.get(wish.provider)
+        found = self._longest.get(preferences.provider)
         if found is None:
-            lasts = [self._on_new(priced.key) for priced in self._may_have(wish)]
-            found = self._longest[wish.provider] = max(lasts, default=0.0)
+            lasts = [
+                self._on_new(candidate.key) for candidate in self._may_have(preferences)
+            ]
+            found = self._longest[preferences.provider] = max(lasts, default=0.0)
         return found
 
     def needed(self, demand: Demand) -> float:
@@ -75,7 +77,7 @@ class Terms:
         """
         if demand.duration or demand.job is None:
             return demand.duration
-        longest = self.longest(demand.wish)
+        longest = self.longest_offered(demand.preferences)
         return longest if math.isinf(longest) else longest / 2
 
     def rank(self, demand: Demand) -> int:
@@ -92,21 +94,21 @@ class Terms:
             offer, Reason.LEASE_SHORT, {"most": format_fsd(lasts), "need": need}
         )
 
-    def never(self, demand: Demand) -> dict[str, object] | None:
+    def why_never(self, demand: Demand) -> dict[str, object] | None:
         """Return why no offer could ever last for a job, as facts; None if one may.
 
         Where it may have no offer at all, it is not for want of time.
         """
-        longest = self.longest(demand.wish)
-        if longest >= demand.duration or not any(self._may_have(demand.wish)):
+        longest = self.longest_offered(demand.preferences)
+        if longest >= demand.duration or not any(self._may_have(demand.preferences)):
             return None
         return {"most": format_fsd(longest), "need": format_fsd(demand.duration)}
 
-    def _may_have(self, wish: Wish) -> Iterator[Priced]:
+    def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
         """Return the offers of the provider that a job asks for."""
-        for priced in self._market.known:
-            if wish.provider in {"", priced.provider}:
-                yield priced
+        for candidate in self._catalog.known:
+            if preferences.provider in {"", candidate.provider}:
+                yield candidate
 
     def _on_new(self, offer: str) -> float:
-        return self._market.lasting.get(offer, math.inf)
+        return self._catalog.run_times.get(offer, math.inf)

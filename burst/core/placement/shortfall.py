@@ -35,24 +35,24 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """It gets no further part before then; seconds since the epoch."""
 
 
-def follow(
+def update_shortfalls(
     tx: Transaction,
     before: Mapping[JobId, Shortfall],
     verdicts: Mapping[JobId, Decision],
     settings: Settings,
-    stands: Container[JobId] = (),
+    still_refused: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
     """Return what is known now of jobs that lack nodes; give back what took too long.
 
     `verdicts` are those of this tick, whose new bursts are in the transaction by now;
-    `stands` are jobs whose refusal stands, which were not looked at again.
+    `still_refused` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = tx.bursts_by_job()
     limit = settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
-        if job not in verdicts and job not in stands:
+        if job not in verdicts and job not in still_refused:
             continue
         # The rest may be on its way again, and fail again: that is no new beginning.
         since = known.since if bursts and not all(map(is_up, bursts)) else None

@@ -11,16 +11,16 @@ from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.reason import Reason
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
-Kind = tuple[Shape, frozenset[str]]
+SlotClass = tuple[Shape, frozenset[str]]
 """What slots are alike in: a node's shape, and the providers they are kept for."""
-Piece = tuple[RankSlot, int]
+SlotShare = tuple[RankSlot, int]
 """A slot and how many nodes of it, from its first rank."""
 
 
-class Ground:
+class SlotIndex:
     """All rank slots, and those still free, sorted so that a fit is found at once.
 
     A slot that has a provider's name among its properties is kept for that provider.
@@ -38,11 +38,11 @@ class Ground:
         self._first = {slot.ranks[0]: slot for slot in slots}
         self._named = {slot.name: slot for slot in slots}
         self._providers = providers
-        self._all = self._by_kind(slots)
-        self._free = self._by_kind(free)
+        self._all = self._by_class(slots)
+        self._free = self._by_class(free)
         self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
         self._prefixes: dict[str, Mapping[str, int]] = {}
-        self._sizes: dict[tuple[Kind, int], tuple[int, int]] = {}
+        self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._slots)
@@ -55,40 +55,54 @@ class Ground:
         """Return how many ranks from the slot's first one a constraint admits."""
         return self._prefix(constraint).get(slot.name, 0) if constraint else slot.size
 
-    def kinds(self, provider: str) -> list[Kind]:
+    def free_classes(self, provider: str) -> list[SlotClass]:
         """Return the kinds of free slots that a provider may use."""
-        return [kind for kind in self._free if not kind[1] or provider in kind[1]]
+        return [
+            slot_class
+            for slot_class in self._free
+            if not slot_class[1] or provider in slot_class[1]
+        ]
 
-    def all_kinds(self, provider: str) -> list[Kind]:
+    def all_classes(self, provider: str) -> list[SlotClass]:
         """Return the kinds of all slots that a provider may use."""
-        return [kind for kind in self._all if not kind[1] or provider in kind[1]]
+        return [
+            slot_class
+            for slot_class in self._all
+            if not slot_class[1] or provider in slot_class[1]
+        ]
 
-    def able(self, kind: Kind, constraint: str) -> list[tuple[RankSlot, int]]:
+    def usable_slots(
+        self, slot_class: SlotClass, constraint: str
+    ) -> list[tuple[RankSlot, int]]:
         """Return all slots of a kind, and how many nodes of each a job may have."""
-        each = ((slot, self.usable(slot, constraint)) for slot in self._all[kind])
+        each = ((slot, self.usable(slot, constraint)) for slot in self._all[slot_class])
         return [(slot, nodes) for slot, nodes in each if nodes]
 
-    def free_names(self) -> frozenset[str]:
+    def free_slot_names(self) -> frozenset[str]:
         """Return the names of all slots that are free."""
         return frozenset().union(*self._names.values())
 
-    def keep(self, names: Iterable[str]) -> list[tuple[Kind, RankSlot]]:
+    def withhold(self, names: Iterable[str]) -> list[tuple[SlotClass, RankSlot]]:
         """Take what is free of these slots out of those that are; return it."""
-        slots = [self._named[name] for name in self.free_names().intersection(names)]
-        kept = [(self._kind(slot), slot) for slot in slots]
-        for kind, slot in kept:
-            self.take(kind, slot)
+        slots = [
+            self._named[name] for name in self.free_slot_names().intersection(names)
+        ]
+        kept = [(self._slot_class(slot), slot) for slot in slots]
+        for slot_class, slot in kept:
+            self.take(slot_class, slot)
         return kept
 
-    def put_back(self, kept: Iterable[tuple[Kind, RankSlot]]) -> None:
+    def restore(self, kept: Iterable[tuple[SlotClass, RankSlot]]) -> None:
         """Make slots that were kept free again."""
-        for kind, slot in kept:
-            bisect.insort(self._free.setdefault(kind, []), slot, key=_by_size)
-            self._names.setdefault(kind, set()).add(slot.name)
+        for slot_class, slot in kept:
+            bisect.insort(self._free.setdefault(slot_class, []), slot, key=_by_size)
+            self._names.setdefault(slot_class, set()).add(slot.name)
 
-    def fitting(self, kind: Kind, nodes: int, constraint: str) -> Iterator[RankSlot]:
+    def fitting(
+        self, slot_class: SlotClass, nodes: int, constraint: str
+    ) -> Iterator[RankSlot]:
         """Return the free slots of a kind that hold that many nodes, smallest first."""
-        slots = self._fit(kind, constraint)
+        slots = self._fit(slot_class, constraint)
         first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
         fit = itertools.islice(slots, first, None)
         if not constraint:
@@ -96,12 +110,12 @@ class Ground:
         prefix = self._prefix(constraint)
         return (slot for slot in fit if prefix[slot.name] >= nodes)
 
-    def several(
-        self, kind: Kind, nodes: int, constraint: str, cap: int
-    ) -> list[Piece] | None:
+    def split_over_slots(
+        self, slot_class: SlotClass, nodes: int, constraint: str, cap: int
+    ) -> list[SlotShare] | None:
         """Return free slots of a kind that hold them together, largest first."""
-        pieces: list[Piece] = []
-        for slot in reversed(self._fit(kind, constraint)):
+        pieces: list[SlotShare] = []
+        for slot in reversed(self._fit(slot_class, constraint)):
             here = min(nodes, cap, self.usable(slot, constraint))
             pieces.append((slot, here))
             nodes -= here
@@ -109,28 +123,28 @@ class Ground:
                 return pieces
         return None
 
-    def most(self, kind: Kind, constraint: str) -> int:
+    def largest_free(self, slot_class: SlotClass, constraint: str) -> int:
         """Return the size of the largest free slot of a kind, 0 if there is none."""
-        slots = self._fit(kind, constraint)
+        slots = self._fit(slot_class, constraint)
         if constraint:
             return max((self.usable(slot, constraint) for slot in slots), default=0)
         return slots[-1].size
 
-    def take(self, kind: Kind, slot: RankSlot) -> None:
+    def take(self, slot_class: SlotClass, slot: RankSlot) -> None:
         """Lease the slot: it is not free any more."""
-        slots = self._free[kind]
+        slots = self._free[slot_class]
         slots.remove(slot)
-        self._names[kind].remove(slot.name)
+        self._names[slot_class].remove(slot.name)
         if not slots:
-            del self._free[kind]
+            del self._free[slot_class]
 
-    def least(self, request: Request) -> int:
+    def least_nodes(self, request: ResourceRequest) -> int:
         """Return how many nodes of some slot would do for a job; 0 if none would."""
-        needs = (nodes_needed(request, kind[0]) for kind in self._all)
+        needs = (nodes_needed(request, slot_class[0]) for slot_class in self._all)
         return min(filter(None, needs), default=0)
 
-    def never(
-        self, request: Request, caps: Mapping[str, int], spread: bool
+    def why_never(
+        self, request: ResourceRequest, caps: Mapping[str, int], spread: bool
     ) -> tuple[Reason, dict[str, object]] | None:
         """Return why no slot could ever serve a job, None if one could.
 
@@ -139,14 +153,14 @@ class Ground:
         """
         most = need = 0
         shaped = False
-        for kind in self._all:
-            wanted = nodes_needed(request, kind[0])
+        for slot_class in self._all:
+            wanted = nodes_needed(request, slot_class[0])
             if not wanted:
                 continue
             shaped = True
-            who = kind[1] or caps
+            who = slot_class[1] or caps
             cap = max((caps[name] for name in who if name in caps), default=0)
-            largest, together = self._capacity(kind, request.constraint, cap)
+            largest, together = self._capacity(slot_class, request.constraint, cap)
             here = together if spread else largest
             if here >= wanted:
                 return None
@@ -157,17 +171,17 @@ class Ground:
             return Reason.EXCLUDED, {}
         return Reason.TOO_LARGE, {"need": need, "most": most}
 
-    def _fit(self, kind: Kind, constraint: str) -> Sequence[RankSlot]:
+    def _fit(self, slot_class: SlotClass, constraint: str) -> Sequence[RankSlot]:
         """Return the free slots of a kind of which a constraint admits the start.
 
         By size, then rank, as all lists of slots here.
         """
-        slots = self._free[kind]
+        slots = self._free[slot_class]
         if not constraint:
             return slots
         prefix = self._prefix(constraint)
         if len(prefix) < len(slots):
-            free = self._names[kind]
+            free = self._names[slot_class]
             few = [self._named[name] for name in prefix if name in free]
             return sorted(few, key=_by_size)
         return [slot for slot in slots if slot.name in prefix]
@@ -187,32 +201,34 @@ class Ground:
             self._prefixes[constraint] = found
         return found
 
-    def _capacity(self, kind: Kind, constraint: str, cap: int) -> tuple[int, int]:
+    def _capacity(
+        self, slot_class: SlotClass, constraint: str, cap: int
+    ) -> tuple[int, int]:
         """Return the most nodes in one slot of a kind, free or not, and in all."""
         if constraint:
             prefix = self._prefix(constraint)
             sizes = [
                 min(cap, size)
                 for name, size in prefix.items()
-                if self._kind(self._named[name]) == kind
+                if self._slot_class(self._named[name]) == slot_class
             ]
             return max(sizes, default=0), sum(sizes)
-        key = kind, cap
+        key = slot_class, cap
         if key not in self._sizes:
-            sizes = [min(cap, slot.size) for slot in self._all[kind]]
+            sizes = [min(cap, slot.size) for slot in self._all[slot_class]]
             self._sizes[key] = max(sizes), sum(sizes)
         return self._sizes[key]
 
-    def _kind(self, slot: RankSlot) -> Kind:
+    def _slot_class(self, slot: RankSlot) -> SlotClass:
         return slot.shape, slot.properties & self._providers
 
-    def _by_kind(self, slots: Iterable[RankSlot]) -> dict[Kind, list[RankSlot]]:
-        kinds: dict[Kind, list[RankSlot]] = {}
+    def _by_class(self, slots: Iterable[RankSlot]) -> dict[SlotClass, list[RankSlot]]:
+        classes: dict[SlotClass, list[RankSlot]] = {}
         for slot in slots:
-            kinds.setdefault(self._kind(slot), []).append(slot)
-        for group in kinds.values():
+            classes.setdefault(self._slot_class(slot), []).append(slot)
+        for group in classes.values():
             group.sort(key=_by_size)
-        return kinds
+        return classes
 
 
 def _by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:

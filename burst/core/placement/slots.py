@@ -54,14 +54,14 @@ def find_slots(
     """
     ranks = {host: rank for rank, host in enumerate(identity.hosts)}
     groups = [_declared(text, ranks) for text in declared] or _by_stem(identity.hosts)
-    taken: set[str] = set()
+    leased: set[str] = set()
     for group in groups:
-        twice = taken.intersection(group)
+        twice = leased.intersection(group)
         if twice:
             raise ConfigError(
                 f"lead.slots: {format_hostlist(sorted(twice))} stands in two slots"
             )
-        taken.update(group)
+        leased.update(group)
     slots = [_slot(group, ranks, identity) for group in groups]
     return tuple(sorted(_name_apart(slots), key=lambda slot: slot.ranks))
 
@@ -71,7 +71,7 @@ def is_found_by_name(hosts: Sequence[str], slots: Sequence[Sequence[str]]) -> bo
     return _by_stem(hosts) == [tuple(slot) for slot in slots]
 
 
-def leased_slots(
+def slot_holders(
     slots: Sequence[RankSlot], bursts: Iterable[Burst], unread: Iterable[str] = ()
 ) -> dict[str, str]:
     """Return who has which slot, by the slot's name: a burst's id, or a record's key.
@@ -109,10 +109,10 @@ def free_slots(
 ) -> list[RankSlot]:
     """Return the slots that a new burst may lease.
 
-    Not those that are leased (`leased_slots`), nor those of which a rank is up,
+    Not those that are leased (`slot_holders`), nor those of which a rank is up,
     drained or excluded: a broker that is still there, or a person's decision.
     """
-    leased = leased_slots(slots, bursts, unread)
+    leased = slot_holders(slots, bursts, unread)
     unfit = view.online | view.torpid | view.excluded | set(view.drained)
     return [
         slot

@@ -11,7 +11,7 @@ from burst.config import IntakeSettings, Settings
 from burst.core.isolated import isolated_verdict
 from burst.core.observation import provider_message
 from burst.core.placement.capacity import is_up, missing_nodes, own_ranks
-from burst.core.placement.demand import Pool
+from burst.core.placement.demand import NodePool
 from burst.core.placement.plan import Demand
 from burst.core.placement.shortfall import Shortfall
 from burst.core.records import Records
@@ -24,7 +24,7 @@ from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
-from burst.model.request import Request
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 # Tuples, not sets: a member is found by identity, and an enum's hash takes long.
@@ -55,7 +55,7 @@ class JobTriage:
         own = own_ranks(records, world.lead)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
-        self._local = Pool(free, self._whole)
+        self._local = NodePool(free, self._whole)
         self._elsewhere = {
             job: burst
             for burst in records.bursts.values()
@@ -64,9 +64,9 @@ class JobTriage:
         }
         self._world = world
         self._shortfalls: Mapping[JobId, Shortfall] = {}
-        self._blocked: set[Request] = set()
-        self._granted: dict[Request, bool] = {}
-        self._feasible: dict[Request, bool] = {}
+        self._blocked: set[ResourceRequest] = set()
+        self._granted: dict[ResourceRequest, bool] = {}
+        self._feasible: dict[ResourceRequest, bool] = {}
         self.here: set[JobId] = set()
         """Those that fit on own nodes that are free, each beside those before it."""
         self._unread: frozenset[str] = frozenset()
@@ -105,11 +105,11 @@ class JobTriage:
             else:
                 self.demands.append(found)
 
-    def can_ever_run_here(self, request: Request) -> bool:
+    def can_ever_run_here(self, request: ResourceRequest) -> bool:
         """Tell whether the nodes that are up would do once they are idle."""
         feasible = self._feasible.get(request)
         if feasible is None:
-            pool = Pool(self._whole, self._whole)
+            pool = NodePool(self._whole, self._whole)
             feasible = pool.take(request, self._admitted(request))
             self._feasible[request] = feasible
         return feasible
@@ -148,7 +148,7 @@ class JobTriage:
         not_own |= self._lead.excluded
         shapes = enumerate(self._world.identity.shapes)
         own = {rank: shape for rank, shape in shapes if rank not in not_own}
-        pool = Pool(own, own)
+        pool = NodePool(own, own)
         return pool.take(request, self._admitted(request))
 
     def urgency(self, job: JobView) -> int:
@@ -175,7 +175,7 @@ class JobTriage:
         return found
 
     def _need(
-        self, job: JobView, request: Request, bursts: list[Burst]
+        self, job: JobView, request: ResourceRequest, bursts: list[Burst]
     ) -> Decision | Demand:
         """Return what the job lacks, as far as this picture shows."""
         if bursts:
@@ -192,7 +192,7 @@ class JobTriage:
             return Decision(Reason.LOCAL)
         return self._wanted(job, request, 0)
 
-    def _may_be_starting(self, job: JobView, request: Request) -> bool:
+    def _may_be_starting(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the nodes that the job lacks may be taken by the job itself.
 
         A picture is not of one moment: a job that waits in it may have got, by the time
@@ -211,7 +211,7 @@ class JobTriage:
             and self._fits_with_granted(request)
         )
 
-    def _fits_with_granted(self, request: Request) -> bool:
+    def _fits_with_granted(self, request: ResourceRequest) -> bool:
         """Tell whether the job would fit if what is being given away were free."""
         fits = self._granted.get(request)
         if fits is None:
@@ -221,7 +221,7 @@ class JobTriage:
                 less = free.get(rank, Shape(0))
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
             usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
-            pool = Pool(
+            pool = NodePool(
                 {rank: free.get(rank, Shape(0)) for rank in usable},
                 {rank: shapes[rank] for rank in usable},
             )
@@ -260,7 +260,7 @@ class JobTriage:
         return None
 
     def _helped(
-        self, job: JobView, request: Request, bursts: list[Burst]
+        self, job: JobView, request: ResourceRequest, bursts: list[Burst]
     ) -> Decision | Demand:
         """Judge a job that bursts are made for: is it enough, and how far is it."""
         missing, coming = missing_nodes(request, bursts, self._lead)
@@ -284,7 +284,9 @@ class JobTriage:
         }
         return Decision(Reason.COMING, facts)
 
-    def _starts_here(self, job: JobView, request: Request, hold: Hold | None) -> bool:
+    def _starts_here(
+        self, job: JobView, request: ResourceRequest, hold: Hold | None
+    ) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
         held = hold is not None and hold.state in HELD_BY_US
         if (
@@ -301,7 +303,11 @@ class JobTriage:
 
     def _patience(self, job: JobView) -> float:
         """Return how long the job is left to the scheduler, in seconds."""
-        return self._settings.patience if job.wish.wait is None else job.wish.wait
+        return (
+            self._settings.patience
+            if job.preferences.wait is None
+            else job.preferences.wait
+        )
 
     def _waited(self, job: JobView) -> float:
         """Return how long the scheduler has had the job, in seconds."""
@@ -309,7 +315,7 @@ class JobTriage:
         released = hold is not None and hold.state is HoldState.RELEASED
         return self._now - (hold.since if hold and released else job.t_submit)
 
-    def _may_move(self, request: Request) -> bool:
+    def _may_move(self, request: ResourceRequest) -> bool:
         """Tell whether Flux lets the job change its queue.
 
         It does where the job's constraints are those of its queue and no others, since
@@ -321,7 +327,9 @@ class JobTriage:
         expected: dict[str, object] = {"properties": list(required)}
         return bool(msgspec.json.decode(request.constraint) == expected)
 
-    def _wanted(self, job: JobView, request: Request, coming: int) -> Decision | Demand:
+    def _wanted(
+        self, job: JobView, request: ResourceRequest, coming: int
+    ) -> Decision | Demand:
         """Return what is to be had for the job; a verdict if its user took it back.
 
         One in the stopped queue could not start without us, whatever its urgency.
@@ -335,7 +343,7 @@ class JobTriage:
             job=job.id,
             userid=job.userid,
             request=request,
-            wish=job.wish,
+            preferences=job.preferences,
             coming=coming,
             duration=job.duration,
             isolated=self._isolated(job),
@@ -351,7 +359,7 @@ class JobTriage:
         hold = self._holds.get(job.id)
         return hold is not None and hold.state is HoldState.OBEYED
 
-    def _admitted(self, request: Request) -> frozenset[int] | None:
+    def _admitted(self, request: ResourceRequest) -> frozenset[int] | None:
         if not request.constraint:
             return None
         return self._constraints.admitted(request.constraint)
@@ -372,7 +380,7 @@ def told_end(job: JobView, bursts: list[Burst]) -> str:
 
 def wants_isolated(job: JobView) -> bool:
     """Tell whether its user wants the job run in an instance elsewhere, never here."""
-    return job.wish.mode == "isolated"
+    return job.preferences.mode == "isolated"
 
 
 def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
