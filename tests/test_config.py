@@ -81,6 +81,16 @@ def test_a_file_is_read_with_units(tmp_path):
             "x: deadlines.lease: not longer than deadlines.drain; a burst is drained"
             " that long before its lease ends",
         ),
+        (
+            {"intake": {"queue": "b", "ready": "b"}},
+            "x: intake.ready: b is intake.queue, too; jobs wait in one that is stopped,"
+            " and start in the other",
+        ),
+        (
+            {"deadlines": {"drain": "inf", "lease": "10d"}},
+            "x: deadlines.lease: not longer than deadlines.drain; a burst is drained"
+            " that long before its lease ends",
+        ),
         ({"providers": 1}, "x: providers: expected tables [providers.NAME]"),
         (
             {"limits": {"set_aside": "inf"}},
@@ -106,6 +116,11 @@ def test_a_wrong_file_is_told_where_and_what_would_be_right(tables, text):
         parse(tables, "x")
 
     assert str(caught.value) == text
+
+
+def test_draining_without_a_deadline_needs_no_lease():
+    found = parse({"deadlines": {"drain": "inf"}}, "x").deadlines
+    assert (found.drain, found.lease) == (math.inf, math.inf)
 
 
 def test_a_file_that_is_not_there_or_not_toml(tmp_path):

@@ -141,10 +141,16 @@ def _check_ranges(settings: Settings, where: str) -> None:
                 f"{where}: {key}: {value} is out of range",
                 f"at least {low}" + (f", at most {most}" if high < math.inf else ""),
             )
-    if settings.deadlines.lease <= settings.deadlines.drain:
+    lease, drain = settings.deadlines.lease, settings.deadlines.drain
+    if lease <= drain and not math.isinf(lease):
         raise ConfigError(
             f"{where}: deadlines.lease: not longer than deadlines.drain",
             "a burst is drained that long before its lease ends",
+        )
+    if settings.intake.ready == settings.intake.queue:
+        raise ConfigError(
+            f"{where}: intake.ready: {settings.intake.ready} is intake.queue, too",
+            "jobs wait in one that is stopped, and start in the other",
         )
     if settings.daemon.observe > settings.daemon.cadence:
         raise ConfigError(
