@@ -11,8 +11,8 @@ import msgspec
 
 from burst.config import Settings
 from burst.errors import ConfigError
-from burst.kits.broker import is_host_name
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
+from burst.model.host import is_host_name
 from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
 from burst.model.shape import Shape
 

@@ -20,7 +20,7 @@ import msgspec
 
 from burst.batch.batch_plan import LeadRequest
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 
 # The name must stay: `burst lead sweep` has to find leads of earlier versions too.
 _REQUEST = "wish.json"
@@ -72,7 +72,7 @@ class LeadDirectory:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700)
             self.given.write_bytes(settings)
-            write_whole(self._request, msgspec.json.encode(request).decode())
+            write_atomically(self._request, msgspec.json.encode(request).decode())
         except OSError as error:
             raise ConfigError(
                 f"{self.path}: cannot be written: {error.strerror}",
@@ -95,7 +95,7 @@ class LeadDirectory:
 
     def set_job(self, job: BatchJob) -> None:
         """Keep what the job is."""
-        write_whole(self.job_file, msgspec.json.encode(job).decode())
+        write_atomically(self.job_file, msgspec.json.encode(job).decode())
 
     def job(self) -> BatchJob | None:
         """Return the job, None where it was not submitted. Raises ConfigError."""
@@ -112,7 +112,7 @@ class LeadDirectory:
 
     def set_owner(self, owner: str) -> None:
         """Keep the tag of all that bursts make, before they make anything."""
-        write_whole(self._owner, owner)
+        write_atomically(self._owner, owner)
 
     def owner(self) -> str:
         """Return it, empty where nothing of any burst can be left."""

@@ -37,7 +37,7 @@ from burst.config import Settings, parse, read_toml
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.init_lead import install_intake
 from burst.lead_setup.lead_files import write_lead
 
@@ -223,7 +223,7 @@ def _make_lead(
     expiration = float(r["execution"].get("expiration", 0.0))
     left_s = expiration - time.time() if expiration else None
     found = batch_tables(tables, settings, left_s)
-    write_whole(directory.settings, tomli_w.dumps(found))
+    write_atomically(directory.settings, tomli_w.dumps(found))
     request = directory.request()
     plan = make_plan(request, nodes, settings, _port(request.port, settings))
     choice = IntakeChoice(intake=settings.intake, local_queue="batch")

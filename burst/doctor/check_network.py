@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from burst.config import LeadSettings, Settings
 from burst.core.placement.slots import RankSlot
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
+from burst.model.host import is_loopback
 from burst.model.ranks import format_hostlist, format_idset
 
 _WHERE = "set address and port under [lead] to where followers reach it"
@@ -86,7 +86,7 @@ def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
         for name, table in settings.providers.items()
         if table.enabled and table.type != "local"
     )
-    if elsewhere and _is_loopback(facts.endpoint):
+    if elsewhere and is_loopback(urlsplit(str(facts.endpoint)).hostname or ""):
         found.append(
             note(
                 f"followers are told {facts.endpoint}: those of {', '.join(elsewhere)}"
@@ -138,11 +138,3 @@ def _answered(facts: EndpointFacts) -> Finding:
         " another program, or the lead runs with another certificate",
         "`ss -ltnp` shows who listens; restart the lead if the file was changed",
     )
-
-
-def _is_loopback(endpoint: object) -> bool:
-    host = urlsplit(str(endpoint)).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

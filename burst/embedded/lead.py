@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 import secrets
 import time
 from pathlib import Path
@@ -29,7 +27,9 @@ from burst.embedded.wire import (
     Output,
     RunTasks,
 )
+from burst.kits.atomic_file import write_atomically
 from burst.log import say
+from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
 
 _LABEL = 63
@@ -171,13 +171,8 @@ def _owner(hostname: str, directory: Path) -> str:
     path = directory / "owner"
     if path.exists():
         return path.read_text().strip()
-    label = re.sub(r"[^a-z0-9]+", "-", hostname.lower()).strip("-")
-    owner = f"{label[: _LABEL - 9].rstrip('-')}-{secrets.token_hex(4)}"
-    # Whole or not at all: all that is made for this lead will bear it as a tag.
-    part = path.with_suffix(".new")
-    with open(part, "w", encoding="ascii") as file:
-        file.write(owner + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    label = dns_label(hostname, "lead", _LABEL - 9)
+    owner = f"{label}-{secrets.token_hex(4)}"
+    # The tag of all that is made for this lead, so it must not be lost or damaged.
+    write_atomically(path, owner + "\n")
     return owner

@@ -11,6 +11,7 @@ from typing import Any
 from burst.flux.ranks import parse_nodes, parse_properties
 from burst.flux.rpc import RequestFailed, RpcClient
 from burst.flux.store import FluxStore
+from burst.model.host import dns_label
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 
@@ -81,8 +82,8 @@ def endpoint(table: Mapping[str, Any], lead: str) -> str:
 
 def propose_owner(host: str) -> str:
     """Return a new tag: the host's name as a DNS label, and 8 random hex digits."""
-    label = re.sub(r"[^a-z0-9]+", "-", host.split(".", maxsplit=1)[0].lower())
-    label = label[:_OWNER_HOST_LENGTH].strip("-") or "lead"
+    first = host.split(".", maxsplit=1)[0]
+    label = dns_label(first, "lead", _OWNER_HOST_LENGTH)
     return f"{label}-{secrets.token_hex(4)}"
 
 

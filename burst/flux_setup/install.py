@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 
 LIST = "burst-setup.json"
 
@@ -79,13 +79,13 @@ def install(own: Path, made: Mapping[Path, str]) -> list[Step]:
         for step in steps:
             if step.change in (Change.WRITE, Change.UPDATE):
                 known.directories += _make_directory(step.path.parent)
-                write_whole(step.path, made[step.path])
+                write_atomically(step.path, made[step.path])
             # What was there just so before us is not ours to remove.
             if step.change in (Change.WRITE, Change.UPDATE):
                 known.files[str(step.path)] = _digest(made[step.path])
         _remove(known, steps)
         known.directories += _make_directory(own)
-        write_whole(own / LIST, msgspec.json.encode(known).decode() + "\n")
+        write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
     except OSError as error:
         raise ConfigError(
             f"{error.filename}: cannot be written: {error.strerror}",

@@ -1,14 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""Writes files whole or not at all."""
+"""Writes a file completely or not at all."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write the file whole or not at all. Raises OSError."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text)
-    part.replace(path)
+def write_atomically(
+    path: Path, content: str | bytes, *, private: bool = False, replace: bool = True
+) -> None:
+    """Write the file, whose readers see the old content or the new one, never a part.
+
+    The content goes to a hidden file in the same directory and to the disk (fsync)
+    before it gets the name. An error leaves no such file; a SIGKILL may leave one.
+    `private`: at no moment can another user read it (mode 0600); otherwise its mode is
+    that of any new file. Without `replace`, raises FileExistsError if `path` exists.
+    Raises OSError.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    mode = 0o600 if private else 0o666
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(part, flags, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        if replace:
+            part.replace(path)
+        else:
+            # Unlike rename(2), link(2) fails where the name exists.
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -24,10 +24,10 @@ import tomli_w
 from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits import certificate
+from burst.model.host import is_host_name
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.ranks import parse_hostlist
 
-_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
 _TOKEN = re.compile(r"%([hp%])")
 # Of sun_path in unix(7), without the zero at its end.
 _LONGEST_SOCKET = 107
@@ -183,11 +183,6 @@ def check_socket(path: Path) -> None:
             " at the most",
             "choose a directory with a shorter name",
         )
-
-
-def is_host_name(name: str) -> bool:
-    """Tell whether Flux takes the name for a host: DNS labels (RFC 1035)."""
-    return len(name) <= 253 and all(_LABEL.match(part) for part in name.split("."))
 
 
 def _hosts(entry: HostEntry) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ import os
 import re
 import socket
 import stat
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from pathlib import Path
 import zmq
 
 from burst.errors import CertificateError
+from burst.kits.atomic_file import write_atomically
 
 _KEY = re.compile(r"[A-Za-z0-9.-]+\Z")
 # Flux refuses a certificate with any other character in a value, `_` for one.
@@ -86,28 +86,14 @@ def create(name: str, hostname: str = "") -> Certificate:
 
 
 def write(certificate: Certificate, path: Path, *, replace: bool = False) -> None:
-    """Write the file with mode 0600, whole or not at all.
+    """Write the file with mode 0600, completely or not at all.
 
-    Nobody else can read it at any moment: the content goes to a private file beside
-    it first, which then gets the name. Raises CertificateError if the path exists,
-    unless told to replace it, or cannot be written.
+    Raises CertificateError if the file exists, unless `replace` is true, or if it
+    cannot be written.
     """
+    text = format_certificate(certificate)
     try:
-        # mkstemp makes the file with mode 0600 and O_EXCL.
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        try:
-            with open(descriptor, "w", encoding="ascii") as file:
-                file.write(format_certificate(certificate))
-                file.flush()
-                os.fsync(descriptor)
-            if replace:
-                temporary.replace(path)
-            else:
-                # Unlike a rename, a link never takes the place of what is there.
-                os.link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(path, text, private=True, replace=replace)
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",

@@ -23,12 +23,13 @@ from pathlib import Path
 
 from burst.errors import CertificateError, ConfigError, Refused
 from burst.kits import certificate
+from burst.kits.atomic_file import write_atomically
 from burst.kits.broker import (
     embedded_follower_argv,
     flux_follower_argv,
     follower_config,
 )
-from burst.kits.private_dir import disk_errors, store
+from burst.kits.private_dir import disk_errors
 from burst.provider import BurstSpec
 
 INHERITED = (
@@ -95,8 +96,12 @@ def write(
             content = certificate.read(Path(spec.lead.certificate))
         except (ConfigError, CertificateError) as error:
             raise Refused(error.what, error.advice) from error
-        store(place / "burst.cert", certificate.format_certificate(content).encode())
-        store(place / "broker.toml", config.encode())
+        write_atomically(
+            place / "burst.cert",
+            certificate.format_certificate(content).encode(),
+            private=True,
+        )
+        write_atomically(place / "broker.toml", config.encode(), private=True)
         script = _SCRIPT.format(
             burst=spec.burst_id,
             rundirs=shlex.quote(rundirs),
@@ -106,7 +111,7 @@ def write(
             end=math.ceil(spec.lease_end),
             command=_command(spec, place / "broker.toml", flux),
         )
-        store(place / "start", script.encode())
+        write_atomically(place / "start", script.encode(), private=True)
     return place / "start"
 
 

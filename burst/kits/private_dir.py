@@ -129,27 +129,8 @@ def load_json(path: Path, kind: type[_T]) -> _T | None:
     """Return what the file holds as JSON; None if it is not there, or is damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (FileNotFoundError, IsADirectoryError, msgspec.MsgspecError):
         return None
-
-
-def store(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all, readable by us only. Raises OSError."""
-    part = path.with_name(f".{path.name}")
-    part.unlink(missing_ok=True)
-    try:
-        with open(part, "xb", opener=_open_private) as file:
-            file.write(content)
-        part.replace(path)
-    except OSError:
-        # The first error is the one to tell.
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
-
-
-def _open_private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
 
 
 @contextlib.contextmanager

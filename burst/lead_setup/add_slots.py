@@ -19,7 +19,7 @@ import msgspec
 
 from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.lead_files import children
 from burst.lead_setup.lead_plan import HostGroup, PlannedSlot, resolve_slots
 from burst.model.lead import LeadIdentity, LeadView
@@ -65,8 +65,8 @@ def add_slots(
     if not dry_run:
         kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
-        write_whole(config, tomlkit.dumps(tables))
-        write_whole(resources, json.dumps(r) + "\n")
+        write_atomically(config, tomlkit.dumps(tables))
+        write_atomically(resources, json.dumps(r) + "\n")
     return added, kept
 
 

@@ -21,7 +21,7 @@ from burst.flux_setup.setup_files import (
     single_directory,
 )
 from burst.kits import certificate
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.daemon_service import (
     rc1_daemon_script,
     rc1_queue_script,
@@ -122,7 +122,7 @@ def init_lead(
     if not old:
         text = _settings(directory, plan, groups, provider)
         mode = choice.intake.mode if choice else "hold"
-        write_whole(settings, text + _INTAKE.format(mode=mode) * bool(choice))
+        write_atomically(settings, text + _INTAKE.format(mode=mode) * bool(choice))
     return InitializedLead(
         files=files,
         settings=settings,

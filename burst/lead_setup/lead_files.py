@@ -22,7 +22,7 @@ import tomli_w
 from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.kits import certificate
-from burst.kits.atomic_file import write_whole
+from burst.kits.atomic_file import write_atomically
 from burst.kits.broker import check_socket
 from burst.lead_setup.lead_plan import (
     HostGroup,
@@ -89,8 +89,10 @@ def write_lead(
     try:
         for place in (directory, directory / "state", extra.run or directory / "run"):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(files.resources, json.dumps(_resources(groups, extra.own)) + "\n")
-        write_whole(files.config, tomli_w.dumps(tables))
+        write_atomically(
+            files.resources, json.dumps(_resources(groups, extra.own)) + "\n"
+        )
+        write_atomically(files.config, tomli_w.dumps(tables))
     except OSError as error:
         raise ConfigError(
             f"{directory}: cannot be written: {error.strerror}",

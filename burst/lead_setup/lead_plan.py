@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.errors import ConfigError
-from burst.kits.broker import is_host_name
+from burst.model.host import is_host_name, is_loopback
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
@@ -131,11 +131,9 @@ def bind_uri(connect: str) -> str:
     loopback has no reason to listen anywhere else.
     """
     address, _, port = connect.removeprefix("tcp://").rpartition(":")
-    try:
-        loopback = ipaddress.ip_address(address.strip("[]")).is_loopback
-    except ValueError:
-        loopback = False
-    return f"tcp://{address if loopback else '*'}:{port}"
+    # ZeroMQ binds to numeric addresses and to interfaces, not to host names.
+    local = is_loopback(address) and address != "localhost"
+    return f"tcp://{address if local else '*'}:{port}"
 
 
 def _group(slot: PlannedSlot, plan: LeadPlan) -> HostGroup:

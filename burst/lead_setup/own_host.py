@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Collection
 from pathlib import Path
 
+from burst.model.host import dns_label
 from burst.model.shape import Shape
 
 _ROOT = Path("/")
@@ -16,8 +16,8 @@ _ROOT = Path("/")
 
 def short_name(hostname: str = "") -> str:
     """Return the first label of the host's name as a DNS label (RFC 1035)."""
-    first = (hostname or socket.gethostname()).split(".", maxsplit=1)[0].lower()
-    return re.sub(r"[^a-z0-9]+", "-", first)[:63].strip("-") or "lead"
+    first = (hostname or socket.gethostname()).split(".", maxsplit=1)[0]
+    return dns_label(first, "lead")
 
 
 def own_shape(root: Path = _ROOT, cpus: Collection[int] | None = None) -> Shape:

@@ -16,17 +16,11 @@ from pathlib import Path
 import msgspec
 
 from burst import provider
-from burst.kits import followers
+from burst.kits import followers, private_dir
+from burst.kits.atomic_file import write_atomically
 from burst.kits.join_errors import explain_log
-from burst.kits.private_dir import (
-    PrivateDirectory,
-    disk_errors,
-    is_safe_name,
-    load_json,
-    store,
-)
 from burst.kits.program import ErrorPattern, run
-from burst.provider import BurstId, BurstSpec, BurstStatus, Offer, Phase
+from burst.provider import BurstId, BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
 
 _SCRIPT = """#!/bin/sh
 exec srun --kill-on-bad-exit sh -c 'shift "$SLURM_PROCID"; exec sh "$0" "$1"' {words}
@@ -38,12 +32,8 @@ _PHASES = {"PENDING": Phase.PENDING, "CONFIGURING": Phase.PENDING}
 _PHASES |= {"COMPLETING": Phase.ENDING, **dict.fromkeys(_ENDED, Phase.FAILED)}
 Job = tuple[str, str, str]  # its id, state and reason, as squeue tells
 _PATTERNS = (
-    ErrorPattern(
-        "invalid (account|partition)", provider.Refused, "set another partition"
-    ),
-    ErrorPattern(
-        "configuration is not available|policy", provider.InsufficientCapacity
-    ),
+    ErrorPattern("invalid (account|partition)", provider.Refused, "set another one"),
+    ErrorPattern("config.* not available|policy", provider.InsufficientCapacity),
 )
 
 
@@ -69,7 +59,7 @@ class SlurmProvider:
     def __init__(self, name: str, settings: SlurmSettings, owner: str) -> None:
         self._settings = settings
         self._tag = f"burst/{owner}/{name}/"
-        self._home = PrivateDirectory(Path(settings.dir), owner, name)
+        self._home = private_dir.PrivateDirectory(Path(settings.dir), owner, name)
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
@@ -79,17 +69,17 @@ class SlurmProvider:
 
     def provision(self, spec: BurstSpec) -> None:
         """Write the followers' files, and submit the job unless there is one."""
-        [offer] = self.offers()
-        fits = len(spec.hosts) <= offer.max_nodes and offer.shape.holds(spec.shape)
-        if spec.offer != offer.name or not fits or not is_safe_name(spec.burst_id):
-            raise provider.SpecRefused(
-                f"no offer {spec.offer!r} of {len(spec.hosts)} such nodes"
-            )
+        [offer], count = self.offers(), len(spec.hosts)
+        fits = count <= offer.max_nodes and offer.shape.holds(spec.shape)
+        named = spec.offer == offer.name and private_dir.is_safe_name(spec.burst_id)
+        if not (fits and named):
+            raise provider.SpecRefused(f"no offer {spec.offer!r} of {count} such nodes")
         self._home.open()
         place = self._home.path / spec.burst_id
         start = followers.write(place, spec, flux=self._settings.flux)
-        with disk_errors(place, writing=True):
-            store(place / "spec.json", msgspec.json.encode(spec))
+        with private_dir.disk_errors(place, writing=True):
+            content = msgspec.json.encode(spec)
+            write_atomically(place / "spec.json", content, private=True)
         if spec.burst_id not in self._jobs():
             script = _SCRIPT.format(words=shlex.join([str(start), *spec.hosts]))
             run(self._sbatch(spec, place), given=script, patterns=_PATTERNS)
@@ -109,7 +99,7 @@ class SlurmProvider:
             run(["scancel", job[0]])
             return
         self._home.check()
-        if is_safe_name(burst_id):
+        if private_dir.is_safe_name(burst_id):
             followers.remove(self._home.path / burst_id)
         self._home.close()
         raise provider.NotFound(f"no job and no file of {burst_id} is left")
@@ -138,7 +128,7 @@ class SlurmProvider:
 
     def _status(self, name: str, job: Job | None) -> BurstStatus:
         place = self._home.path / name
-        spec, log = load_json(place / "spec.json", BurstSpec), place / "log"
+        spec, log = private_dir.load_json(place / "spec.json", BurstSpec), place / "log"
         said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
         # squeue forgets a job some minutes after its end; its log tells that it was.
         gone = ("", "FAILED" if said else "PENDING", "there is no such job")
@@ -150,8 +140,6 @@ class SlurmProvider:
         return BurstStatus(
             burst_id=BurstId(name),
             phase=phase,
-            followers=tuple(
-                provider.FollowerStatus(host, phase, why) for host in hosts
-            ),
+            followers=tuple(FollowerStatus(host, phase, why) for host in hosts),
             why=": ".join(text for text in (why, words) if text),
         )

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
+from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
 from burst_kind.cluster import ClusterState, ClusterView, KindCluster, is_archive
 from burst_kind.programs import Programs
@@ -61,7 +61,7 @@ def examine_address(setting: str, lead: LeadIdentity | None) -> Iterator[Finding
     if lead is None:
         return
     host = urlsplit(lead.endpoint).hostname or ""
-    if _is_loopback(host):
+    if is_loopback(host):
         yield wrong(
             f"{lead.endpoint} leads each pod to itself",
             'set lead = "host" if the lead runs on this host and listens on all its'
@@ -76,10 +76,3 @@ def _examine_kind(cluster: KindCluster) -> Iterator[Finding]:
         yield ok(f"nodes are made by {cluster.version()}")
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try it again")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

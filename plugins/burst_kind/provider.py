@@ -18,6 +18,7 @@ from burst.errors import (
     Refused,
     Transient,
 )
+from burst.kits.atomic_file import write_atomically
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import (
     Bursts,
@@ -32,7 +33,6 @@ from burst.kits.private_dir import (
     disk_errors,
     is_safe_name,
     load_json,
-    store,
 )
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong
@@ -230,7 +230,9 @@ class KindProvider:
         }
 
     def _claim(self, burst_id: BurstId, claim: Claim) -> None:
-        store(self._claim_path(burst_id), msgspec.json.encode(claim))
+        write_atomically(
+            self._claim_path(burst_id), msgspec.json.encode(claim), private=True
+        )
 
     def _note_ending(self, burst_id: BurstId, claim: Claim) -> None:
         """Write down that it is being reaped, if that can be written.

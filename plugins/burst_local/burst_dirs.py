@@ -23,7 +23,8 @@ from pathlib import Path
 
 import msgspec
 
-from burst.kits.private_dir import PrivateDirectory, load_json, store
+from burst.kits.atomic_file import write_atomically
+from burst.kits.private_dir import PrivateDirectory, load_json
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst_local.processes import ProcessIdentity
@@ -60,7 +61,9 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
 
     def record(self, identity: ProcessIdentity) -> None:
         """Write down which process it is."""
-        store(self.path / "born", msgspec.json.encode(identity))
+        write_atomically(
+            self.path / "born", msgspec.json.encode(identity), private=True
+        )
 
     def unrecord(self) -> None:
         """Forget which process it was, before there is another."""
@@ -115,8 +118,10 @@ class BurstDirectory(msgspec.Struct, frozen=True):
     def make(self, spec: BurstSpec, config: str) -> None:
         """Make the directories, with what all followers need."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        store(self.path / "spec.json", msgspec.json.encode(spec))
-        store(self.config, config.encode())
+        write_atomically(
+            self.path / "spec.json", msgspec.json.encode(spec), private=True
+        )
+        write_atomically(self.config, config.encode(), private=True)
         for host in spec.hosts:
             self.follower(host).path.mkdir(mode=0o700, exist_ok=True)
 
@@ -135,7 +140,9 @@ class BurstDirectory(msgspec.Struct, frozen=True):
         and a directory that somebody removed, are no reason to go on less far.
         """
         with contextlib.suppress(OSError):
-            store(self.path / "ending", msgspec.json.encode(since))
+            write_atomically(
+                self.path / "ending", msgspec.json.encode(since), private=True
+            )
 
     def remove(self) -> None:
         """Remove all of it. Only where no process of the burst is left.

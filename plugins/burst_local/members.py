@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.kits.broker import is_host_name
 from burst.kits.private_dir import is_safe_name
+from burst.model.host import is_host_name
 from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
 from burst_local.processes import Process
 

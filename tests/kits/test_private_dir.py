@@ -13,7 +13,6 @@ from burst.kits.private_dir import (
     default_base,
     disk_errors,
     is_safe_name,
-    store,
 )
 
 
@@ -132,15 +131,6 @@ def test_what_a_disk_says_is_an_error_that_the_daemon_knows(
         disk_errors(tmp_path, writing=writing),
     ):
         raise OSError(number, os.strerror(number))
-
-
-def test_a_file_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
-    store(tmp_path / "a", b"1")
-    (tmp_path / "b").mkdir()
-    with pytest.raises(IsADirectoryError):
-        store(tmp_path / "b", b"2")
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-    assert (tmp_path / "a").read_bytes() == b"1"
 
 
 def test_by_default_each_user_has_one_of_his_own() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from burst.kits.broker import is_host_name
 from burst.lead_setup.own_host import own_shape, short_name
+from burst.model.host import is_host_name
 from burst.model.shape import Shape
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.model.burst import Burst
+from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.shape import Shape
@@ -89,7 +90,9 @@ def slot_holders(
             hosts |= dict.fromkeys(burst.lease.hosts, burst.id)
     for key in unread:
         named = re.compile(re.escape(_slot_name(key)) + r"(-?\d+)?")
-        alike = [h for s in slots for h in s.hosts if named.fullmatch(_label(h))]
+        alike = [
+            h for s in slots for h in s.hosts if named.fullmatch(dns_label(h, "slot"))
+        ]
         kept = alike or [host for slot in slots for host in slot.hosts]
         hosts = {**dict.fromkeys(kept, key), **hosts}
     found: dict[str, str] = {}
@@ -183,19 +186,15 @@ def _slot(
 def _name(hosts: tuple[str, ...]) -> str:
     """Return a DNS label: the part that all names share, else the first host."""
     stems = {host.rstrip("0123456789").rstrip("-") for host in hosts}
-    return _label(stems.pop() if len(stems) == 1 else hosts[0])
+    return dns_label(stems.pop() if len(stems) == 1 else hosts[0], "slot")
 
 
 def _name_apart(slots: Sequence[RankSlot]) -> list[RankSlot]:
     """Have those that would share a name bear that of their first host instead."""
     names = Counter(slot.name for slot in slots)
     return [
-        msgspec.structs.replace(slot, name=_label(slot.hosts[0]))
+        msgspec.structs.replace(slot, name=dns_label(slot.hosts[0], "slot"))
         if names[slot.name] > 1
         else slot
         for slot in slots
     ]
-
-
-def _label(text: str) -> str:
-    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-") or "slot"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, POD, Kind, Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.model.finding import Finding, note, ok, wrong
+from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
 
@@ -156,6 +156,6 @@ def _judge_endpoint(lead: LeadIdentity) -> Finding:
             "see that it has one for pods",
         )
     addresses = {str(entry[4][0]) for entry in found}
-    if all(ipaddress.ip_address(a.partition("%")[0]).is_loopback for a in addresses):
+    if all(is_loopback(address) for address in addresses):
         return wrong(f"{lead.endpoint} leads each pod to itself", advice)
     return ok(f"pods are told to find the lead at {lead.endpoint}")

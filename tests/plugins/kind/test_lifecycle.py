@@ -284,7 +284,8 @@ def test_where_nothing_can_be_written_pods_are_deleted_all_the_same(
     provider, spec = desk.provider(create=False, cluster="dev"), desk.spec()
     desk.provision(provider, spec)
     (home,) = (desk.path / "run").iterdir()
-    in_the_way = home / f".{spec.burst_id}.claim"
+    in_the_way = home / f"{spec.burst_id}.claim"
+    in_the_way.unlink()
     in_the_way.mkdir()
     with pytest.raises(Transient, match="Is a directory"):
         provider.provision(spec)

@@ -78,7 +78,7 @@ def test_without_a_place_to_write_the_grace_is_kept_all_the_same(bench: Bench) -
     provider, spec = bench.provider(grace=10), bench.spec()
     provider.provision(spec)
     wait_until(lambda: all("ready" in log for log in bench.logs(spec)), "them")
-    (bench.home.burst(spec.burst_id).path / ".ending").mkdir()
+    (bench.home.burst(spec.burst_id).path / "ending").mkdir()
     provider.reap(spec.burst_id)
     assert bench.status(provider).phase is Phase.ENDING
     bench.now += 10

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from burst.kits.atomic_file import write_atomically
+
+
+def test_the_new_content_replaces_the_old(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a", "old")
+    write_atomically(tmp_path / "a", b"new\xff")
+    assert (tmp_path / "a").read_bytes() == b"new\xff"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a", "text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_no_other_user_can_read_a_private_file(replace: bool, tmp_path: Path) -> None:
+    seen: set[int] = set()
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            for entry in os.scandir(tmp_path):
+                try:
+                    seen.add(stat.S_IMODE(entry.stat().st_mode))
+                except FileNotFoundError:
+                    continue
+
+    before = os.umask(0)
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for number in range(50):
+            path = tmp_path / str(number)
+            write_atomically(path, "secret", private=True, replace=replace)
+    finally:
+        ended.set()
+        watcher.join()
+        os.umask(before)
+    assert seen == {0o600}
+
+
+def test_without_replace_a_file_that_exists_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "a", "new", replace=False)
+    assert (tmp_path / "a").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_error_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_atomically(tmp_path / "a", "new")
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_two_writers_never_mix_their_content(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    texts = {letter * 50_000 for letter in "xy"}
+    path.write_text("x" * 50_000)
+
+    def write(text: str) -> None:
+        for _ in range(30):
+            write_atomically(path, text)
+
+    writers = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert path.read_text() in texts
+    for writer in writers:
+        writer.join()
+    assert os.listdir(tmp_path) == ["a"]
