@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Resources: which ranks a request may have, which fit, what is taken. Pure.
 
-Fit is decided as Flux's Rv1Pool decides it: the rank with the most free cores first,
-then the most free GPUs, then the lowest rank; a request that no set of ranks could
-hold, were all up and free, is infeasible and is told so in Flux's words. Of a range
-(RFC 14) a job gets the minimum, where Flux would give what there is.
+Fit is decided as the planner foresees it (`burst.core.placement.demand`), which is as
+Flux's Rv1Pool decides it. A request that no set of ranks could hold, were all up and
+free, is infeasible and is told so in Flux's words. Of a range (RFC 14) a job gets the
+minimum, where Flux would give what there is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from burst.core.placement.demand import NodePool, slots_on
 from burst.embedded.node import NodeResources, matches
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
@@ -49,10 +50,7 @@ class ResourcePool:
 
     def free_shapes(self) -> dict[int, Shape]:
         """Return what is unallocated of each rank, up or not."""
-        return {
-            rank: Shape(len(cores), len(gpus))
-            for rank, (cores, gpus) in self._free.items()
-        }
+        return {rank: self._free_shape(rank) for rank in self._free}
 
     def allocated(self) -> frozenset[int]:
         """Return the ranks of which anything is allocated."""
@@ -70,18 +68,16 @@ class ResourcePool:
         Raises Infeasible.
         """
         allowed = self._allowed(constraint)
-        usable = [
-            rank for rank in allowed if rank in self.online and rank not in self.drained
-        ]
-        usable.sort(key=lambda rank: tuple(-len(part) for part in self._free[rank]))
-        chosen = (
-            self._whole_nodes(request, usable)
-            if request.nodes
-            else self._slots(request, usable)
-        )
-        if chosen is None:
+        usable = self.online.intersection(allowed).difference(self.drained)
+        whole = {rank: self.nodes[rank].shape for rank in usable}
+        free = {rank: self._free_shape(rank) for rank in usable}
+        shapes = NodePool(free, whole).fit(request)
+        if not shapes:
             _check_feasible(request, [self.nodes[rank].shape for rank in allowed])
             return None
+        chosen = {
+            rank: self._share(rank, shape, request) for rank, shape in shapes.items()
+        }
         for rank, share in chosen.items():
             cores, gpus = self._free[rank]
             self._free[rank] = (cores - share.cores, gpus - share.gpus)
@@ -98,33 +94,23 @@ class ResourcePool:
             return list(self.nodes)
         return [r for r, node in self.nodes.items() if matches(node, constraint)]
 
-    def _whole_nodes(
-        self, request: ResourceRequest, ranks: list[int]
-    ) -> Allocation | None:
-        slots = request.slots // request.nodes
-        chosen: dict[int, NodeShare] = {}
-        for rank in ranks:
-            if len(chosen) == request.nodes:
-                break
-            cores, gpus = self._free[rank]
-            if request.exclusive:
-                whole = cores == self.nodes[rank].cores
-                if whole and len(gpus) >= request.gpus_per_slot:
-                    chosen[rank] = NodeShare(cores, gpus, slots)
-            elif _slots_in(len(cores), len(gpus), request) >= slots:
-                chosen[rank] = _share(cores, gpus, slots, request)
-        return chosen if len(chosen) == request.nodes else None
+    def _free_shape(self, rank: int) -> Shape:
+        cores, gpus = self._free[rank]
+        return Shape(len(cores), len(gpus))
 
-    def _slots(self, request: ResourceRequest, ranks: list[int]) -> Allocation | None:
-        chosen: dict[int, NodeShare] = {}
-        missing = request.slots
-        for rank in ranks:
-            cores, gpus = self._free[rank]
-            take = min(missing, _slots_in(len(cores), len(gpus), request))
-            if take:
-                chosen[rank] = _share(cores, gpus, take, request)
-                missing -= take
-        return chosen if not missing else None
+    def _share(self, rank: int, shape: Shape, request: ResourceRequest) -> NodeShare:
+        """Return the first free cores and GPUs of the rank, as many as asked for."""
+        cores, gpus = self._free[rank]
+        slots = (
+            request.slots // request.nodes
+            if request.nodes
+            else shape.cores // request.cores_per_slot
+        )
+        return NodeShare(
+            frozenset(sorted(cores)[: shape.cores]),
+            frozenset(sorted(gpus)[: shape.gpus]),
+            slots,
+        )
 
 
 def summary(allocation: Allocation) -> str:
@@ -134,21 +120,6 @@ def summary(allocation: Allocation) -> str:
         gpus = f",gpu[{format_idset(share.gpus)}]" if share.gpus else ""
         parts.append(f"rank{rank}/core[{format_idset(share.cores)}]{gpus}")
     return " ".join(parts)
-
-
-def _slots_in(cores: int, gpus: int, request: ResourceRequest) -> int:
-    slots = cores // request.cores_per_slot
-    if request.gpus_per_slot:
-        slots = min(slots, gpus // request.gpus_per_slot)
-    return slots
-
-
-def _share(
-    cores: frozenset[int], gpus: frozenset[int], slots: int, request: ResourceRequest
-) -> NodeShare:
-    first_cores = sorted(cores)[: slots * request.cores_per_slot]
-    first_gpus = sorted(gpus)[: slots * request.gpus_per_slot]
-    return NodeShare(frozenset(first_cores), frozenset(first_gpus), slots)
 
 
 def _check_feasible(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
@@ -183,7 +154,7 @@ def _check_slots(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
             f" {by_cores} such slot(s) available (total cores:"
             f" {sum(shape.cores for shape in shapes)})"
         )
-    both = sum(_slots_in(shape.cores, shape.gpus, request) for shape in shapes)
+    both = sum(slots_on(request, shape) for shape in shapes)
     if both < need:
         raise Infeasible(
             f"unsatisfiable request: need {need} slot(s) with {gpus} GPU(s) each, only"

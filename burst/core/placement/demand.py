@@ -19,8 +19,8 @@ def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
         return request.nodes if shape.holds(slot) else 0
     if request.nodes:
         return request.nodes if shape.holds(_per_node(request)) else 0
-    capacity = _slots_on(request, shape)
-    return -(-request.slots // capacity) if capacity else 0
+    room = slots_on(request, shape)
+    return -(-request.slots // room) if room else 0
 
 
 def describe_need(request: ResourceRequest) -> str:
@@ -48,16 +48,22 @@ class NodePool:
     def __bool__(self) -> bool:
         return bool(self._free)
 
-    def take(
+    def fit(
         self, request: ResourceRequest, admitted: frozenset[int] | None = None
-    ) -> bool:
-        """Take the job's share if it fits now, and tell whether it did.
+    ) -> dict[int, Shape]:
+        """Return what the job would get of each rank; empty if it does not fit now.
 
         `admitted` are the ranks that it may have, None for all.
         """
         ranks = [rank for rank in self._free if admitted is None or rank in admitted]
         ranks.sort(key=self._key, reverse=True)
-        shares = self._on_nodes(request, ranks)
+        return self._on_nodes(request, ranks)
+
+    def take(
+        self, request: ResourceRequest, admitted: frozenset[int] | None = None
+    ) -> bool:
+        """Take what `fit` returns, and tell whether the job fits."""
+        shares = self.fit(request, admitted)
         if not shares:
             return False
         for rank, share in shares.items():
@@ -89,15 +95,16 @@ class NodePool:
         return {}
 
     def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
+        # A whole node is given whatever its cores, as Rv1Pool does; GPUs are counted.
         free = self._free[rank]
-        slot = Shape(request.cores_per_slot, request.gpus_per_slot)
-        return free.cores == self._whole[rank].cores and free.holds(slot)
+        whole = free.cores == self._whole[rank].cores
+        return whole and free.gpus >= request.gpus_per_slot
 
     def _by_slots(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         shares: dict[int, Shape] = {}
         missing = request.slots
         for rank in ranks:
-            here = min(missing, _slots_on(request, self._free[rank]))
+            here = min(missing, slots_on(request, self._free[rank]))
             if here:
                 shares[rank] = Shape(
                     here * request.cores_per_slot, here * request.gpus_per_slot
@@ -113,7 +120,8 @@ def _per_node(request: ResourceRequest) -> Shape:
     return Shape(slots * request.cores_per_slot, slots * request.gpus_per_slot)
 
 
-def _slots_on(request: ResourceRequest, shape: Shape) -> int:
+def slots_on(request: ResourceRequest, shape: Shape) -> int:
+    """Return how many slots of the job a node with this much free holds."""
     slots = shape.cores // request.cores_per_slot
     if request.gpus_per_slot:
         slots = min(slots, shape.gpus // request.gpus_per_slot)
