@@ -130,6 +130,8 @@ def gc(yes: bool, place: Place, listing: Listing) -> None:
         click.echo("no orphans")
     else:
         print_rows(found["orphans"], _ORPHANS, listing)
+    if found.get("failed"):
+        raise BurstError("; ".join(f"{n}: {why}" for n, why in found["failed"].items()))
 
 
 def _from_daemon(

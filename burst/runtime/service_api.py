@@ -213,11 +213,11 @@ class ServiceApi:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
         spoilt = report.unreadable_rows(snapshot.records, snapshot.world)
         yes = _read(request, _Named).yes
+        failed: dict[str, str] = {}
         if yes:
             self._engine().reap_orphans(snapshot.orphans)
             self._wake()
-            for row in spoilt:
-                self._take_down(TakeDown(row["id"], "burst gc --yes"))
+            failed = self._take_down_each([row["id"] for row in spoilt])
         reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
         asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
         return {
@@ -225,7 +225,18 @@ class ServiceApi:
             "deleting": yes,
             "asked": asked,
             "reaps": reaps,
+            "failed": failed,
         }
+
+    def _take_down_each(self, bursts: list[str]) -> dict[str, str]:
+        """Take these down; return those for which that cannot be done, and why."""
+        failed = {}
+        for burst in bursts:
+            try:
+                self._take_down(TakeDown(burst, "burst gc --yes"))
+            except BurstError as error:
+                failed[burst] = str(error)
+        return failed
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = _read(request, _Named).provider

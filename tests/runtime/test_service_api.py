@@ -4,12 +4,16 @@
 import pytest
 
 from burst.core import timeline
+from burst.core.placement.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound
 from burst.lead import ServiceRequest
-from burst.model.burst import State
+from burst.model.burst import BurstId, State
 from burst.model.jobid import format_f58
+from burst.provider import BurstSpec
+from burst.runtime.engine import EngineParts
 from burst.runtime.service_api import ServiceApi, describe_process
-from tests.builders import whole
+from burst.testing import FakeProvider
+from tests.builders import NODE, whole
 from tests.runtime.asking import GUEST, Asking
 
 
@@ -293,3 +297,42 @@ def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
     assert asking.sim.burst.id == "burst-0-ffffff"
     asking.sim.until(asking.sim.in_state(State.INACTIVE))
     assert asking.ask("gc")["orphans"] == []
+
+
+def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
+    asking = Asking()
+    sim = asking.sim
+    sim.lead.disk.records |= {"burst/burst-0-ffffff": "{", "burst/burst-1-eeeeee": "{"}
+    sim.boot()
+    providers = {
+        name: FakeProvider(name, sim.fake_settings, sim.provider.owner, sim.cloud)
+        for name in ("a", "b")
+    }
+    known = sim.lead.known
+    sim.engine.change(
+        EngineParts(
+            lead=sim.lead,
+            identity=known,
+            slots=find_slots(known),
+            providers=providers,
+            executor=sim.executor,
+            settings=sim.settings,
+        )
+    )
+    made = BurstSpec(
+        burst_id=BurstId("burst-1-eeeeee"),
+        owner=sim.provider.owner,
+        offer="nodes",
+        hosts=("burst-1-0",),
+        ranks=(6,),
+        shape=NODE,
+        lead=known,
+    )
+    providers["b"].provision(made)
+    sim.tick(3)
+
+    failed = asking.ask("gc", yes=True)["failed"]
+    assert list(failed) == ["burst-0-ffffff"]
+    assert "burst down --provider NAME burst-0-ffffff" in failed["burst-0-ffffff"]
+    assert sim.burst.id == "burst-1-eeeeee"
+    sim.until(sim.in_state(State.INACTIVE))
