@@ -131,7 +131,7 @@ class Steps:
         9,
         nodes=[1, 2, 2, 3, 4, 4, 5, 8, 9],
         user=[1, 2, 3],
-        preferences=range(len(WISHES)),
+        wish=range(len(WISHES)),
         constraint=[0, 0, 1, 2],
         duration=[0.0, 30.0, 300.0],
         held=[False, True],
