@@ -229,6 +229,12 @@ def test_the_room_of_live_bursts_is_used_first():
     assert leases(made) == [("burst-1", "local", 1, [1])]
 
 
+def test_a_provider_with_the_name_of_the_property_of_all_slots_has_none_to_itself():
+    offers = {"burst": [offer(price=2.0)], "cheap": [offer(price=1.0)]}
+    made = plan(demand(1, whole(2)), offers=offers)
+    assert leases(made) == [("burst-0", "cheap", 2, [1])]
+
+
 def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
     made = plan(demand(1, whole(1)), demand(None, whole(2), user=None))
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.slots import RankSlot
+from burst.core.placement.slots import LENT, RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -37,7 +37,8 @@ class SlotIndex:
         self._slots = slots
         self._first = {slot.ranks[0]: slot for slot in slots}
         self._named = {slot.name: slot for slot in slots}
-        self._providers = providers
+        # All ranks that may be lent have that property, whatever a provider is called.
+        self._providers = providers - {LENT}
         self._all = self._by_class(slots)
         self._free = self._by_class(free)
         self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
