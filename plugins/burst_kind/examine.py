@@ -16,63 +16,52 @@ from burst_kind.programs import Programs
 
 
 def examine_cluster(cluster: KindCluster, view: ClusterView) -> Iterator[Finding]:
-    """Say how the cluster is. That it could be read says that docker answers."""
+    """Report the state of the cluster, and the version of kind."""
     name = f"the kind cluster {cluster.name}"
-    why = f": {view.why}" if view.why else ""
-    if view.stage is ClusterState.ABSENT and cluster.ours:
-        yield ok(f"{name} is made for the first burst; docker answers")
-    elif view.stage is ClusterState.ABSENT:
+    if view.state is ClusterState.ABSENT and cluster.ours:
+        yield ok(f"docker answers; {name} is made for the first burst")
+    elif view.state is ClusterState.ABSENT:
         yield wrong(
             f"there is no kind cluster {cluster.name}",
             f"`kind create cluster --name {cluster.name}` makes one, or create = true",
         )
-    elif view.stage in (ClusterState.FAILED, ClusterState.BROKEN):
-        advice = "its bursts are ended, and then it is deleted"
-        yield wrong(
-            f"{name}: {view.stage.value}{why}",
-            advice if cluster.ours else "`docker start` its nodes, or make it anew",
-        )
-    elif view.stage is ClusterState.READY:
+    elif view.state in (ClusterState.FAILED, ClusterState.BROKEN):
+        deleted = "nothing: its bursts are ended, and then it is deleted"
+        by_hand = "`docker start` its nodes, or delete it and create it again"
+        yield wrong(f"{name} {view.text}", deleted if cluster.ours else by_hand)
+    elif view.state is ClusterState.READY:
         yield ok(f"{name} runs with {len(view.nodes)} nodes")
     else:
-        yield note(f"{name}: {view.stage.value}{why}", "look again in half a minute")
-    yield from _examine_kind(cluster)
+        yield note(f"{name} {view.text}", "look again in half a minute")
+    try:
+        yield ok(f"nodes are made by {cluster.version()}")
+    except ProviderError as error:
+        yield wrong(error.what, error.advice or "try again")
 
 
 def examine_images(programs: Programs, images: Sequence[str]) -> Iterator[Finding]:
-    """Look whether what is to be loaded is there."""
+    """Report whether the images that are to be loaded exist."""
     for image in images:
-        if is_archive(image):
-            if Path(image).is_file():
-                yield ok(f"{image} is there to be loaded")
-            else:
-                yield wrong(f"there is no file {image}", "set images to what is there")
+        if is_archive(image) and not Path(image).is_file():
+            yield wrong(f"there is no file {image}", "correct images")
             continue
         try:
-            programs.run(programs.docker("image", "inspect", "--format=.", image))
+            if not is_archive(image):
+                programs.run(programs.docker("image", "inspect", "--format=.", image))
+            yield ok(f"{image} can be loaded")
         except ProviderError:
             yield wrong(f"docker has no image {image}", f"docker pull {image}")
-        else:
-            yield ok(f"{image} is there to be loaded")
 
 
 def examine_address(setting: str, lead: LeadIdentity | None) -> Iterator[Finding]:
-    """Look at where followers are told that the lead is."""
+    """Report the address of the lead that followers are given."""
     if lead is None:
         return
-    host = urlsplit(lead.endpoint).hostname or ""
-    if is_loopback(host):
+    if is_loopback(urlsplit(lead.endpoint).hostname or ""):
         yield wrong(
-            f"{lead.endpoint} leads each pod to itself",
+            f"{lead.endpoint} is a loopback address: in each pod, the pod itself",
             'set lead = "host" if the lead runs on this host and listens on all its'
             " addresses",
         )
     elif setting:
-        yield ok(f"followers find the lead at {lead.endpoint}, which is {setting}'s")
-
-
-def _examine_kind(cluster: KindCluster) -> Iterator[Finding]:
-    try:
-        yield ok(f"nodes are made by {cluster.version()}")
-    except ProviderError as error:
-        yield wrong(error.what, error.advice or "try it again")
+        yield ok(f"followers connect to the lead at {lead.endpoint}, of {setting}")

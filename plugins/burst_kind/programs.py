@@ -1,26 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""What docker and kind say, and what it means when they do not."""
+"""The programs docker and kind: their commands, and what their errors mean."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from burst.errors import ProviderError, Refused, Transient
+from burst.errors import Refused, Transient
+from burst.kits import program
+from burst.kits.program import ErrorPattern
 
 # A hundred times of what any of these calls takes.
 _DEADLINE_S = 20.0
-_LONGEST_WORDS = 400
 _NODES = '{{.ID}} {{.Names}} {{.State}} {{.Label "io.x-k8s.kind.role"}}'
 _ADVICE = {
     "docker": "install docker; kind runs its nodes in it",
     "kind": "install kind (https://kind.sigs.k8s.io), or set kind to its path",
 }
+_PATTERNS = (
+    ErrorPattern(
+        "permission denied",
+        Refused,
+        "add the user to the group docker, or set DOCKER_HOST to a docker of the user",
+    ),
+    ErrorPattern(
+        "docker (daemon|api)",
+        Transient,
+        "start docker, or set DOCKER_HOST to where it is",
+    ),
+)
 
 
 class NodeContainer(msgspec.Struct, frozen=True):
@@ -61,29 +73,16 @@ class Programs:
         return [self._find("docker", "docker"), *words]
 
     def run(self, argv: list[str]) -> str:
-        """Return what a command says that takes no time. Raises Transient, Refused."""
-        what = " ".join([os.path.basename(argv[0]), *argv[1:3]])
-        try:
-            done = subprocess.run(
-                argv,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self._deadline,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise Transient(
-                f"`{what}` did not answer within {self._deadline:g} s",
-                "is docker well?",
-            ) from error
-        except OSError as error:
-            raise Refused(f"{argv[0]} cannot be run: {error.strerror}") from error
-        if done.returncode:
-            raise _explain(what, done.stderr)
-        return done.stdout
+        """Return the output of a command that ends at once. Raises Transient, Refused.
+
+        Not for those that take minutes, such as `kind create cluster`.
+        """
+        return program.run(
+            argv,
+            limit=self._deadline,
+            environment=self.environment,
+            patterns=_PATTERNS,
+        )
 
     def nodes(self, cluster: str) -> tuple[NodeContainer, ...]:
         """Return the nodes of a cluster, the control plane first; none if it is not."""
@@ -91,16 +90,16 @@ class Programs:
         ask = self.docker(
             "ps", "--all", "--no-trunc", "--filter", label, "--format", _NODES
         )
-        nodes = [
-            NodeContainer(*line.split(" ", 3)) for line in self.run(ask).splitlines()
-        ]
+        lines = self.run(ask).splitlines()
+        nodes = [NodeContainer(*line.split(" ", 3)) for line in lines]
         return tuple(sorted(nodes, key=lambda n: (n.role != "control-plane", n.name)))
 
     def address(self, container: str) -> str:
         """Return a container's IPv4 address in kind's docker network."""
         form = "{{json .NetworkSettings.Networks}}"
-        ask = ("inspect", "--type=container", "--format", form, container)
-        networks = self._json(*ask)
+        networks = self._json(
+            "inspect", "--type=container", "--format", form, container
+        )
         found = (networks.get(self._network) or {}).get("IPAddress", "")
         if not found:
             raise Refused(
@@ -113,9 +112,8 @@ class Programs:
     def host_address(self) -> str:
         """Return this host's IPv4 address in kind's docker network."""
         form = "{{json .IPAM.Config}}"
-        ask = ("network", "inspect", "--format", form, self._network)
-        ranges = self._json(*ask) or []
-        gateways = [str(entry.get("Gateway", "")) for entry in ranges]
+        ranges = self._json("network", "inspect", "--format", form, self._network)
+        gateways = [str(entry.get("Gateway", "")) for entry in ranges or []]
         found = next((g for g in gateways if g and ":" not in g), "")
         if not found:
             raise Refused(
@@ -132,25 +130,8 @@ class Programs:
     def _json(self, *words: str) -> Any:
         return msgspec.json.decode(self.run(self.docker(*words)))
 
-    def _find(self, program: str, what: str) -> str:
-        found = shutil.which(program, path=self.environment.get("PATH"))
+    def _find(self, name: str, what: str) -> str:
+        found = shutil.which(name, path=self.environment.get("PATH"))
         if found is None:
-            raise Refused(f"there is no program {program!r}", _ADVICE[what])
+            raise Refused(f"there is no program {name!r}", _ADVICE[what])
         return found
-
-
-def _explain(what: str, said: str) -> ProviderError:
-    words = " ".join(said.split())[:_LONGEST_WORDS] or "it said nothing"
-    if "permission denied" in said.lower():
-        return Refused(
-            f"docker may not be used by this user: {words}",
-            "add the user to the group docker, or name a docker of his own by"
-            " DOCKER_HOST",
-        )
-    if "docker daemon" in said.lower() or "docker api" in said.lower():
-        return Transient(
-            f"docker does not answer: {words}",
-            "start it, or say by DOCKER_HOST where it is",
-            retry_after=5.0,
-        )
-    return Transient(f"`{what}` failed: {words}")

@@ -43,13 +43,11 @@ from burst_kind.examine import examine_address, examine_cluster, examine_images
 from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
 
-_CLAIM = ".claim"
-
 
 class Claim(msgspec.Struct, frozen=True):
-    """That a burst needs the cluster, written before anything is done for it."""
+    """A burst that needs the cluster. It is written before anything else is done."""
 
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
     ending: bool = False
 
 
@@ -70,7 +68,7 @@ class KindProvider:
         if not settings.cluster:
             if not settings.create:
                 raise Refused(
-                    f"providers.{name}: which kind cluster is not said",
+                    f"providers.{name}: which kind cluster is not set",
                     "set cluster to one of `kind get clusters`, or create = true",
                 )
             settings = msgspec.structs.replace(settings, cluster=name)
@@ -78,10 +76,12 @@ class KindProvider:
         self._settings = settings
         self._tags = Tags(owner, name)
         self._reach = reach or self._reach_cluster
-        self._home = PrivateDirectory(base.absolute(), owner, name)
+        self._directory = PrivateDirectory(base.absolute(), owner, name)
         self._programs = Programs(settings.kind, environment)
         tags = f"{owner} {name}"
-        self._cluster = KindCluster(settings, self._programs, self._home.path, tags)
+        self._cluster = KindCluster(
+            settings, self._programs, self._directory.path, tags
+        )
         self._reached: tuple[str, Bursts] | None = None
         """The bursts in the cluster, and the id of its control plane."""
 
@@ -96,29 +96,29 @@ class KindProvider:
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster, then the burst in it; Transient until there is one."""
-        # What could not be made in any cluster is refused before there is one.
+        # A burst that no cluster could have is refused before one is made.
         check_burst(spec, self._settings, self._tags)
-        self._home.open()
+        self._directory.open()
         claim = self._claims().get(spec.burst_id)
         if claim and claim.ending:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
-        with disk_errors(self._home.path, writing=True):
-            self._claim(spec.burst_id, Claim(spec.hosts))
-        view = self._cluster.bring_up()
+        with disk_errors(self._directory.path, writing=True):
+            self._write_claim(spec.burst_id, Claim(spec.hosts))
+        view = self._cluster.ensure()
         if spec.program is None:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
         self._bursts(view).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return the bursts in the cluster, and those that wait for it."""
-        self._home.check()
+        self._directory.check()
         claims, view = self._claims(), self._cluster.look()
         found = self._inside(view)
         for burst_id, claim in claims.items():
-            found.setdefault(burst_id, _outside(burst_id, claim, view))
+            found.setdefault(burst_id, _waiting(burst_id, claim, view))
         if not found and self._cluster.ours and view.nodes:
-            # Whoever wanted it is not known any more. By its own name it can be seen,
-            # and reaped.
+            # Its burst is not known any more. Under the cluster's own name it is an
+            # orphan, which can be reaped.
             why = f"the kind cluster {self._cluster.name} has no burst in it"
             name = BurstId(self._cluster.name)
             found[name] = BurstStatus(burst_id=name, phase=Phase.PENDING, why=why)
@@ -126,33 +126,33 @@ class KindProvider:
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst's pods, and with the last burst the cluster."""
-        self._home.check()
+        self._directory.check()
         gone = NotFound(f"nothing of {burst_id} is left")
         claims, view = self._claims(), self._cluster.look()
-        inside = self._inside(view)
-        if burst_id not in {*claims, *inside, self._cluster.orphan}:
+        inside, ours = self._inside(view), self._cluster.ours
+        is_cluster = ours and burst_id == self._cluster.name
+        if not (is_cluster or burst_id in claims or burst_id in inside):
             raise gone
-        claim = claims.pop(burst_id, Claim(()))
-        self._note_ending(burst_id, claim)
+        self._mark_ending(burst_id, claims.pop(burst_id, Claim()))
         inside.pop(burst_id, None)
-        # Asked for also where the list has it not (any more): a list may be late.
-        if view.open and not self._gone_inside(burst_id, view):
+        # Also where the list does not have it: a list may be late.
+        if view.open and not self._is_gone_inside(burst_id, view):
             return
         others = inside or any(not claim.ending for claim in claims.values())
-        if view.stage is ClusterState.BROKEN and (others or not self._cluster.ours):
+        if view.state is ClusterState.BROKEN and (others or not ours):
             raise Transient(
-                f"the kind cluster {self._cluster.name}: {view.why}",
-                "its pods end with the cluster, or once `docker start` brought it back",
+                f"the kind cluster {self._cluster.name} {view.text}",
+                "its pods end with the cluster; or `docker start` the node",
             )
         if not others and not self._cluster.take_down():
             return
         self._claim_path(burst_id).unlink(missing_ok=True)
-        self._home.close()
+        self._directory.close()
         raise gone
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at docker, kind, the cluster, and how followers find the lead."""
-        self._home.check()
+        self._directory.check()
         view = self._cluster.look()
         found = [
             *examine_cluster(self._cluster, view),
@@ -171,12 +171,12 @@ class KindProvider:
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Have a pod try whether it reaches the lead, where there is a cluster."""
-        self._home.check()
+        self._directory.check()
         view = self._cluster.look()
-        if view.stage is not ClusterState.READY:
-            name = f"the kind cluster {self._cluster.name}"
-            advice = "try it while a burst is there, or make the cluster by hand"
-            return [note(f"no pod can try it: {name}: {view.stage.value}", advice)]
+        if view.state is not ClusterState.READY:
+            what = f"no pod can try it: the kind cluster {self._cluster.name}"
+            advice = "try again while there is a burst, or make the cluster by hand"
+            return [note(f"{what} {view.text}", advice)]
         return self._bursts(view).probe(self._locate(lead), tell)
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
@@ -202,19 +202,19 @@ class KindProvider:
         """Return the bursts in the cluster, which is there."""
         control_plane = view.nodes[0].id
         if self._reached is None or self._reached[0] != control_plane:
-            self._home.open()
+            self._directory.open()
             self._cluster.export_kubeconfig()
             bursts = self._reach(self._cluster.kubeconfig)
             self._reached = control_plane, bursts
         return self._reached[1]
 
     def _inside(self, view: ClusterView) -> dict[BurstId, BurstStatus]:
-        """Return what is said of the bursts in the cluster, where it can be asked."""
+        """Return the bursts that have objects in the cluster, if it can be asked."""
         listed = self._bursts(view).observe() if view.open else ()
         return {status.burst_id: status for status in listed}
 
-    def _gone_inside(self, burst_id: BurstId, view: ClusterView) -> bool:
-        """Reap in the cluster; tell whether nothing is left there."""
+    def _is_gone_inside(self, burst_id: BurstId, view: ClusterView) -> bool:
+        """Reap in the cluster; return whether nothing is left there."""
         try:
             self._bursts(view).reap(burst_id)
         except NotFound:
@@ -222,52 +222,40 @@ class KindProvider:
         return False
 
     def _claims(self) -> dict[BurstId, Claim]:
-        # Not a file in which one was being written when there was no more room.
-        paths = [p for p in self._home.path.glob(f"*{_CLAIM}") if is_safe_name(p.stem)]
-        # One that is damaged is of a burst all the same, and has to be reaped.
-        return {
-            BurstId(p.stem): load_json(p, Claim) or Claim(()) for p in sorted(paths)
-        }
+        # Not the hidden file of a write that did not end.
+        paths = [
+            p for p in self._directory.path.glob("*.claim") if is_safe_name(p.stem)
+        ]
+        # A damaged one is a burst too, which has to be reaped.
+        return {BurstId(p.stem): load_json(p, Claim) or Claim() for p in sorted(paths)}
 
-    def _claim(self, burst_id: BurstId, claim: Claim) -> None:
-        write_atomically(
-            self._claim_path(burst_id), msgspec.json.encode(claim), private=True
-        )
+    def _write_claim(self, burst_id: BurstId, claim: Claim) -> None:
+        content = msgspec.json.encode(claim)
+        write_atomically(self._claim_path(burst_id), content, private=True)
 
-    def _note_ending(self, burst_id: BurstId, claim: Claim) -> None:
-        """Write down that it is being reaped, if that can be written.
+    def _mark_ending(self, burst_id: BurstId, claim: Claim) -> None:
+        """Write that the burst is being reaped, if that can be written.
 
-        It keeps a daemon after this one from going on to make it. So a full disk is no
-        reason to leave pods and clusters to be paid for.
+        It keeps a later daemon from making it again. A full disk must not keep pods and
+        the cluster from being deleted, which cost.
         """
         with contextlib.suppress(OSError, InsufficientCapacity):
-            self._home.open()
-            self._claim(burst_id, Claim(claim.hosts, ending=True))
+            self._directory.open()
+            self._write_claim(burst_id, Claim(claim.hosts, ending=True))
 
     def _claim_path(self, burst_id: BurstId) -> Path:
-        return self._home.path / f"{burst_id}{_CLAIM}"
+        return self._directory.path / f"{burst_id}.claim"
 
 
-_WORDS = {
-    ClusterState.READY: "its pods are not made yet",
-    ClusterState.ABSENT: "there is no kind cluster for it yet",
-    ClusterState.UNMADE: "the kind cluster for it is not complete",
-    ClusterState.MAKING: "the kind cluster for it is being made",
-    ClusterState.FAILED: "the kind cluster for it could not be made",
-    ClusterState.BROKEN: "the kind cluster that it was in does not run",
-    ClusterState.DELETING: "the kind cluster is being deleted",
-}
-
-
-def _outside(burst_id: BurstId, claim: Claim, view: ClusterView) -> BurstStatus:
+def _waiting(burst_id: BurstId, claim: Claim, view: ClusterView) -> BurstStatus:
     """Return the status of a burst that has nothing in the cluster."""
-    failed = view.stage in (ClusterState.FAILED, ClusterState.BROKEN)
+    failed = view.state in (ClusterState.FAILED, ClusterState.BROKEN)
     phase = Phase.FAILED if failed else Phase.PENDING
     phase = Phase.ENDING if claim.ending else phase
-    why = _WORDS[view.stage] + (f": {view.why}" if view.why else "")
+    ready = view.state is ClusterState.READY
     return BurstStatus(
         burst_id=burst_id,
         phase=phase,
         followers=tuple(FollowerStatus(host, phase) for host in claim.hosts),
-        why=why,
+        why="its pods are not made yet" if ready else f"the kind cluster {view.text}",
     )

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The only file that imports the Kubernetes client: credentials, TLS, one request.
 
-The client's part is what is laborious and changes: kubeconfig with its exec plugins,
-service accounts whose token is rotated, proxies. Of its models and its calls nothing is
-used, since they change with each of its major versions and plain JSON does not.
+Of the client only that is used which is laborious and changes: kubeconfig with its exec
+plugins, service accounts whose token is rotated, proxies. Requests are plain JSON over
+its connection pool, since no library has all that a burst needs. lightkube 1.0 deletes
+without a precondition on the uid, applies without strict field validation, and cannot
+ask for an object's metadata alone, which keeps a Secret's content at the API server.
+The client's dynamic side has no field validation either, reads the kinds of all API
+groups before its first call, and caches them in a shared temporary directory.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def open_desk() -> Iterator[Desk]:
         try:
             yield desk
         finally:
-            for knob in ("gate", "docker-error", "exec-error", "create-error"):
+            for knob in ("gate", "docker-error", "create-error"):
                 (desk.world / knob).unlink(missing_ok=True)
             provider = desk.provider()
             for status in provider.observe():

@@ -125,7 +125,7 @@ def test_a_cluster_of_ours_that_does_not_run_ends_its_bursts(desk: Desk) -> None
     for status in provider.observe():
         assert status.phase is Phase.FAILED
         assert status.why.endswith(f"its node {box.name} is exited")
-    with pytest.raises(InsufficientCapacity, match="is to be deleted"):
+    with pytest.raises(InsufficientCapacity, match="will be deleted"):
         provider.provision(desk.spec(0))
     with pytest.raises(Transient, match="end with the cluster"):
         provider.reap(desk.spec(0).burst_id)
@@ -205,12 +205,29 @@ def test_new_settings_do_not_touch_a_cluster_with_bursts(desk: Desk) -> None:
 
 def test_docker_that_fails_is_not_taken_for_a_cluster_half_made(desk: Desk) -> None:
     desk.provision(desk.provider(), desk.spec())
-    desk.set("exec-error", "Error response from daemon: no")
+    desk.set("docker-error", "Error response from daemon: no")
     fresh = desk.provider()
     with pytest.raises(Transient, match="Error response"):
         fresh.provision(desk.spec())
-    desk.unset("exec-error")
+    desk.unset("docker-error")
     assert desk.status(fresh).phase is Phase.RUNNING
+
+
+def test_a_deletion_that_was_cut_short_leaves_no_cluster_to_burst_into(
+    desk: Desk,
+) -> None:
+    desk.provision(desk.provider(), desk.spec())
+    (log,) = (desk.path / "run").rglob("log")
+    log.write_text("delete 1\nDeleting cluster ...\n")
+    before = desk.containers()["".join(desk.containers())] / "id"
+    identity = before.read_text()
+    provider = desk.provider()
+    assert desk.status(provider).why.endswith(
+        "is not complete, and no command is at work on it"
+    )
+    desk.provision(provider, desk.spec())
+    assert desk.status(provider).phase is Phase.RUNNING
+    assert before.read_text() != identity
 
 
 def test_the_cluster_is_made_as_the_settings_say(desk: Desk) -> None:

@@ -34,15 +34,15 @@ def test_by_default_they_run_in_the_daemons_environment(
         (
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
             Transient,
-            "start it, or say by DOCKER_HOST",
+            "start docker, or set DOCKER_HOST",
         ),
         (
             "failed to connect to the docker API at unix:///x.sock",
             Transient,
-            "start it",
+            "start docker",
         ),
         ("Error response\n from daemon: no", Transient, "Error response from daemon"),
-        ("", Transient, "`docker ps --all` failed: it said nothing"),
+        ("", Transient, "`docker ps` failed: exit status 1"),
     ],
 )
 def test_docker_that_does_not_do_it(

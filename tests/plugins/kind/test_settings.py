@@ -28,7 +28,7 @@ def lead(desk: Desk, endpoint: str = "tcp://127.0.0.1:8050") -> LeadIdentity:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"create": False, "cluster": ""}, "which kind cluster is not said"),
+        ({"create": False, "cluster": ""}, "which kind cluster is not set"),
         ({"cluster": "x" * 42}, "is no name for a kind cluster; set cluster"),
         ({"cluster": "Far"}, "is no name for a kind cluster"),
         ({"cluster": "-far"}, "is no name for a kind cluster"),
@@ -96,21 +96,21 @@ def test_before_there_is_a_cluster_what_it_needs_is_looked_at(desk: Desk) -> Non
     findings = desk.provider(images=images).examine(lead(desk))
     assert texts(findings, Level.OK)[1:] == [
         "nodes are made by kind v0.0.0 fake",
-        f"{desk.path}/a.tar is there to be loaded",
-        "flux:1 is there to be loaded",
+        f"{desk.path}/a.tar can be loaded",
+        "flux:1 can be loaded",
     ]
     assert "is made for the first burst" in findings[0].what
     assert texts(findings, Level.WRONG) == [
         "there is no file /no/such.tar",
         "docker has no image flux:2",
-        "tcp://127.0.0.1:8050 leads each pod to itself",
+        "tcp://127.0.0.1:8050 is a loopback address: in each pod, the pod itself",
     ]
 
 
 def test_the_address_that_followers_get_is_told(desk: Desk) -> None:
     found = desk.provider(lead="host").examine(lead(desk))
     (told,) = (text for text in texts(found, Level.OK) if "followers" in text)
-    assert told == "followers find the lead at tcp://172.18.0.1:8050, which is host's"
+    assert told == "followers connect to the lead at tcp://172.18.0.1:8050, of host"
     found = desk.provider(lead="nobody").examine(lead(desk))
     (wrong,) = (finding for finding in found if finding.level is Level.WRONG)
     assert "No such container: nobody" in wrong.what
@@ -140,7 +140,7 @@ def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(desk: Desk) -> Non
     (found,) = provider.probe(lead(desk), print)
     assert found.level is Level.NOTE
     assert "no pod can try it" in found.what
-    assert "there is none" in found.what
+    assert "does not exist yet" in found.what
     desk.provision(provider, desk.spec())
     (found,) = provider.probe(lead(desk), print)
     assert found.what == "a pod there reaches tcp://172.18.0.1:8050"
@@ -157,7 +157,7 @@ def test_a_cluster_that_does_not_run_is_wrong(desk: Desk) -> None:
     finding = _examined(desk, dev)
     assert (finding.level, finding.advice) == (
         Level.WRONG,
-        "`docker start` its nodes, or make it anew",
+        "`docker start` its nodes, or delete it and create it again",
     )
     gone = desk.provider(create=False, cluster="gone")
     assert "no kind cluster gone" in _examined(desk, gone).what
