@@ -1,126 +1,152 @@
 # SPDX-License-Identifier: MIT
-"""The whole evening: prepare, tell the story, take everything down, report."""
+"""Runs the demo, takes everything down, and reports."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import sys
+import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
+from types import FrameType
 
-import msgspec
-from rich.console import Console
-
-from burst.demo.ending import report
-from burst.demo.kinds import Kind
-from burst.demo.picture import draw
-from burst.demo.place import Place, count_below, make_place
-from burst.demo.processes import Processes
-from burst.demo.record import Record
-from burst.demo.setup import Setup
-from burst.demo.stop import Interrupted, Stop
-from burst.demo.story import Story
-from burst.demo.tidy import tidy
-from burst.demo.view import open_view
+from burst.demo.jobs import demo_jobs
+from burst.demo.story import Story, burst_faults, say
 from burst.errors import BurstError
+from burst.flux.bindings import import_core
 
-_TITLES = {
-    "embedded": "burst demo: an embedded lead borrows six nodes and gives them back",
-    "flux": "burst demo: a Flux instance borrows six nodes and gives them back",
-}
-# What a shell makes of a program that a signal ended.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# What a shell returns for a program that a signal ended.
 _SIGNALED = 128
-_PIPE_WIDTH = 120
+_PREFIX = "burst-demo-"
+# A socket's path may have 107 bytes (unix(7)); followers need 60 below the directory.
+_LONGEST = 46
 
 
-def play(kind: Kind, svg: Path, *, as_json: bool) -> int:
-    """Play the demo and return the exit status.
+class Interrupted(Exception):
+    """The user asked for the demo's end, by a signal."""
 
-    Raises BurstError, before anything is started, where it cannot be played.
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+
+
+def play(mode: str, *, flux: bool, as_json: bool) -> int:
+    """Run the demo and return the exit status.
+
+    Raises BurstError, before anything is started, where it cannot run.
     """
-    kind.check()
-    _check_writable(svg)
+    if flux:
+        _require_flux()
     began = time.monotonic()
-    with Stop() as stop:
-        place = make_place()
-        try:
-            record = _perform(kind, place, stop)
-        except Interrupted as interrupted:
-            place.remove()
-            _say("interrupted; all that was started is ended, and its files removed")
-            return _SIGNALED + interrupted.signum
-    record, faults = _remove_files(record, place)
-    jobs = [act.job for act in record.acts]
-    svg.write_text(draw(_TITLES[kind.name], jobs, record.bursts))
-    _report(record, svg, as_json=as_json)
-    for fault in faults:
-        _say(f"ERROR: {fault}")
+    story = Story(_make_directory(), mode, flux=flux)
+    failure, signum, followers, slots = _perform(story)
+    if signum:
+        shutil.rmtree(story.directory)
+        say("burst demo: interrupted; all processes are ended, all files removed")
+        return _SIGNALED + signum
+    files = _count(story.directory / "f")
+    left = {"followers": followers, "slots": slots, "files": files}
+    faults = _faults(story, failure, left)
     if faults:
-        _say(f"logs and settings are kept in {place.directory}")
+        left["files"] = 1 + _count(story.directory)
+    else:
+        shutil.rmtree(story.directory)
+    _report(story, left, ok=not faults, as_json=as_json)
+    for fault in faults:
+        say(f"burst demo: ERROR: {fault}")
+    if faults:
+        say(f"burst demo: logs and settings are kept in {story.directory}")
         return 1
-    _say(f"all of it happened, in {time.monotonic() - began:.1f} s")
+    say(f"burst demo: all went as it should, in {time.monotonic() - began:.1f} s")
     return 0
 
 
-def _perform(kind: Kind, place: Place, stop: Stop) -> Record:
-    """Tell the story and take everything down. Raises Interrupted, after that."""
-    console = Console(stderr=True, highlight=False)
-    with closing(open_view(_TITLES[kind.name], console)) as view:
-        setup = Setup(
-            kind=kind,
-            place=place,
-            processes=Processes(place.directory, stop),
-            view=view,
-            stop=stop,
-        )
-        story = Story(setup)
-        failure = ""
-        try:
-            story.tell()
-        except (BurstError, OSError) as error:
-            failure = str(error)
-        finally:
-            left = tidy(setup, story)
-    return Record(
-        lead=kind.name,
-        mode=kind.mode,
-        acts=story.acts,
-        bursts=story.scene.bursts,
-        left=left,
-        failure=failure,
-    )
+def _perform(story: Story) -> tuple[str, int, int, int]:
+    """Return what failed, the signal that ended it, and what was left."""
+    failure, signum = "", 0
+    handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    try:
+        story.tell()
+    except (BurstError, OSError) as error:
+        failure = str(error)
+    except Interrupted as interrupted:
+        signum = interrupted.signum
+    finally:
+        # Whatever was raised, nothing may go on that was started here.
+        left = _take_down(story)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return failure, signum, *left
 
 
-def _remove_files(record: Record, place: Place) -> tuple[Record, list[str]]:
-    """Remove the directory, unless there are faults that its logs may explain."""
-    faults = record.faults()
-    if not faults:
-        place.remove()
-    files = count_below(place.directory) + place.directory.exists()
-    left = msgspec.structs.replace(record.left, files=files)
-    record = msgspec.structs.replace(record, left=left)
-    return record, faults or record.faults()
+def _take_down(story: Story) -> tuple[int, int]:
+    """Take everything down; at a second signal, at once. Returns what was left."""
+    left = 0, 0
+    try:
+        left = story.take_down()
+    except Interrupted:
+        say("everything is killed")
+    except (BurstError, OSError) as error:
+        say(f"burst demo: ERROR: {error}")
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    story.processes.kill_all()
+    return left
 
 
-def _check_writable(svg: Path) -> None:
-    """Raise BurstError now rather than when all is done."""
-    directory = svg.absolute().parent
-    target = svg if svg.exists() else directory
-    if svg.is_dir() or not directory.is_dir() or not os.access(target, os.W_OK):
-        raise BurstError(f"{svg}: cannot be written", "name another file with --svg")
+def _interrupt(signum: int, _: FrameType | None) -> None:
+    raise Interrupted(signum)
 
 
-def _report(record: Record, svg: Path, *, as_json: bool) -> None:
-    if as_json:
-        text = json.dumps(record.as_json(), indent=2, ensure_ascii=False)
+def _faults(story: Story, failure: str, left: dict[str, int]) -> list[str]:
+    """Return a sentence for everything that is not as it should be."""
+    found = [failure] if failure else []
+    if not failure:
+        for job, row in zip(demo_jobs(story.mode), story.jobs, strict=True):
+            found += filter(None, [job.fault(row)])
+        found += burst_faults(story.bursts, story.mode)
+    return found + [f"{left[what]} {what} were left" for what in left if left[what]]
+
+
+def _report(story: Story, left: dict[str, int], *, ok: bool, as_json: bool) -> None:
+    if not as_json:
+        counts = f"{left['followers']} followers, {left['slots']} slots leased"
+        text = f"{story.timelines}left: {counts}, {left['files']} files"
         sys.stdout.write(f"{text}\n")
         return
-    # A pipe has no width; rich would take it for a terminal of 80 columns.
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    report(record, svg.absolute(), Console(highlight=False, width=width))
+    keys = ("id", "provider", "ranks", "result", "timeline")
+    found = {
+        "ok": ok,
+        "lead": "flux" if story.flux else "embedded",
+        "mode": story.mode,
+        "jobs": story.jobs,
+        "bursts": [{key: burst[key] for key in keys} for burst in story.bursts],
+        "left": left,
+    }
+    sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"burst demo: {text}\n")
+def _require_flux() -> None:
+    if shutil.which("flux") is None:
+        raise BurstError(
+            "there is no flux on PATH",
+            "install flux-core 0.84 or later, or put its bin directory on PATH;"
+            " without --flux the demo needs none",
+        )
+    import_core()
+
+
+def _make_directory() -> Path:
+    """Make the demo's directory, open to nobody else."""
+    base = tempfile.gettempdir()
+    if len(os.fsencode(base)) + len(f"/{_PREFIX}12345678") > _LONGEST:
+        base = "/tmp"  # noqa: S108 - mkdtemp makes it private
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base)).resolve()
+
+
+def _count(directory: Path) -> int:
+    return sum(1 for _ in directory.rglob("*")) if directory.exists() else 0

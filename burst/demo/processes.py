@@ -7,168 +7,141 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from burst.demo.stop import Stop
 from burst.errors import BurstError
 
 MARK = "BURST_DEMO"
 """Variable that all processes of a demo have; its value is the demo's directory."""
-COMMAND_S = 20.0
-"""A command of a user answers within a second; one that takes so long hangs."""
+_COMMAND_S = 30.0
 _STEP_S = 0.05
 _KILL_S = 5.0
-_PROC = Path("/proc")
-_WORDS = 600
-# What would lead the demo's commands to another lead, or to other settings.
+# Variables that would lead the demo's commands to another lead or other settings.
 _FOREIGN = ("FLUX_", "BURST_")
 
 
 class Processes:
-    """Brokers and the daemon in the background, commands in the foreground.
+    """Brokers and the daemon in the background, a user's commands in the foreground.
 
-    Each is in a session of its own, since Ctrl-C at a terminal goes to all of a
-    session: they are ended in order instead.
+    Each has a session of its own: Ctrl-C reaches the demo only, which ends them in
+    order.
     """
 
-    def __init__(
-        self, directory: Path, stop: Stop, patience: float = COMMAND_S
-    ) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._patience = patience
-        self._stop = stop
         self._background: dict[str, subprocess.Popen[bytes]] = {}
         own = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
-        self._environment = {**own, MARK: str(directory)}
+        # A broker that is killed leaves its directory in TMPDIR.
+        self.environment = {**own, MARK: str(directory), "TMPDIR": str(directory)}
 
     def start(self, name: str, argv: Sequence[str]) -> None:
         """Start a process in the background; it writes to NAME.log."""
-        with self._log(name).open("wb") as log:
+        with (self._directory / f"{name}.log").open("wb") as log:
             self._background[name] = subprocess.Popen(
-                argv,
+                _runnable(argv),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self._directory,
-                env=self._environment,
+                env=self.environment,
                 start_new_session=True,
             )
 
     def check(self) -> None:
-        """Raise BurstError if one in the background has ended, with its last words."""
+        """Raise BurstError with the end of its log if a background process ended."""
         for name, process in self._background.items():
             status = process.poll()
             if status is not None:
-                words = self.last_words(name) or "it said nothing"
-                raise BurstError(f"{name} ended with status {status}: {words}")
+                text = (self._directory / f"{name}.log").read_text(errors="replace")
+                tail = " / ".join(text.strip().splitlines())[-600:]
+                raise BurstError(
+                    f"{name} ended with status {status}: {tail or 'its log is empty'}"
+                )
 
-    def last_words(self, name: str) -> str:
-        """Return the end of its log on one line."""
-        text = self._log(name).read_text(errors="replace").strip()
-        return " / ".join(text.splitlines())[-_WORDS:]
-
-    def run(self, argv: Sequence[str], uri: str, *, failing: bool = False) -> str:
-        """Run a user's command with FLUX_URI, and return what it prints.
-
-        Raises BurstError if it fails, unless `failing` is as good, or if it hangs;
-        Interrupted.
-        """
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self._directory,
-            env={**self._environment, "FLUX_URI": uri},
-            start_new_session=True,
-        )
+    def run(
+        self, argv: Sequence[str], limit_s: float = _COMMAND_S
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a user's command to its end. Raises BurstError if it takes too long."""
         try:
-            output, errors = self._wait_for(process, argv)
-        finally:
-            if process.poll() is None:
-                # With what it started, which may hold its end of the pipe.
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        if process.returncode and not failing:
-            said = errors.decode(errors="replace").strip()
-            raise BurstError(f"{' '.join(argv)}: status {process.returncode}: {said}")
-        return output.decode(errors="replace")
+            return subprocess.run(
+                _runnable(argv),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+                cwd=self._directory,
+                env=self.environment,
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            text = f"{' '.join(argv)}: did not end within {limit_s:g} s"
+            raise BurstError(text) from error
 
-    def end(self, name: str, grace: float) -> None:
-        """End one in the background: SIGTERM, and SIGKILL after the grace."""
+    def end(self, name: str, grace_s: float) -> None:
+        """End a background process: SIGTERM, and SIGKILL after the grace."""
         process = self._background.pop(name, None)
         if process is None:
             return
-        process.send_signal(signal.SIGTERM)
-        ends = time.monotonic() + grace
-        while process.poll() is None:
-            if time.monotonic() > ends or self._stop.hurried:
-                process.kill()
-                process.wait()
-            else:
-                time.sleep(_STEP_S)
-
-    def _wait_for(
-        self, process: subprocess.Popen[bytes], argv: Sequence[str]
-    ) -> tuple[bytes, bytes]:
-        ends = time.monotonic() + self._patience
-        while True:
-            self._stop.check()
-            try:
-                return process.communicate(timeout=_STEP_S)
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > ends or self._stop.hurried:
-                    raise BurstError(
-                        f"{' '.join(argv)}: no end within {self._patience:g} s"
-                    ) from None
-
-    def _log(self, name: str) -> Path:
-        return self._directory / f"{name}.log"
-
-
-def find(marks: Mapping[str, str], proc: Path = _PROC) -> list[int]:
-    """Return the processes that have one of these variables with this very value."""
-    return sorted(pid for pid in _pids(proc) if _bears(proc / str(pid), marks))
-
-
-def kill_all(marks: Mapping[str, str], patience: float = _KILL_S) -> None:
-    """Kill all that have one of these variables with this very value.
-
-    Again and again, since they may start others. Raises BurstError if that is no use.
-    """
-    ends = time.monotonic() + patience
-    while left := find(marks):
-        if time.monotonic() > ends:
-            pids = " ".join(map(str, left))
-            raise BurstError(f"processes that do not end, even killed: {pids}")
-        for pid in left:
-            _kill(pid, marks)
-        time.sleep(_STEP_S)
-
-
-def _kill(pid: int, marks: Mapping[str, str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(pid)
+        process.terminate()
         try:
-            # The handle stays with one process, whatever becomes of the pid; so that
-            # it is the one we mean has to be looked up once more.
-            if _bears(_PROC / str(pid), marks):
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-        finally:
-            os.close(handle)
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def marked(self) -> list[int]:
+        """Return the pids of all processes of this demo, followers and jobs too."""
+        # What was killed stays in /proc until it is waited for.
+        for process in self._background.values():
+            process.poll()
+        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        return sorted(pid for pid in pids if self._is_marked(pid))
+
+    def await_end(self, limit_s: float) -> int:
+        """Return how many processes are left, once there are none or time is up."""
+        ends = time.monotonic() + limit_s
+        while (left := self.marked()) and time.monotonic() < ends:
+            time.sleep(_STEP_S)
+        return len(left)
+
+    def kill_all(self) -> None:
+        """Kill all processes of this demo. Raises BurstError if some do not end."""
+        ends = time.monotonic() + _KILL_S
+        # Again and again, since they may start others.
+        while left := self.marked():
+            if time.monotonic() > ends:
+                pids = " ".join(map(str, left))
+                raise BurstError(f"processes do not end although killed: {pids}")
+            for pid in left:
+                self._kill(pid)
+            time.sleep(_STEP_S)
+
+    def _kill(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            try:
+                # The pid may have been given to another process since it was listed;
+                # the handle cannot.
+                if self._is_marked(pid):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+            finally:
+                os.close(handle)
+
+    def _is_marked(self, pid: int) -> bool:
+        try:
+            content = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False  # it ended, or it is another user's
+        return os.fsencode(f"{MARK}={self._directory}") in content.split(b"\0")
 
 
-def _pids(proc: Path) -> Iterator[int]:
-    return (int(name) for name in os.listdir(proc) if name.isdigit())
-
-
-def _bears(process: Path, marks: Mapping[str, str]) -> bool:
-    try:
-        content = (process / "environ").read_bytes()
-    except OSError:
-        # It is gone, or another user's: nobody else's process is of the demo.
-        return False
-    wanted = {os.fsencode(f"{key}={value}") for key, value in marks.items()}
-    return not wanted.isdisjoint(content.split(b"\0"))
+def _runnable(argv: Sequence[str]) -> list[str]:
+    """Return the command with our own interpreter; `burst` may not be on PATH."""
+    if argv[0] != "burst":
+        return list(argv)
+    return [sys.executable, "-m", "burst", *argv[1:]]

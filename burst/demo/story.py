@@ -1,248 +1,290 @@
 # SPDX-License-Identifier: MIT
-"""What happens in which order, each step by the command that a user has for it."""
+"""The commands of the demo in their order, and what is waited for between them."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shlex
+import socket
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-import msgspec
+import tomli_w
 
-from burst.demo.parts import HUGE, LARGE, LOCAL, PARTS, PASSING, SMALL, Part
-from burst.demo.record import Act
-from burst.demo.scene import IMPOSSIBLE, JobSeen, Row, Scene
-from burst.demo.setup import Setup
-from burst.errors import BurstError, LeadError, NoDaemon
-from burst.lead import Lead
-from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.runtime.connect import connect
+from burst.core.timeline import STAGES
+from burst.demo.jobs import HUGE, JOBS, OWN, PASSING, SLOTS, DemoJob
+from burst.demo.processes import MARK, Processes
+from burst.errors import BurstError
 
-STORY_S = 45.0
-"""The story takes ten seconds; a minute with what comes after it is too long."""
-_LOOK_EVERY_S = 0.1
-# The service answers in a millisecond; a listing is a process of Python.
-_LIST_EVERY_S = 1.0
-_PORT_ATTEMPTS = 3
-_PORT_TAKEN = ("Address already in use", "cannot listen on")
-_STATUS_S = 5.0
-# Waits for its file for as long as a demo could take, and never for ever.
-_WAIT_FOR_FILE = (
-    'n=0; until [ -e {file} ]; do n=$((n+1)); [ "$n" -gt 300 ] && exit 1; sleep 0.2;'
-    " done; {show_host}"
-)
+STORY_S = 60.0
+"""The commands take about fifteen seconds together."""
+_LOOK_EVERY_S = 0.3
+_DAEMON_S = 15.0
+_BROKER_S = 10.0
+_GONE_S = 2.0
+
+Row = Mapping[str, Any]
 
 
 class Story:
-    """Told once, by `tell`; what it has come to so far is kept here."""
+    """Told once, by `tell`; `take_down` follows in any case."""
 
-    def __init__(self, setup: Setup, patience: float = STORY_S) -> None:
-        self._kind = setup.kind
-        self._place = setup.place
-        self._processes = setup.processes
-        self._view = setup.view
-        self._stop = setup.stop
-        self._patience = patience
-        self._ends = time.monotonic() + patience
-        self._lead: Lead | None = None
-        self._serving = False
-        self._listed = 0.0
-        self._outputs: dict[JobId, str] = {}
-        self._jobs: dict[Part, JobId] = {}
-        self.scene = Scene()
-        self.slots: list[Row] = []
-        """As the daemon showed them last."""
-        self.uri = ""
-        self.owner = ""
-        """Tag of all that is made for the lead; empty before it is up."""
-
-    @property
-    def acts(self) -> tuple[Act, ...]:
-        """The jobs so far."""
-        seen = {job.id: job for job in self.scene.jobs}
-        return tuple(
-            Act(part=part, job=seen[job], output=self._outputs.get(job, ""))
-            for part, job in self._jobs.items()
-            if job in seen
-        )
-
-    @property
-    def unfinished(self) -> list[JobId]:
-        """Jobs that were submitted and are not known to have ended."""
-        ended = {job.id for job in self.scene.jobs if job.ended}
-        return [job for job in self._jobs.values() if job not in ended]
+    def __init__(
+        self, directory: Path, mode: str, *, flux: bool, limit_s: float = STORY_S
+    ) -> None:
+        self.processes = Processes(directory)
+        self.jobs: list[dict[str, Any]] = []
+        """Id, nodes, state and output, in the order of submission."""
+        self.bursts: list[Row] = []
+        """Rows of `burst status --json`."""
+        self.timelines = ""
+        """What `burst explain` prints of each burst."""
+        self.directory = directory
+        self.mode = mode
+        self.flux = flux
+        self._user = ["flux"] if flux else ["burst", "embedded"]
+        self._ends = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self._slots: list[Row] = []
+        self._said: dict[str, str] = {}
+        self._lead_is_up = False
 
     def tell(self) -> None:
-        """Go through the story. Raises BurstError, Interrupted."""
+        """Type all commands. Raises BurstError."""
         try:
-            self._go_through()
+            self._start()
+            for job in JOBS:
+                self._submit(job)
+            self._wait("the bursts run their jobs", _have_finished)
+            for row in self.jobs[:-1]:
+                self._attach(row)
+            self._explain_huge()
+            if self.mode == "scheduler":
+                self._pass_huge()
+            self._cancel(self.jobs[len(JOBS) - 1])
+            self._wait("the bursts become idle, are drained and reaped", _are_gone)
+            for burst in self.bursts:
+                explain = ["burst", "explain", str(burst["id"])]
+                text = self.processes.run(explain).stdout
+                self.timelines += f"$ {shlex.join(explain)}\n{text}\n"
         except BurstError:
-            # Where the lead or the daemon has ended, its last words say more.
-            self._stop.pause(_LOOK_EVERY_S)
-            self._processes.check()
+            # Where a broker or the daemon ended, its log says more.
+            time.sleep(_LOOK_EVERY_S)
+            self.processes.check()
             raise
 
-    def close(self) -> None:
-        """Let go of the lead."""
-        if self._lead:
-            self._lead.close()
-            self._lead = None
+    def take_down(self) -> tuple[int, int]:
+        """End jobs, daemon and brokers in order.
 
-    def say(self, now: str) -> None:
-        """Say what happens from now on."""
-        self._show(now=now)
+        Returns how many processes and how many leased rank slots were left.
+        """
+        say("everything is taken down")
+        slots = 0
+        if self._lead_is_up:
+            for row in self.jobs:
+                # Nothing is reaped under a job that runs.
+                if row["state"] not in {"completed", "failed", "canceled"}:
+                    self.processes.run([*self._user, "cancel", row["id"]])
+            self.processes.end("daemon", _DAEMON_S)
+            found = self._status()
+            slots = _leased(found["slots"] if found else self._slots)
+        self.processes.end("lead-1", _BROKER_S)
+        self.processes.end("lead-0", _BROKER_S)
+        return self.processes.await_end(_GONE_S), slots
 
-    def _go_through(self) -> None:
-        self._start_lead()
-        self._start_daemon()
-        for part in PARTS:
-            self._submit(part)
-        self._wait("the bursts come and their jobs run", self._bursts_did_it)
-        self._place.signal.touch()
-        self._wait("the job on the lead's own nodes ends", lambda: self._ended(LOCAL))
-        for part in (LOCAL, LARGE, SMALL):
-            self._outputs[self._jobs[part]] = self._order(self._kind.attach, part)
-        if self._kind.mode == "scheduler":
-            self._show_passing()
-        self._order(("cancel",), HUGE)
-        self._wait("", lambda: self._ended(HUGE))
-        self._wait("the bursts idle, drain and are reaped", self._all_gone)
+    def _start(self) -> None:
+        """Write a lead's files and start its brokers and the daemon."""
+        say(f"a lead of two nodes, {'Flux' if self.flux else 'embedded'}, is started")
+        words = ["--hosts", OWN, "--cores", "1", "--gpus", "0"]
+        for hosts in SLOTS:
+            words += ["--slot", hosts]
+        words += ["--address", "127.0.0.1", "--port", str(_free_port())]
+        if self.mode != "hold":
+            words += ["--mode", self.mode]
+        text = self._type("burst", "lead", "init", str(self.directory), *words)
+        brokers, uri = read_instructions(text, flux=self.flux)
+        self._set_up()
+        self.processes.environment["FLUX_URI"] = uri
+        for number, argv in enumerate(brokers):
+            self.processes.start(f"lead-{number}", argv)
+        self._wait("", lambda _: True)
+        self._lead_is_up = True
+        command = ["burst", "daemon", "-c", str(self._settings)]
+        say(f"$ {shlex.join(command)} &")
+        self.processes.start("daemon", command)
+        self._wait("", lambda status: status["daemon"] is not None)
 
-    def _show_passing(self) -> None:
-        """The second act: a job larger than what is up waits, and others pass it."""
-        for part in PASSING:
-            self._submit(part)
-            self._wait("local jobs pass it", partial(self._ended, part))
-            self._outputs[self._jobs[part]] = self._order(self._kind.attach, part)
-        huge = self._seen(HUGE)
-        if huge is None or huge.state != "sched":
-            raise BurstError("the job larger than the instance did not wait for nodes")
+    @property
+    def _settings(self) -> Path:
+        return self.directory / "burst.toml"
 
-    def _start_lead(self) -> None:
-        """Start it with its other own node, on another port if one was just taken."""
-        self.say(f"the {self._kind.name} lead starts, with two nodes of its own")
-        attempts = 0
-        while self._lead is None:
-            attempts += 1
-            files = self._place.write_lead()
-            self.uri = self._kind.uri(files)
-            for host, argv in self._kind.brokers(files).items():
-                self._processes.start(host, argv)
-            try:
-                self._wait("", self._lead_is_up)
-            except BurstError as error:
-                taken = any(words in str(error) for words in _PORT_TAKEN)
-                if not taken or attempts == _PORT_ATTEMPTS:
-                    raise
-                self._processes.end("lead-1", grace=2.0)
-                self._processes.end("lead-0", grace=2.0)
+    def _set_up(self) -> None:
+        """Set short deadlines and a private directory in burst.toml."""
+        tables = tomllib.loads(self._settings.read_text())
+        tables["intake"] = {**tables.get("intake", {}), "impossible": "hold"}
+        # In case the demo fails before the bursts are reaped.
+        tables["daemon"] = {"on_stop": "reap"}
+        short = {"provision": "20s", "join": "20s", "idle": "2s", "reap": "10s"}
+        tables["deadlines"] = short
+        tables["providers"]["local"] |= {
+            "dir": str(self.directory / "f"),
+            "grace": "5s",
+            "environment": {MARK: str(self.directory)},
+        }
+        self._settings.write_text(tomli_w.dumps(tables))
 
-    def _lead_is_up(self) -> bool:
-        try:
-            if self._lead is None:
-                self._lead = connect(self.uri, "burstable")
-                self._lead.listen(lambda: None)
-                self.owner = self._lead.identity().owner
-            return {0, 1} <= self._lead.observe().online
-        except LeadError:
-            # It is not there yet, or some part of it is not.
-            self.close()
-            return False
+    def _submit(self, job: DemoJob) -> dict[str, Any]:
+        show = ["flux", "getattr", "hostname"]
+        show = show if self.flux else ["printenv", "BURST_HOSTNAME"]
+        text = self._type(*self._user, "submit", *job.options(), *show)
+        row = {"id": text.strip(), "nodes": job.nodes, "state": "sched", "output": ""}
+        self.jobs.append(row)
+        return row
 
-    def _start_daemon(self) -> None:
-        for words in self._kind.preparing:
-            self.say(f"{self._kind.typed} {shlex.join(words)}")
-            self._processes.run((*self._kind.user, *words), self.uri)
-        self.say(f"the daemon starts: burst daemon -c {self._place.settings}")
-        self._place.write_settings(self.uri, self._kind.mode)
-        argv = (sys.executable, "-m", "burst", "daemon")
-        self._processes.start("daemon", (*argv, "-c", str(self._place.settings)))
-        self._wait("", self._daemon_serves)
+    def _attach(self, row: dict[str, Any]) -> None:
+        """Wait for a job's end, and note its output and whether it succeeded."""
+        attach = ["job", "attach", "--read-only"] if self.flux else ["attach"]
+        command = [*self._user, *attach, row["id"]]
+        say(f"$ {shlex.join(command)}")
+        done = self.processes.run(command)
+        _say_lines(done.stdout)
+        row["output"] = done.stdout
+        row["state"] = "failed" if done.returncode else "completed"
 
-    def _daemon_serves(self) -> bool:
-        assert self._lead is not None
-        try:
-            self._lead.call("ping", {}, timeout=_STATUS_S)
-        except NoDaemon:
-            return False
-        self._serving = True
-        return True
+    def _explain_huge(self) -> None:
+        """Have burst say why the job waits that no burst can ever serve."""
+        row = self.jobs[len(JOBS) - 1]
+        text = self._type("burst", "explain", row["id"])
+        if f"it needs {HUGE.nodes} nodes" not in text:
+            raise BurstError(f"job {row['id']} was not told why it waits: {text}")
 
-    def _submit(self, part: Part) -> None:
-        words = self._kind.show_host
-        typed = shlex.join(("submit", *part.options, *words))
-        if part is LOCAL:
-            file = shlex.quote(str(self._place.signal))
-            wait = _WAIT_FOR_FILE.format(file=file, show_host=shlex.join(words))
-            words = ("sh", "-c", wait)
-            typed = shlex.join(("submit", *part.options, "sh", "-c", "..."))
-        self.say(f"{self._kind.typed} {typed}")
-        argv = (*self._kind.user, "submit", *part.options, *words)
-        self._jobs[part] = parse_jobid(self._processes.run(argv, self.uri))
-        self._look()
+    def _pass_huge(self) -> None:
+        """Submit jobs for the lead's own nodes, which the scheduler has to start."""
+        for job in PASSING:
+            self._attach(self._submit(job))
 
-    def _bursts_did_it(self) -> bool:
-        for part in (LARGE, SMALL):
-            job = self._seen(part)
-            if job and job.ended and job.state != "completed":
-                raise BurstError(f"job {format_f58(job.id)} ended as {job.state}")
-        huge = self._seen(HUGE)
-        told = huge is not None and huge.word == IMPOSSIBLE
-        return told and self._ended(LARGE) and self._ended(SMALL)
+    def _cancel(self, row: dict[str, Any]) -> None:
+        self._type(*self._user, "cancel", row["id"])
+        self._attach(row)
+        if row["state"] == "failed":
+            row["state"] = "canceled"
 
-    def _all_gone(self) -> bool:
-        return all(burst["state"] == "inactive" for burst in self.scene.bursts) and all(
-            slot["state"] == "free" for slot in self.slots
-        )
+    def _type(self, *words: str) -> str:
+        """Type a command; show and return what it prints. Raises BurstError."""
+        say(f"$ {shlex.join(words)}")
+        done = self.processes.run(words)
+        if done.returncode:
+            error = done.stderr.strip() or done.stdout.strip()
+            raise BurstError(f"{shlex.join(words)}: status {done.returncode}: {error}")
+        if words[1] != "lead":  # its instructions are followed, not shown
+            _say_lines(done.stdout)
+        return done.stdout
 
-    def _order(self, words: tuple[str, ...], part: Part) -> str:
-        """Type a command about a job, and return what it prints."""
-        words = (*words, format_f58(self._jobs[part]))
-        self.say(f"{self._kind.typed} {' '.join(words)}")
-        return self._processes.run((*self._kind.user, *words), self.uri)
-
-    def _wait(self, now: str, done: Callable[[], bool]) -> None:
-        """Look again and again until it is done. Raises BurstError, Interrupted."""
-        if now:
-            self.say(now)
-        while not done():
-            self._stop.pause(_LOOK_EVERY_S)
-            self._processes.check()
-            self._look()
+    def _wait(self, what: str, is_done: Callable[[Row], bool]) -> None:
+        """Ask `burst status` again and again until it is done. Raises BurstError."""
+        if what:
+            say(what)
+        while True:
+            self.processes.check()
+            found = self._status()
+            if found:
+                self._show(found)
+                if is_done(found):
+                    return
             if time.monotonic() > self._ends:
-                raise BurstError(f"{self.scene.now}: not within {self._patience:g} s")
+                what = what or "the lead and its daemon start"
+                raise BurstError(f"{what}: not within {self._limit_s:g} s")
+            time.sleep(_LOOK_EVERY_S)
 
-    def _look(self) -> None:
-        """Look at bursts and jobs. Raises BurstError if a burst has failed."""
-        if not self._serving:
-            return
-        assert self._lead is not None
-        status = self._lead.call("status", {}, timeout=_STATUS_S)
-        self.slots = status["slots"]
-        jobs = self.scene.jobs
-        if self._jobs and time.monotonic() - self._listed > _LIST_EVERY_S:
-            jobs = self._list()
-            self._listed = time.monotonic()
-        self._show(jobs=jobs, bursts=tuple(status["bursts"]))
-        for burst in self.scene.bursts:
+    def _status(self) -> dict[str, Any] | None:
+        """Return what `burst status` shows; None where there is no lead."""
+        words = ["burst", "status", "-a", "--json", "-c", str(self._settings)]
+        done = self.processes.run(words)
+        return None if done.returncode else dict(json.loads(done.stdout))
+
+    def _show(self, found: Row) -> None:
+        """Say how far each burst is. Raises BurstError if one has failed."""
+        self.bursts, self._slots = found["bursts"], found["slots"]
+        for burst in self.bursts:
+            online = f"{burst['online']} of {burst['nodes']} nodes online"
+            state = burst["state"]
+            line = f"{burst['id']}: {burst['result'] or f'{state}, {online}'}"
+            if state == "inactive":
+                line = f"{burst['id']}: nothing is left of it"
+            if self._said.get(burst["id"]) != line:
+                say(line)
+                self._said[burst["id"]] = line
             if burst["result"] not in {None, "completed"}:
                 raise BurstError(f"{burst['id']} {burst['result']}: {burst['note']}")
 
-    def _list(self) -> tuple[JobSeen, ...]:
-        argv = (*self._kind.user, *self._kind.jobs)
-        text = self._processes.run(argv, self.uri)
-        return tuple(sorted(self._kind.read_jobs(text), key=lambda job: job.id))
 
-    def _show(self, **changes: object) -> None:
-        self.scene = msgspec.structs.replace(self.scene, **changes)
-        self._view.show(self.scene)
+def read_instructions(text: str, *, flux: bool) -> tuple[list[list[str]], str]:
+    """Return the brokers' commands and FLUX_URI that `burst lead init` tells to use.
 
-    def _seen(self, part: Part) -> JobSeen | None:
-        wanted = self._jobs[part]
-        return next((job for job in self.scene.jobs if job.id == wanted), None)
+    It prints those of Flux first, then those of the embedded lead.
+    """
+    starts = [
+        shlex.split(li, comments=True) for li in text.splitlines() if "# on" in li
+    ]
+    uris = [li for li in text.splitlines() if "export FLUX_URI=" in li]
+    brokers, uri = (starts[:2], uris[0]) if flux else (starts[2:], uris[-1])
+    # The demo starts the daemon itself, to end it before the lead.
+    return [
+        [word for word in argv if not word.startswith("FLUX_RC_EXTRA=")]
+        for argv in brokers
+    ], shlex.split(uri.partition("=")[2])[0]
 
-    def _ended(self, part: Part) -> bool:
-        job = self._seen(part)
-        return job is not None and job.ended
+
+def burst_faults(bursts: list[Row], mode: str) -> list[str]:
+    """Return what is wrong with how the bursts ended."""
+    # A scheduler that steps over jobs needs no hold of them.
+    stages = [s for s in STAGES if mode == "hold" or s not in {"hold", "released"}]
+    found = []
+    if sorted(burst["nodes"] for burst in bursts) != [2, 4]:
+        sizes = ", ".join(str(burst["nodes"]) for burst in bursts) or "none"
+        found.append(f"bursts of 4 and of 2 nodes were expected, not: {sizes}")
+    for burst in bursts:
+        missing = [stage for stage in stages if stage not in burst["timeline"]]
+        if missing:
+            found.append(f"burst {burst['id']} was never {', '.join(missing)}")
+        if burst["result"] != "completed":
+            found.append(f"burst {burst['id']} ended as {burst['result']}")
+    return found
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    # Where nobody reads any more, as with `| head`, the demo still takes all down.
+    with contextlib.suppress(BrokenPipeError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _say_lines(text: str) -> None:
+    for line in text.splitlines():
+        say(f"    {line}")
+
+
+def _have_finished(found: Row) -> bool:
+    done = [row for row in found["bursts"] if "finished" in row["timeline"]]
+    return len(done) == len(SLOTS)
+
+
+def _are_gone(found: Row) -> bool:
+    live = [row for row in found["bursts"] if row["state"] != "inactive"]
+    return not live and not _leased(found["slots"])
+
+
+def _leased(slots: list[Row]) -> int:
+    return sum(slot["state"] == "leased" for slot in slots)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

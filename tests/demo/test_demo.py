@@ -11,7 +11,6 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -113,7 +112,6 @@ def test_the_whole_story_on_the_embedded_lead(start, home):
     assert status == 0, errors
     check_story(json.loads(output), "embedded")
     assert is_clean(home)
-    assert ET.parse(home / "demo.svg").getroot().tag.endswith("svg")
 
 
 @pytest.mark.flux
@@ -143,23 +141,26 @@ def test_mode_scheduler_is_for_flux_only(start):
     status, _, errors = finish(start("--mode", "scheduler"))
 
     assert status == 2
-    assert "--mode scheduler goes with --flux" in errors
+    assert "--mode scheduler needs --flux" in errors
 
 
-def test_without_a_terminal_there_is_a_line_for_each_change_and_a_report(start, home):
-    status, output, errors = finish(start("--svg", "a.svg"))
+def test_it_shows_each_command_and_reports_a_timeline(start, home):
+    status, output, errors = finish(start())
 
     assert status == 0, errors
     *progress, last = errors.splitlines()
-    assert all(re.match(r" *\d+\.\ds  ", line) for line in progress)
-    assert re.fullmatch(r"burst demo: all of it happened, in \d+\.\d s", last)
+    typed = [line.split()[1:4] for line in progress if line.startswith("$ ")]
+    assert typed[0] == ["burst", "lead", "init"]
+    assert typed.count(["burst", "embedded", "submit"]) == 4
+    assert ["burst", "embedded", "cancel"] in typed
+    assert any("it needs 9 nodes; the most that any offer" in li for li in progress)
+    assert re.fullmatch(r"burst demo: all went as it should, in \d+\.\d s", last)
     assert all(line.isprintable() for line in (*progress, *output.splitlines()))
-    assert "left: 0 followers, 0 slots leased, 0 files" in output
-    assert f"picture: {home / 'a.svg'}" in output
-    assert "none; it was told: it needs 9 nodes; the most that any offer" in output
-    for stage in STAGES:
-        assert stage in output
-    assert (home / "a.svg").exists()
+    assert (
+        len(re.findall(r"^burst-[01]-\w{6}: inactive, completed$", output, re.M)) == 2
+    )
+    assert output.count("until all were online") == 2
+    assert output.endswith("left: 0 followers, 0 slots leased, 0 files\n")
 
 
 def interrupt_at(demo, words, number=signal.SIGINT):
@@ -179,9 +180,9 @@ def interrupt_at(demo, words, number=signal.SIGINT):
 @pytest.mark.parametrize(
     ("words", "number"),
     [
-        (r"the embedded lead starts", signal.SIGINT),
-        (r"burst-0-\w+: provision", signal.SIGINT),
-        (r"burst-0-\w+: finished", signal.SIGTERM),
+        (r"lead init", signal.SIGINT),
+        (r"the bursts run their jobs", signal.SIGINT),
+        (r"burst-0-\w+: ", signal.SIGTERM),
     ],
 )
 def test_an_interruption_takes_everything_down(start, home, words, number):
@@ -192,8 +193,7 @@ def test_an_interruption_takes_everything_down(start, home, words, number):
     assert status == 128 + number
     assert output == ""
     assert errors.endswith(
-        "burst demo: interrupted; all that was started is ended, and its files"
-        " removed\n"
+        "burst demo: interrupted; all processes are ended, all files removed\n"
     )
     assert "ERROR" not in errors
     assert is_clean(home)
@@ -202,27 +202,31 @@ def test_an_interruption_takes_everything_down(start, home, words, number):
 
 @pytest.mark.flux
 def test_an_interruption_takes_flux_down_too(start, home):
-    status, _, errors = interrupt_at(start("--flux"), r"burst-0-\w+: provision")
+    status, _, errors = interrupt_at(start("--flux"), r"the bursts run their jobs")
 
     assert status == 130, errors
     assert is_clean(home)
 
 
-def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(start, home):
-    """Every Python of the demo reads this; those of bursts end by it."""
+def broken(home, script):
+    """Return a PYTHONPATH with which every Python of the demo runs this first."""
     (home / "p").mkdir()
     (home / "p" / "sitecustomize.py").write_text(
-        textwrap.dedent(
-            """\
-            import os, sys
-            if any(word.startswith("burst-") for word in sys.orig_argv):
-                os.write(2, b"broken on purpose")
-                os._exit(3)
-            """
-        )
+        "import os, subprocess, sys\n"
+        "def is_broker(prefix):\n"
+        "    return any(word.startswith(prefix) for word in sys.orig_argv)\n"
+        + textwrap.dedent(script)
     )
+    return {"PYTHONPATH": str(home / "p")}
 
-    status, output, errors = finish(start("--json", PYTHONPATH=str(home / "p")))
+
+def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(start, home):
+    script = """
+        if "follower" in sys.orig_argv and is_broker("burst-"):
+            os.write(2, b"broken on purpose")
+            os._exit(3)
+        """
+    status, output, errors = finish(start("--json", **broken(home, script)))
 
     found = json.loads(output)
     assert status == 1
@@ -245,6 +249,46 @@ def test_followers_that_do_not_start_fail_the_demo_and_it_says_why(start, home):
     assert pids_with(str(home / "t")) == []
 
 
+def test_a_lead_that_ends_fails_the_demo_with_its_last_words(start, home):
+    script = """
+        if is_broker("lead-0"):
+            os.write(2, b"no luck")
+            os._exit(7)
+        """
+    status, output, errors = finish(start("--json", **broken(home, script)))
+
+    found = json.loads(output)
+    assert status == 1
+    assert "burst demo: ERROR: lead-0 ended with status 7: no luck\n" in errors
+    assert found["jobs"] == found["bursts"] == []
+    assert pids_with(str(home / "t")) == []
+
+
+def test_what_outlives_the_demo_is_counted_and_killed(start, home):
+    script = """
+        if is_broker("lead-0"):
+            subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        """
+    status, output, errors = finish(start("--json", **broken(home, script)))
+
+    assert status == 1
+    assert json.loads(output)["left"]["followers"] == 1
+    assert "burst demo: ERROR: 1 followers were left\n" in errors
+    assert pids_with(str(home / "t")) == []
+
+
+def test_jobs_that_fail_fail_the_demo(start, home):
+    printenv = home / "printenv"
+    printenv.write_text("#!/bin/sh\necho elsewhere\nexit 1\n")
+    printenv.chmod(0o755)
+    path = f"{home}:{os.environ['PATH']}"
+    status, output, errors = finish(start("--json", PATH=path))
+
+    assert status == 1
+    assert json.loads(output)["left"]["slots"] == 0
+    assert errors.count("is failed, not completed") == 3
+
+
 def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
     status, output, errors = finish(start("--flux", PATH=str(home)))
 
@@ -256,21 +300,10 @@ def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
     assert is_clean(home)
 
 
-@pytest.mark.parametrize("name", ["missing/demo.svg", "."])
-def test_where_the_picture_cannot_be_written_nothing_is_started(start, home, name):
-    status, _, errors = finish(start("--svg", name))
-
-    assert status == 1
-    assert errors == (
-        f"burst: ERROR: {name}: cannot be written; name another file with --svg\n"
-    )
-    assert is_clean(home)
-
-
 def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
     demo = start()
     for line in demo.stderr:
-        if "the bursts come" in line:
+        if "the bursts run" in line:
             break
     demo.send_signal(signal.SIGINT)
     for line in demo.stderr:
