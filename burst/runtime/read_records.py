@@ -38,7 +38,7 @@ def read_records(
         kind, _, name = key.partition("/")
         try:
             if kind == "hold":
-                holds[JobId(int(name))] = decode_hold(text)
+                holds[JobId(int(name))] = _hold_until(now, decode_hold(text))
             elif kind == "provider":
                 held = msgspec.json.decode(text, type=Health)
                 health[name] = bound_times(held, limits, now) if limits else held
@@ -122,13 +122,33 @@ def _read_burst(
     if record.lease.id != name:
         why = f"its key is {name}, but it says that it is {record.lease.id}"
         raise RecordUnreadable(why)
-    burst = restore(record, jobs)
-    if burst.since > now:
-        # The clock was set back: count its deadlines from now, not from a future.
-        burst = msgspec.structs.replace(
-            burst,
-            since=now,
-            unused_since=None if burst.unused_since is None else now,
-            lost_since=None if burst.lost_since is None else now,
-        )
-    return burst, record.version
+    return _burst_until(now, restore(record, jobs)), record.version
+
+
+# What a clock wrote that was ahead, and was set back since: its deadlines count from
+# now, not from a future.
+
+
+def _burst_until(now: float, burst: Burst) -> Burst:
+    """Return the burst with no time that a deadline counts from after now."""
+    released = {
+        job: msgspec.structs.replace(times, released=now)
+        for job, times in burst.times.items()
+        if times.released is not None and times.released > now
+    }
+    unused, lost = burst.unused_since, burst.lost_since
+    if max(burst.since, unused or 0.0, lost or 0.0) <= now and not released:
+        return burst
+    return msgspec.structs.replace(
+        burst,
+        since=min(burst.since, now),
+        unused_since=None if unused is None else min(unused, now),
+        lost_since=None if lost is None else min(lost, now),
+        times={**burst.times, **released},
+    )
+
+
+def _hold_until(now: float, hold: Hold) -> Hold:
+    """Return the hold with no time after now."""
+    since, expired = min(hold.since, now), min(hold.expired, now)
+    return msgspec.structs.replace(hold, since=since, expired=expired)
