@@ -179,3 +179,26 @@ def test_slots_are_kept_as_soon_as_another_job_joins_a_burst_on_them() -> None:
             ("submit", {"nodes": 4, "user": 2, "wish": 5, "duration": 30.0}),
         ],
     )
+
+
+def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first() -> (
+    None
+):
+    submit = {"nodes": 3, "user": 2, "wish": 2, "constraint": 1, "held": True}
+    replay(
+        {
+            "intake": {"mode": "scheduler"},
+            "providers": {"a": {"max_nodes": 8}},
+            "standing": True,
+        },
+        [
+            ("submit", {**submit, "nodes": 5, "user": 1, "duration": 300.0}),
+            ("submit", submit),
+            ("submit", {"nodes": 4, "user": 1, "wish": 3, "constraint": 2}),
+            ("submit", {**submit, "nodes": 1, "user": 3, "wish": 3, "constraint": 2}),
+            ("turn", {"seconds": 0.1}),
+            ("submit", {"nodes": 3, "user": 1, "wish": 4, "duration": 300.0}),
+            ("coast", {"seconds": 3.0}),
+            ("user_changes_urgency", {"job": 4, "urgency": 8}),
+        ],
+    )

@@ -216,7 +216,8 @@ def valid_refusals(
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
     if before is None or not inputs.no_larger(before.inputs):
         return {}
-    if now < before.inputs.until and inputs.no_better(before.inputs):
+    ordered = not _is_first_changed(before, lead)
+    if ordered and now < before.inputs.until and inputs.no_better(before.inputs):
         return {} if _room_may_be_left(before, inputs, lead) else same
     return lasting_refusals(same, lead)
 
@@ -275,6 +276,15 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     if intake.mode == "scheduler":
         return job not in made.here
     return in_stopped_queue(made.jobs[job], intake)
+
+
+def _is_first_changed(before: RefusalCache, lead: LeadView) -> bool:
+    """Tell whether the job that slots were kept for is another than it was.
+
+    Its user may have lowered its urgency: it may be the first no more.
+    """
+    kept = before.reservation
+    return kept is not None and lead.jobs.get(kept.job) is not before.jobs[kept.job]
 
 
 def _room_may_be_left(
