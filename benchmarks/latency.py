@@ -81,7 +81,7 @@ class Turning:
         self._clock = Clock()
         self._going = True
         relax_garbage_collector()
-        settings = parse({"intake": {"patience": "0s"}}, "benchmark")
+        settings = parse({"intake": {"local_wait": "0s"}}, "benchmark")
         workers = ProviderWorkers(self._clock, self._wakeup.wake)
         identity = lead.identity()
         parts = EngineParts(

@@ -84,6 +84,17 @@ def say(text: str, *args: object, level: int = logging.INFO) -> None:
     _LOGGER.log(level, text, *args)
 
 
+def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None:
+    """Show a Python warning as one sentence: in the log, or else on standard error.
+
+    It takes the place of `warnings.showwarning`, so that a user reads no line of code.
+    """
+    if not _LOGGER.handlers:
+        sys.stderr.write(f"burst: {_on_one_line(message)}\n")
+    else:
+        say("%s", message, level=logging.WARNING)
+
+
 def failure(text: str, *args: object, error: BaseException | None = None) -> None:
     """Log what was caught where nothing was expected, with its traceback.
 

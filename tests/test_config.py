@@ -93,8 +93,8 @@ def test_a_file_is_read_with_units(tmp_path):
         ),
         ({"providers": 1}, "x: providers: expected tables [providers.NAME]"),
         (
-            {"limits": {"set_aside": "inf"}},
-            "x: limits.set_aside: inf is out of range; at least 0, at most 36500d",
+            {"limits": {"cooldown": "inf"}},
+            "x: limits.cooldown: inf is out of range; at least 0, at most 36500d",
         ),
         (
             {"providers": {"a": 1}},

@@ -74,3 +74,11 @@ def test_an_error_says_what_to_do():
     assert str(BurstError("it broke", "mend it")) == "it broke; mend it"
     assert str(BurstError("it broke")) == "it broke"
     assert Transient("busy", retry_after=3).retry_after == 3
+
+
+def test_a_python_warning_is_a_line_of_the_log(capsys):
+    log.start("text")
+
+    log.show_warning(FutureWarning("rename it"), FutureWarning, "file.py", 3)
+
+    assert capsys.readouterr().err.split(" ", 1)[1] == "rename it\n"

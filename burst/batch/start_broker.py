@@ -33,7 +33,7 @@ from burst.batch.batch_plan import (
 )
 from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import LeadDirectory
-from burst.config import Settings, parse, read_toml
+from burst.config import Settings, parse, read_settings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
@@ -218,7 +218,7 @@ def _make_lead(
     rundir: Path,
 ) -> Mapping[str, str]:
     """Write all files of the lead; return what its broker's environment needs."""
-    tables = read_toml(directory.given)
+    tables = read_settings(directory.given)
     settings = parse(tables, str(directory.given))
     expiration = float(r["execution"].get("expiration", 0.0))
     left_s = expiration - time.time() if expiration else None

@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import click
 import msgspec
 
+from burst import log
 from burst.config import Settings, load
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
@@ -31,6 +33,7 @@ _PLACES = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
+    warnings.showwarning = log.show_warning
     try:
         command.main()
     except BurstError as error:

@@ -20,7 +20,7 @@ from burst.cli.common import (
     print_json,
     print_rows,
 )
-from burst.config import Seconds, effective, parse, read_toml
+from burst.config import Seconds, effective, parse, read_settings
 from burst.daemon import Daemon
 from burst.runtime import provider_registry
 
@@ -63,7 +63,7 @@ def show_config(place: Place, listing: Listing) -> None:
     enabled only what its table says is printed.
     """
     path = place.find()
-    tables = read_toml(path) if path else {}
+    tables = read_settings(path) if path else {}
     settings = parse(tables, str(path))
     options = provider_registry.read_provider_options(settings, str(path))
     found = effective(settings, tables, str(path), options)

@@ -7,7 +7,7 @@ declare the keys of their table `[providers.NAME]` as a msgspec.Struct, duration
 """
 
 from burst.config.convert import Seconds, convert
-from burst.config.file import effective, load, parse, read_toml
+from burst.config.file import effective, load, parse, read_settings, read_toml
 from burst.config.tables import (
     DaemonSettings,
     DeadlineSettings,
@@ -35,5 +35,6 @@ __all__ = [
     "effective",
     "load",
     "parse",
+    "read_settings",
     "read_toml",
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,10 +19,24 @@ from burst.config.tables import ProviderTable, Settings
 from burst.errors import ConfigError
 from burst.model.fsd import LONGEST, format_fsd
 
+RENAMED_KEYS = {
+    ("intake", "patience"): "local_wait",
+    ("limits", "set_aside"): "cooldown",
+}
+"""Keys, by table and old name, that are read under their old name in this release."""
+
 
 def load(path: Path) -> Settings:
     """Read and check a file. Raises ConfigError naming file, key and what is right."""
-    return parse(read_toml(path), str(path))
+    return parse(read_settings(path), str(path))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the tables of a settings file, their keys under their present names.
+
+    They are not checked: see `parse`. Raises ConfigError.
+    """
+    return with_present_names(read_toml(path), str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -37,9 +52,36 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not TOML: {error}") from error
 
 
+def with_present_names(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return tables with the keys of RENAMED_KEYS under their present names.
+
+    A FutureWarning names each that is found (`burst.log.show_warning` shows it). Raises
+    ConfigError where a table has both names of a key.
+    """
+    found = dict(tables)
+    for (table, old), new in RENAMED_KEYS.items():
+        section = found.get(table)
+        if not isinstance(section, Mapping) or old not in section:
+            continue
+        if new in section:
+            raise ConfigError(
+                f"{where}: {table}.{old}: is the old name of {table}.{new},"
+                " which is set, too",
+                f"remove {old}",
+            )
+        warnings.warn(
+            f"{where}: {table}.{old} is now called {table}.{new}; the old name is an"
+            " error from the next release on: rename it in the file",
+            FutureWarning,
+            stacklevel=2,
+        )
+        found[table] = {new if key == old else key: section[key] for key in section}
+    return found
+
+
 def parse(tables: Mapping[str, Any], where: str) -> Settings:
     """Return the settings in the tables of a file. Raises ConfigError."""
-    tables = dict(tables)
+    tables = with_present_names(tables, where)
     providers = tables.pop("providers", {})
     if not isinstance(providers, Mapping):
         raise ConfigError(f"{where}: providers: expected tables [providers.NAME]")
@@ -130,7 +172,7 @@ def _check_ranges(settings: Settings, where: str) -> None:
         ),
         ("limits.max_nodes_per_user", settings.limits.max_nodes_per_user, 0, math.inf),
         ("limits.breaker", settings.limits.breaker, 1, math.inf),
-        ("limits.set_aside", settings.limits.set_aside, 0, LONGEST),
+        ("limits.cooldown", settings.limits.cooldown, 0, LONGEST),
         ("limits.breaker_pause", settings.limits.breaker_pause, 0, LONGEST),
         ("limits.refused_retry", settings.limits.refused_retry, 0, LONGEST),
         ("deadlines.reload", settings.deadlines.reload, 0, 86400),

@@ -79,7 +79,7 @@ class IntakeSettings(Table, frozen=True):
     nodes wants to find them free. `burst setup` tells the frobnicator."""
     attribute: str = "burstable"
     """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
-    patience: Seconds = Seconds(60)
+    local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
     release_urgency: int = 0
@@ -124,7 +124,7 @@ class LimitSettings(Table, frozen=True):
     max_nodes_per_burst: int = 0
     max_nodes_per_user: int = 0
     """Nodes of the live bursts made for jobs of one user."""
-    set_aside: Seconds = Seconds(600)
+    cooldown: Seconds = Seconds(600)
     """How long an offer that had no capacity is not tried again. As long as
     ParallelCluster waits, since stock comes back in minutes, not seconds."""
     breaker: int = 3
@@ -166,8 +166,8 @@ class DeadlineSettings(Table, frozen=True):
     """From the first reap to NotFound. Past this it is reported and repeated."""
     complete: Seconds = Seconds(600)
     """How long a job may have a part of the nodes it needs while the rest is refused.
-    Past this its part is given back. As long as an offer without capacity is set
-    aside: it has been tried again by then."""
+    Past this its part is given back. As long as `[limits] cooldown`: an offer that had
+    no capacity has been tried again by then."""
     reservation: Seconds = Seconds(14400)
     """How long rank slots are kept for a job while it is not known when the last of
     them is free. Past this they are for everybody, for as long: what has them may

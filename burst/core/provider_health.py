@@ -205,7 +205,7 @@ def cool_down(
         failures, nodes = known.failures, known.nodes
     else:
         failures = known.failures + 1
-    until = now + limits.set_aside * _longer(failures)
+    until = now + limits.cooldown * _longer(failures)
     entry = OfferHealth(failures, until, nodes)
     return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
 
@@ -249,7 +249,7 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     """
     replace = msgspec.structs.replace
     longest = 2.0**_MOST_DOUBLINGS
-    refused, aside = now + limits.refused_retry, now + limits.set_aside * longest
+    refused, aside = now + limits.refused_retry, now + limits.cooldown * longest
     spec_refused = now + limits.refused_retry * longest
     return replace(
         health,

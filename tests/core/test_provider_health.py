@@ -30,7 +30,7 @@ LIMITS = settings(
     limits={
         "breaker": 2,
         "breaker_pause": "5m",
-        "set_aside": "10m",
+        "cooldown": "10m",
         "refused_retry": "30m",
     }
 ).limits

@@ -80,7 +80,7 @@ def test_a_job_in_the_stopped_queue_cannot_be_starting():
 
 
 @pytest.mark.parametrize(
-    ("patience", "waited", "reason"),
+    ("local_wait", "waited", "reason"),
     [
         ("10s", 9, Reason.STARTING),
         ("10s", 10, Reason.PROPOSED),
@@ -88,11 +88,13 @@ def test_a_job_in_the_stopped_queue_cannot_be_starting():
         ("0s", 1, Reason.PROPOSED),
     ],
 )
-def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(patience, waited, reason):
-    """Where nodes are given away at each look, it has its patience, or a second."""
+def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(
+    local_wait, waited, reason
+):
+    """Where nodes are given away at each look, it has `local_wait`, or a second."""
     seen = granting(view(job(0, whole(1)), busy=(0, 1)), 1)
 
-    made = turn(seen, now=T0 + waited, patience=patience)
+    made = turn(seen, now=T0 + waited, local_wait=local_wait)
 
     assert made.decisions[JobId(0)].reason is reason
 

@@ -98,7 +98,7 @@ def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
 def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(
     site: Site,
 ) -> None:
-    site.write(deadlines=SOON, limits={"set_aside": "0.1s"})
+    site.write(deadlines=SOON, limits={"cooldown": "0.1s"})
     site.close_gate("join")
     with site.desk.daemon():
         job = site.submit("-N2", "--requires=burst", *HOSTNAME)

@@ -59,7 +59,7 @@ def make_serve(desk: Desk, user: UserCli) -> Serve:
 
     @contextmanager
     def start(mode: str, **tables: Any) -> Iterator[DaemonProcess]:
-        intake = {"mode": mode, "patience": "1h", **tables.pop("intake", {})}
+        intake = {"mode": mode, "local_wait": "1h", **tables.pop("intake", {})}
         desk.write(intake=intake, **tables)
         if mode == "scheduler":
             user.use_scheduler()

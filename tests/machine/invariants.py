@@ -327,7 +327,7 @@ class Invariants:
             self.must("use", not vain, f"{burst.id} is made for jobs that run already")
 
     def _is_patient(self, job):
-        patience = self.world.settings.intake.patience
+        patience = self.world.settings.intake.local_wait
         view = self.world.lead.jobs[job]
         waited = self.world.now - view.t_submit
         return view.preferences.wait is None and waited < patience

@@ -217,12 +217,12 @@ class Month:
                 "join": "30s",
             },
             limits={
-                "set_aside": "1s",
+                "cooldown": "1s",
                 "breaker_pause": "1s",
                 "max_nodes": some.choice([6, 8, 0]),
                 "max_bursts": some.choice([2, 4, 0]),
             },
-            intake={"patience": some.choice(["0.5s", "2s"])},
+            intake={"local_wait": some.choice(["0.5s", "2s"])},
         )
 
     def _start_daemon(self) -> None:

@@ -83,7 +83,7 @@ def test_a_job_that_fits_what_is_up_is_left_to_flux():
 
 
 def test_a_job_that_waits_too_long_for_nodes_that_are_up_bursts():
-    s = sim(intake={"patience": "10s"})
+    s = sim(intake={"local_wait": "10s"})
     s.lead.schedule = lambda: None
     job = s.lead.submit(whole(2))
 
@@ -640,7 +640,7 @@ def test_who_is_answered_sees_at_once_what_was_done():
 
 def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
     """Its user gave it its urgency back while the burst was on the way."""
-    s = sim(deadlines={"idle": "1h"}, intake={"patience": "5s"})
+    s = sim(deadlines={"idle": "1h"}, intake={"local_wait": "5s"})
     own = s.lead.submit(whole(2))
     s.tick()
     s.joins = False

@@ -304,7 +304,7 @@ class JobTriage:
     def _patience(self, job: JobView) -> float:
         """Return how long the job is left to the scheduler, in seconds."""
         return (
-            self._settings.patience
+            self._settings.local_wait
             if job.preferences.wait is None
             else job.preferences.wait
         )
