@@ -35,7 +35,7 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _PHASES: dict[Any, Phase] = {
     Cluster.Status.PROVISIONING: Phase.PENDING,
     Cluster.Status.RUNNING: Phase.RUNNING,
-    # It is being changed, as by a pool that is made, and usable.
+    # It is being changed, such as by a new pool, and usable.
     Cluster.Status.RECONCILING: Phase.RUNNING,
     Cluster.Status.STOPPING: Phase.ENDING,
     Cluster.Status.ERROR: Phase.FAILED,
@@ -53,14 +53,14 @@ _LACKS = (StatusCondition.Code.GCE_STOCKOUT, StatusCondition.Code.GCE_QUOTA_EXCE
 
 
 class ResourceExists(Transient):
-    """There is one of that name: look at it before anything else."""
+    """A resource of that name exists. The caller reads it with the next call."""
 
 
 class Cloud:
-    """The clusters of one location of one project. Raises errors of ours only.
+    """The clusters of one location of one project. All raise burst.errors only.
 
-    Without client and credentials it finds those of the machine it runs on, at the
-    first call.
+    Without client and credentials the first call finds those of this machine (Google's
+    Application Default Credentials).
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Cloud:
         self._timeout = timeout
 
     def clusters(self) -> list[GkeResource]:
-        """Return all clusters, whoever made them."""
+        """Return all clusters, also those that we did not make."""
         found = self._ask("to list clusters", "list_clusters", {"parent": self.parent})
         if found.missing_zones:
-            # What is missing would be taken for gone.
+            # A cluster that is missing would count as deleted.
             zones = ", ".join(found.missing_zones)
             raise Transient(f"Google Cloud could not list the clusters in {zones}")
         return [_cluster(cluster) for cluster in found.clusters]
@@ -97,14 +97,14 @@ class Cloud:
             return None
         return _cluster(found)
 
-    def create(self, order: dict[str, Any]) -> None:
+    def create(self, request: dict[str, Any]) -> None:
         """Begin to make a cluster or node pool. Raises Exists where there is one."""
-        if "cluster" in order:
-            name = order["cluster"]["name"]
-            self._ask(f"to make cluster {name}", "create_cluster", order)
+        if "cluster" in request:
+            name = request["cluster"]["name"]
+            self._ask(f"to make cluster {name}", "create_cluster", request)
         else:
-            name = order["node_pool"]["name"]
-            self._ask(f"to make node pool {name}", "create_node_pool", order)
+            name = request["node_pool"]["name"]
+            self._ask(f"to make node pool {name}", "create_node_pool", request)
 
     def delete_cluster(self, name: str) -> None:
         """Begin to delete a cluster. Raises NotFound."""
@@ -128,7 +128,7 @@ class Cloud:
             raise Transient(f"Google Cloud could not list the operations in {zones}")
         on = [op for op in found.operations if op.target_link.endswith(f"/{target}")]
         on.sort(key=lambda op: op.start_time, reverse=True)
-        return [_deed(operation) for operation in on]
+        return [_operation(operation) for operation in on]
 
     def token(self) -> str:
         """Return a bearer token that is good now. Raises Refused, Transient."""
@@ -140,15 +140,15 @@ class Cloud:
         return f"{self.parent}/clusters/{cluster}"
 
     def _ask(self, doing: str, method: str, request: dict[str, Any]) -> Any:
-        """Call for what does not name a thing of ours.
+        """Make a call that does not name a resource of a burst.
 
-        What is not there then is what it rests on, such as a project or a network, and
-        not a burst: NotFound would say that nothing of one is left.
+        NotFound is then about a project or a network. It becomes Refused, as NotFound
+        would say that nothing of a burst is left.
         """
         try:
             return self._call(doing, method, request)
         except NotFound as error:
-            raise Refused(error.what, "correct the provider's table") from error
+            raise Refused(error.what, "correct the settings of the provider") from error
 
     def _login(self) -> tuple[Credentials, ClusterManagerClient]:
         """Return credentials that are good now, of this machine by default."""
@@ -171,7 +171,7 @@ class Cloud:
         _, client = self._login()
         call: Callable[..., Any] = getattr(client, method)
         try:
-            # No retry: who called decides when, and says so.
+            # No retry: the daemon decides when to repeat a call.
             return call(request=request, retry=None, timeout=self._timeout)
         except GoogleAPICallError as error:
             raise _error(error, doing) from error
@@ -224,13 +224,13 @@ def _pool(pool: NodePool) -> GkeResource:
 
 
 def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any]:
-    """Say how it is, by its status and the conditions that led to it."""
+    """Return phase, reason and failure, from its status and its conditions."""
     phase = phases.get(thing.status, Phase.PENDING)
     said = "; ".join(c.message for c in thing.conditions if c.message)
     said = said or thing.status_message
     lacking = _lacks(thing.conditions) or is_lack(said)
     if phase is Phase.PENDING and lacking:
-        # GKE goes on trying for half an hour, which somebody has to end.
+        # GKE would go on trying for half an hour.
         phase = Phase.FAILED
     if phase is Phase.RUNNING:
         return {"phase": phase}
@@ -247,13 +247,13 @@ def _lacks(conditions: Sequence[StatusCondition]) -> bool:
     return bool(codes.intersection(_LACKS)) or Code.RESOURCE_EXHAUSTED in canonical
 
 
-def _deed(operation: Operation) -> GkeOperation:
+def _operation(operation: Operation) -> GkeOperation:
     fault = None
     if operation.error.code:
         name = Code.Name(operation.error.code)
         fault = CloudFailure(code=name, message=operation.error.message)
     elif operation.status_message:
-        # The older way to say that it failed.
+        # The older field for an error.
         fault = CloudFailure(code="UNKNOWN", message=operation.status_message)
     return GkeOperation(
         kind=operation.operation_type.name.lower(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep a burst into GKE from working, found before anything is paid for."""
+"""What would keep a burst into GKE from working, found before anything costs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from collections.abc import Iterator, Sequence
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Phase
-from burst_gke.burst_resources import find_bursts
 from burst_gke.cloud import Cloud
 from burst_gke.names import Labels
-from burst_gke.resources import GkeResource
+from burst_gke.resources import GkeResource, find_bursts
 from burst_gke.settings import GkeSettings
 
 
 def examine_cloud(
-    cloud: Cloud, settings: GkeSettings, mark: Labels
+    cloud: Cloud, settings: GkeSettings, labels: Labels
 ) -> tuple[list[Finding], GkeResource | None]:
     """Look at credentials, project and the cluster that is named.
 
@@ -28,12 +27,14 @@ def examine_cloud(
     except ProviderError as error:
         return [wrong(error.what, error.advice or "try again later")], None
     found = [ok(f"{cloud.parent} can be listed; {len(clusters)} clusters there")]
-    bursts = find_bursts(clusters, mark)
+    bursts = find_bursts(clusters, labels)
     if bursts:
         found.append(note(f"bursts there now: {', '.join(sorted(bursts))}"))
     found += _leases(settings)
     if not settings.cluster:
-        found.append(note("each burst gets a cluster: five minutes, and a fee by hour"))
+        found.append(
+            note("each burst gets its own cluster: five minutes, and a fee by the hour")
+        )
         return found, None
     cluster = next((c for c in clusters if c.name == settings.cluster), None)
     found += _shared(cluster, settings, clusters)
@@ -44,7 +45,7 @@ def examine_cloud(
 def _leases(settings: GkeSettings) -> Iterator[Finding]:
     if settings.max_run_duration == math.inf:
         yield note(
-            "nothing ends nodes that are forgotten, if all of ours is lost",
+            "if the daemon and its records are lost, nothing ends the nodes",
             'set max_run_duration, such as "24h": Google then deletes them itself',
         )
     if not settings.node_service_account:
@@ -61,13 +62,13 @@ def _shared(
         names = ", ".join(c.name for c in clusters) or "none"
         yield wrong(
             f"there is no cluster {settings.cluster}; there are: {names}",
-            'name one of these, or set cluster = "" for one a burst',
+            'set cluster to one of these, or to "" for one for each burst',
         )
         return
     if cluster.phase is Phase.RUNNING:
         yield ok(f"cluster {cluster.name} runs")
     else:
-        yield wrong(cluster.why, "mend it, or name another")
+        yield wrong(cluster.why, "repair it, or set cluster to another")
     pools = [pool.name for pool in cluster.pools]
     if settings.pool and settings.pool not in pools:
         yield wrong(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong in Google Cloud, as the decision that it is to cause."""
+"""Errors of Google Cloud, as the errors that the daemon decides by."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 
-# GKE tells to wait in words only; its operations take minutes.
+# GKE gives no time to wait, and its operations take minutes.
 _BUSY_AGAIN_S = 10.0
-# The windows of its rate limits are a minute.
+# Its rate limits are per minute.
 _LIMITED_AGAIN_S = 60.0
 
 _LACK = re.compile(
@@ -34,7 +34,7 @@ _PASSING = {
 
 
 class CloudFailure(msgspec.Struct, frozen=True):
-    """What a call or an operation failed with."""
+    """The error of a call or of an operation."""
 
     code: str
     """Of google.rpc.Code, such as `PERMISSION_DENIED`."""
@@ -43,13 +43,15 @@ class CloudFailure(msgspec.Struct, frozen=True):
     """Seconds, where the service says so."""
 
     def final_error(self, doing: str) -> ProviderError:
-        """Return what to raise where it was not a call but the work that failed.
+        """Return what to raise where not the call but its operation failed.
 
-        To try the same again would be to order it again, so nothing is Transient.
+        Never Transient: a repeated call would request, and cost, the same again.
         """
         error = self.error(doing)
         if isinstance(error, Transient):
-            return InsufficientCapacity(error.what, "burst elsewhere, or try later")
+            return InsufficientCapacity(
+                error.what, "try another zone or machine type, or later"
+            )
         return error
 
     def error(self, doing: str) -> ProviderError:
@@ -65,13 +67,13 @@ class CloudFailure(msgspec.Struct, frozen=True):
             return Transient(what, retry_after=again)
         if self.lack:
             return InsufficientCapacity(
-                what, "another zone or machine type may have some; or raise the quota"
+                what, "try another zone or machine type, or raise the quota"
             )
         return Refused(what, self._advice())
 
     @property
     def lack(self) -> bool:
-        """Whether there is not enough: in stock, or of what the project may use."""
+        """Whether it is a stock-out or a quota of the project."""
         return self.code == "RESOURCE_EXHAUSTED" or is_lack(self.message)
 
     def _advice(self) -> str:
@@ -86,15 +88,15 @@ class CloudFailure(msgspec.Struct, frozen=True):
             if permission.startswith("iam."):
                 role = "roles/iam.serviceAccountUser on the nodes' service account"
             return f"grant {permission} to this account, as {role} does"
-        return "correct the provider's table"
+        return "correct the settings of the provider"
 
 
 LOG_IN = (
-    "run with Workload Identity or on a VM with a service account, or say"
+    "run with Workload Identity or on a VM with a service account, or run"
     " gcloud auth application-default login"
 )
 
 
 def is_lack(message: str) -> bool:
-    """Tell whether a message is of a stock-out or a quota."""
+    """Return whether a message reports a stock-out or a quota."""
     return bool(_LACK.search(message))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names and labels: by what, in the cloud, a burst is known to be ours.
+"""Names and labels, by which a burst is found again in Google Cloud.
 
 GKE's rules: a cluster or pool has up to 40 characters of a-z, 0-9 and -, the first a
 letter, the last not a dash; a label's value has up to 63 of a-z, 0-9, _ and -.
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.errors import SpecRefused
+from burst.kits.pods.names import is_name
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 
@@ -22,7 +23,6 @@ OWNER, PROVIDER, ID, SPEC, LEASE = (
     f"{PREFIX}{key}" for key in ("owner", "provider", "id", "spec", "lease-end")
 )
 _LONGEST_NAME = 40
-_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
 _KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
 _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 # Ours are labels in Kubernetes too, where the ends are letters or digits.
@@ -30,30 +30,30 @@ _BOTH = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
 
 
 def is_label_key(text: str) -> bool:
-    """Tell whether Google takes it for a label's key."""
+    """Return whether Google accepts it as the key of a label."""
     return bool(_KEY.match(text))
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether Google takes it for a label's value."""
+    """Return whether Google accepts it as the value of a label."""
     return bool(_VALUE.match(text))
 
 
 def name_of(burst_id: BurstId, prefix: str = "") -> str:
-    """Return the name of a burst's cluster or pool: its id, where GKE takes that.
+    """Return the name of a burst's cluster or pool: its id if GKE accepts that.
 
-    Else its beginning and a hash of all of it, so that other ids have other names.
+    Otherwise its beginning and a hash, so that different ids have different names.
     """
     text = f"{prefix}-{burst_id}" if prefix else burst_id
-    if len(text) <= _LONGEST_NAME and _NAME.match(text):
+    if len(text) <= _LONGEST_NAME and is_name(text):
         return text
     tail = f"-{_hash(text)}"
     head = _squeeze(text, "-")[: _LONGEST_NAME - len(tail) - 2].strip("-")
-    return (head if _NAME.match(head) else f"b-{head}".rstrip("-")) + tail
+    return (head if is_name(head) else f"b-{head}".rstrip("-")) + tail
 
 
 def label_value(text: str) -> str:
-    """Return the text as a label's value; where it does not fit, with a hash of it."""
+    """Return the text as the value of a label, shortened with a hash if need be."""
     if _BOTH.match(text):
         return text
     tail = f"-{_hash(text)}"
@@ -61,14 +61,14 @@ def label_value(text: str) -> str:
 
 
 class Labels(msgspec.Struct, frozen=True):
-    """Whose bursts: those of one provider of one lead."""
+    """The labels of the bursts of one provider of one lead."""
 
     owner: str
     provider: str
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels that all of them bear."""
+        """The labels that all of them have."""
         return {
             OWNER: label_value(self.owner),
             PROVIDER: label_value(self.provider),
@@ -85,14 +85,14 @@ class Labels(msgspec.Struct, frozen=True):
         return {**self.labels, ID: spec.burst_id, SPEC: spec_hash, **lease}
 
     def burst_of(self, labels: Mapping[str, str]) -> BurstId | None:
-        """Return the id of the burst that bears these labels, if it is one of these."""
+        """Return the burst with these labels; None if it is not one of them."""
         ours = self.labels.items() <= labels.items() and labels.get(ID)
         return BurstId(labels[ID]) if ours else None
 
 
-def hash_spec(spec: BurstSpec, *grounds: object) -> str:
-    """Return a hash of what is made; equal exactly where the same would be made."""
-    parts = (spec.burst_id, spec.offer, spec.hosts, spec.ranks, *grounds)
+def hash_spec(spec: BurstSpec, *machine: object) -> str:
+    """Return a hash of the burst: equal if the same would be made."""
+    parts = (spec.burst_id, spec.offer, spec.hosts, spec.ranks, *machine)
     return _hash(msgspec.json.encode(parts, order="deterministic").decode(), 12)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The GKE provider: a burst is a cluster or a node pool, and pods in it.
 
-It remembers nothing that counts. Each call looks at what Google Cloud has under our
-labels and does the one next thing, so that it can be repeated, by another process too.
+It keeps no state that matters. Each call reads what exists in Google Cloud with our
+labels and does the next step, so any call can be repeated, also by another process.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
-from burst_gke.burst_resources import BurstResources, describe, find_bursts
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
-from burst_gke.resources import GkeResource
+from burst_gke.resources import BurstResources, GkeResource, describe, find_bursts
 from burst_gke.settings import GkeSettings, offers_of
 
-# So long pods may take to leave before their nodes are deleted under them: nodes cost.
+# After so many seconds nodes are deleted although pods are left, since nodes cost.
 _LEAVE_S = 60.0
 
 
@@ -42,7 +41,7 @@ def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
 
 
 class Dependencies(msgspec.Struct, frozen=True):
-    """What a provider works with."""
+    """What a test replaces: Google Cloud, the pods, the clock."""
 
     cloud: Cloud
     followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
@@ -74,8 +73,8 @@ class GkeProvider:
         """Connections, by the address of the API server and its authority."""
         self._clock = dependencies.clock
         self._leaving: dict[BurstId, float] = {}
-        """Since when the pods of a burst are asked to leave. Forgotten with us; then
-        they get the time once more."""
+        """Since when the pods of a burst are being deleted. A restart of the daemon
+        forgets it, so the pods then get the time again."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the machines of the settings."""
@@ -88,44 +87,46 @@ class GkeProvider:
         return f"{known.parent}{cluster} namespace {known.namespace}"
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make the cluster or pool, and once there is one the pods in it.
+        """Make the cluster or pool, then the pods in it.
 
-        Transient for as long as GKE is at work on it.
+        Raises Transient while GKE is making the cluster or pool.
         """
-        # Before anything is paid for.
+        # Before anything costs.
         check_burst(spec, self._settings, self._tags, self._clock)
-        site = self._provisioner.ensure(spec)
-        ground = site.resource
-        # A pool that others made may be good enough, whatever GKE says of it.
-        if ground.phase is Phase.FAILED and not self._settings.pool:
-            if ground.failure is Failure.CAPACITY:
-                raise InsufficientCapacity(ground.why, "its remains are deleted")
-            return  # `observe` says that it failed, and why
+        resources = self._provisioner.ensure(spec)
+        resource = resources.decisive
+        # A pool that somebody else made is used also where GKE reports an error of it.
+        if resource.phase is Phase.FAILED and not self._settings.pool:
+            if resource.failure is Failure.CAPACITY:
+                raise InsufficientCapacity(
+                    resource.why, "what was made of it is deleted"
+                )
+            return  # `observe` reports that it failed, and why
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())
-        self._followers(site.cluster, settings).provision(lent)
+        self._followers(resources.cluster, settings).provision(lent)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""
         clusters = self._cloud.clusters()
-        sites = find_bursts(clusters, self._labels)
+        bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
-        for cluster in self._inhabited(clusters, sites.values()):
+        for cluster in self._inhabited(clusters, bursts.values()):
             try:
                 listed = self._followers(cluster).observe()
             except ProviderError as error:
                 if cluster.name == self._settings.cluster:
-                    # There may be bursts of which only its API server knows.
+                    # It may have bursts that only its API server can list.
                     raise
                 troubles[cluster.name] = error
             else:
                 statuses.update((status.burst_id, status) for status in listed)
         found = []
-        for burst_id in sorted({*sites, *statuses}):
-            site = sites.get(burst_id)
-            status = describe(burst_id, site, statuses.get(burst_id))
-            trouble = troubles.get(site.cluster.name) if site else None
+        for burst_id in sorted({*bursts, *statuses}):
+            resources = bursts.get(burst_id)
+            status = describe(burst_id, resources, statuses.get(burst_id))
+            trouble = troubles.get(resources.cluster.name) if resources else None
             if trouble and status.phase is Phase.PENDING:
                 status = msgspec.structs.replace(status, why=str(trouble))
             found.append(status)
@@ -134,26 +135,26 @@ class GkeProvider:
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
         clusters = self._provisioner.find_clusters(burst_id)
-        site = find_bursts(clusters, self._labels).get(burst_id)
+        resources = find_bursts(clusters, self._labels).get(burst_id)
         trouble: ProviderError | None = None
         try:
-            if not self._pods_left(burst_id, clusters, site):
+            if not self._pods_left(burst_id, clusters, resources):
                 return
         except ProviderError as error:
-            # Nobody can say whether there are pods. What costs is deleted all the same.
+            # Whether there are pods cannot be read. Nodes cost, so they are deleted.
             trouble = error
-        if site is not None:
-            if site.resource.phase is not Phase.ENDING:
-                self._provisioner.delete(site)
+        if resources is not None:
+            if resources.decisive.phase is not Phase.ENDING:
+                self._provisioner.delete(resources)
             return
         if trouble:
             raise trouble
         self._provisioner.check_finished(burst_id)
         self._leaving.pop(burst_id, None)
-        raise NotFound(f"GKE has nothing of {burst_id} any more")
+        raise NotFound(f"nothing of {burst_id} is left in GKE")
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at credentials, project and what bursts go into."""
+        """Look at credentials, project and the cluster."""
         found, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is not None:
             return [*found, *self._followers(cluster).examine(lead)]
@@ -165,7 +166,7 @@ class GkeProvider:
         """Have a pod try whether it reaches the lead, where a cluster is named."""
         _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is None:
-            advice = "with cluster = NAME, that of a cluster that runs, a pod can"
+            advice = "set cluster to one that runs, and a pod can try"
             return [note("there is no cluster in which a pod could try it", advice)]
         settings = self._settings
         if settings.pool:
@@ -176,24 +177,26 @@ class GkeProvider:
         self,
         burst_id: BurstId,
         clusters: Sequence[GkeResource],
-        site: BurstResources | None,
+        resources: BurstResources | None,
     ) -> bool:
-        """Ask the pods to leave; tell whether to go on without waiting for them."""
+        """Delete the pods; return False while their nodes are to wait for them."""
         since = self._leaving.setdefault(burst_id, self._clock())
         gone = True
-        for cluster in self._inhabited(clusters, [site] if site else []):
+        for cluster in self._inhabited(clusters, [resources] if resources else []):
             try:
                 self._followers(cluster).reap(burst_id)
             except NotFound:
                 continue
             gone = False
-        return gone or (site is not None and self._clock() - since > _LEAVE_S)
+        return gone or (resources is not None and self._clock() - since > _LEAVE_S)
 
     def _inhabited(
-        self, clusters: Sequence[GkeResource], sites: Iterable[BurstResources]
+        self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]
     ) -> list[GkeResource]:
-        """Return the clusters in which there may be pods of ours."""
-        names = {site.cluster.name for site in sites} | {self._settings.cluster}
+        """Return the clusters that may have pods of ours and can be asked."""
+        names = {resources.cluster.name for resources in bursts} | {
+            self._settings.cluster
+        }
         running = [c for c in clusters if c.name in names and c.endpoint]
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 

@@ -19,14 +19,14 @@ from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, Machi
 
 Request = dict[str, Any]
 
-# To pull images, and to say how a node fares. What a job on a node could do with more
-# is nothing of a burst's business.
+# To pull images, to write logs and metrics. Jobs on a node can use these scopes too, so
+# there are no others.
 _SCOPES = tuple(
     f"https://www.googleapis.com/auth/{scope}"
     for scope in ("devstorage.read_only", "logging.write", "monitoring.write")
 )
 TAINT = "burst"
-"""Keeps the pods of others off a pool that is deleted with its burst."""
+"""Keeps other pods off a pool that is deleted with its burst."""
 
 
 def cluster_request(
@@ -48,7 +48,7 @@ def cluster_request(
     if settings.zone:
         cluster["locations"] = [settings.zone]
     if settings.endpoint == "dns":
-        # Else only its own network would be answered there.
+        # Otherwise only its own network could connect to it.
         dns = {"dns_endpoint_config": {"allow_external_traffic": True}}
         cluster["control_plane_endpoints_config"] = dns
     for key in ("network", "subnetwork"):

@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""What a burst stands on: a cluster or a node pool, and what GKE did to it."""
+"""Clusters and node pools as GKE reports them, and which burst has which."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from burst.errors import Refused
-from burst.provider import Failure, Phase
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, Failure, Phase
 from burst_gke.failures import CloudFailure
+from burst_gke.names import Labels
 
 
 class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster or a node pool, as GKE sees it now."""
+    """A cluster or a node pool, as GKE reports it."""
 
     name: str
     labels: Mapping[str, str] = {}
     phase: Phase
-    """RUNNING: pods can be put there."""
+    """RUNNING: pods can be created there."""
     why: str = ""
     failure: Failure = Failure.OTHER
     endpoint: str = ""
     """Address of a cluster's API server, without a scheme; empty if it has none yet."""
     private_endpoint: str = ""
-    """The same as its network knows it; empty if it does not."""
+    """The same in its own network; empty if there is none."""
     dns_endpoint: str = ""
-    """Its name in the DNS, by which Google lets in who may, from anywhere."""
+    """Its DNS name, where Google checks who calls instead of from where."""
     ca: str = ""
     """Certificate of its authority, PEM."""
     pools: tuple[GkeResource, ...] = ()
@@ -35,8 +37,8 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     def reach(self, by: str) -> tuple[str, str]:
         """Return the API server's URL by that setting, and its authority.
 
-        By its name it has a certificate that everybody's system trusts, and the
-        authority is empty. Raises Refused where the cluster has no such address.
+        Its DNS endpoint has a certificate that public authorities signed, so the
+        authority is empty. Raises Refused where the cluster has no such endpoint.
         """
         found = {
             "default": self.endpoint,
@@ -46,17 +48,79 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
         if not found:
             raise Refused(
                 f"cluster {self.name} has no {by} endpoint",
-                "set endpoint otherwise, or give it one: gcloud container clusters"
-                " update has flags for that",
+                "change endpoint, or add one by `gcloud container clusters update`",
             )
         return f"https://{found}", "" if by == "dns" else self.ca
 
 
 class GkeOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation of GKE's on one cluster or pool."""
+    """A long-running operation of GKE on one cluster or pool."""
 
     kind: str
     """Such as `create_cluster` or `delete_node_pool`."""
     done: bool
-    """At its end, by which nothing is said of how."""
+    """Whether it has ended, with or without an error."""
     fault: CloudFailure | None = None
+
+
+class BurstResources(msgspec.Struct, frozen=True):
+    """What one burst runs on: a cluster of its own, or a pool in a shared cluster."""
+
+    cluster: GkeResource
+    pool: GkeResource | None = None
+
+    @property
+    def own_cluster(self) -> bool:
+        """Whether the cluster was made for the burst and is deleted with it."""
+        return self.pool is None
+
+    @property
+    def decisive(self) -> GkeResource:
+        """The resource whose phase is the burst's.
+
+        GKE reports a cluster that got no nodes as running, so of a burst's own cluster
+        it is a pool that is not running, if there is one.
+        """
+        if self.pool is not None or self.cluster.phase is not Phase.RUNNING:
+            return self.pool or self.cluster
+        unwell = (p for p in self.cluster.pools if p.phase is not Phase.RUNNING)
+        return next(unwell, self.cluster)
+
+
+def find_bursts(
+    clusters: Iterable[GkeResource], labels: Labels
+) -> dict[BurstId, BurstResources]:
+    """Return the clusters and pools with the labels of this provider, by burst."""
+    return dict(_bursts(clusters, labels))
+
+
+def _bursts(
+    clusters: Iterable[GkeResource], labels: Labels
+) -> Iterator[tuple[BurstId, BurstResources]]:
+    for cluster in clusters:
+        burst_id = labels.burst_of(cluster.labels)
+        if burst_id:
+            yield burst_id, BurstResources(cluster)
+            continue
+        for pool in cluster.pools:
+            burst_id = labels.burst_of(pool.labels)
+            if burst_id:
+                yield burst_id, BurstResources(cluster, pool)
+
+
+def describe(
+    burst_id: BurstId, resources: BurstResources | None, status: BurstStatus | None
+) -> BurstStatus:
+    """Return a burst's status from its resources and its pods'. One is not None."""
+    if resources is None or (status and resources.decisive.phase is Phase.RUNNING):
+        assert status is not None, "a burst has resources or pods"
+        return status
+    resource = resources.decisive
+    return BurstStatus(
+        burst_id=burst_id,
+        phase=Phase.PENDING if resource.phase is Phase.RUNNING else resource.phase,
+        followers=status.followers if status else (),
+        why=resource.why or "its pods are not made yet",
+        failure=resource.failure,
+        instance=status.instance if status else None,
+    )

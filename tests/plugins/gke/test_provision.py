@@ -56,14 +56,16 @@ def test_what_does_not_show_yet_is_not_ordered_again(form: World) -> None:
     form.gke.fates = [Fate(looks=100, remains="")]
     with pytest.raises(Transient):
         form.provider.provision(form.spec)
-    with pytest.raises(Transient, match="GKE is at create_"):
+    with pytest.raises(Transient, match="GKE has not ended create_"):
         form.provider.provision(form.spec)
     assert orders(form) == 1
 
 
 def test_a_success_that_is_none_is_not_believed(form: World) -> None:
     form.gke.fates = [Fate(remains="")]
-    with pytest.raises(AssertionError, match=r"says that it made .* not show it"):
+    with pytest.raises(
+        AssertionError, match=r"GKE reports create_.* as done, and does not list it"
+    ):
         form.provision(5)
     assert orders(form) == 1
 

@@ -82,7 +82,7 @@ def test_reaped_before_it_shows_it_is_not_forgotten(form: World) -> None:
     form.gke.fates = [Fate(looks=100, remains="")]
     with pytest.raises(Transient):
         form.provider.provision(form.spec)
-    with pytest.raises(Transient, match="still has create_"):
+    with pytest.raises(Transient, match="has not ended create_"):
         form.provider.reap(form.spec.burst_id)
 
 
