@@ -156,7 +156,7 @@ class Invariants:
         users = world.lead.ranks_used_by()
         live = [b for b in world.live if not b.quarantined and not b.lease.isolated]
         online = [b for b in live if b.state is State.ONLINE]
-        used = {b.id for b in online if any(r in users for r in b.lease.ranks)}
+        used = {b.id for b in live if any(r in users for r in b.lease.ranks)}
         pending = {job.id for job in world.lead.pending()}
         up = {b.id for b in online if b.lost_since is None}
         ready = set()

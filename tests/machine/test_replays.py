@@ -202,3 +202,23 @@ def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first
             ("user_changes_urgency", {"job": 4, "urgency": 8}),
         ],
     )
+
+
+def test_a_burst_is_used_where_its_job_began_before_all_of_it_was_up() -> None:
+    """Its user took it back, so that Flux started it on one rank of the burst."""
+    submit = {"nodes": 3, "user": 1, "wish": 2, "held": True}
+    replay(
+        {"providers": {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}}},
+        [
+            ("network", {"joins": False}),
+            ("submit", submit),
+            ("turn", {"seconds": 1.0}),
+            ("crash_at_a_write", {"when": "before"}),
+            ("follower_joins", {"rank": 5}),
+            ("user_changes_urgency", {"job": 0, "urgency": 20}),
+            ("turn", {"seconds": 1.0}),
+            ("turn", {"seconds": 1.0}),
+            ("turn", {"seconds": 7.0}),
+            ("turn", {"seconds": 7.0}),
+        ],
+    )
