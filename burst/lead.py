@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""THE lead interface: what the engine needs of a Flux instance.
+"""The lead interface: what the engine needs of a Flux instance.
 
-Implemented for Flux in `burst.flux` and for the embedded lead in
-`burst.embedded.lead_client`; one contract suite, `tests/contract/`, runs against both.
+`Lead` is what every lead does. `Queues` and `SchedulerHints` are optional interfaces:
+a lead that has queues, or a scheduler that can be told of leases, implements them too,
+and `queues_of` and `scheduler_of` return them. Implemented for Flux in `burst.flux`,
+and, without the optional ones, in `burst.embedded`; one contract suite,
+`tests/contract/`, runs against both.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)
@@ -12,11 +15,12 @@ and Denied where the caller is not the instance owner.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from burst.config import IntakeSettings
+from burst.errors import ConfigError
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
@@ -66,33 +70,28 @@ anything else reaches him as an internal error and the log with its traceback.""
 
 
 class Lead(Protocol):
-    """A running instance, seen by its owner."""
+    """A running instance, as its owner uses it. Every lead has these methods."""
 
     def identity(self) -> LeadIdentity:
         """Return what is fixed while the lead runs; read once, then remembered."""
         ...
 
-    def remember(self, jobs: Collection[JobId]) -> None:
-        """Show these jobs too, burstable or not. To be called before `listen`.
-
-        Those on record: what marks burstable jobs may have been another attribute.
-        """
-        ...
-
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """Begin to follow jobs and ranks, on a thread and a handle of its own.
 
+        `observe` then shows the burstable jobs and those in `known`: jobs on record,
+        which another attribute may have marked as burstable.
         `wake` is called from that thread whenever anything changed; it must be quick.
-        Returns once the jobs that exist are known. Losses (job manager reloaded) are
-        repaired in the background by a new sync; until then `observe` raises.
+        Returns once the jobs that exist are known. When the job manager is reloaded,
+        the lead reads all jobs again in the background; until then `observe` raises.
         """
         ...
 
     def observe(self) -> LeadView:
-        """Return one consistent picture. Needs `listen` before.
+        """Return jobs, ranks and queues as of one moment. Call `listen` before.
 
-        What was ordered by this client before is seen to be done, so that a change of
-        urgency that we did not order is the user's.
+        It shows the effect of every earlier call of this client, so a change of
+        urgency that the daemon did not make is the user's.
         """
         ...
 
@@ -102,21 +101,6 @@ class Lead(Protocol):
 
     def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """Set the urgency of each job to the given value, 1 to 31."""
-        ...
-
-    def prepare(self, intake: IntakeSettings) -> None:
-        """Make sure that jobs can come in that way: its scheduler, its queues.
-
-        Raises ConfigError that says what the instance lacks, and what to do.
-        """
-        ...
-
-    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
-        """Put each job into another queue."""
-        ...
-
-    def send_leases(self, leases: LeasedRanks) -> None:
-        """Tell the scheduler whose the leased ranks are. Raises LeadError."""
         ...
 
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
@@ -186,3 +170,60 @@ class Lead(Protocol):
     def close(self) -> None:
         """End threads and handles, and the service. Held jobs stay held."""
         ...
+
+
+@runtime_checkable
+class Queues(Protocol):
+    """An optional interface: named queues, which intake mode `queue` needs."""
+
+    def prepare_queues(self, intake: IntakeSettings) -> None:
+        """Stop the queue in which jobs wait, and start the one they are moved to.
+
+        Raises ConfigError that says what the instance lacks, and what to do.
+        """
+        ...
+
+    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
+        """Put each job into another queue."""
+        ...
+
+
+@runtime_checkable
+class SchedulerHints(Protocol):
+    """An optional interface: a scheduler that is told which ranks are leased.
+
+    Intake mode `scheduler` needs it.
+    """
+
+    def check_scheduler(self) -> None:
+        """Raise ConfigError unless the scheduler that is loaded can be told."""
+        ...
+
+    def send_leases(self, leases: LeasedRanks) -> None:
+        """Tell the scheduler which ranks are leased, and for which jobs.
+
+        Raises LeadError.
+        """
+        ...
+
+
+def queues_of(lead: Lead) -> Queues:
+    """Return the lead's queues. Raises ConfigError where it has none."""
+    if isinstance(lead, Queues):
+        return lead
+    raise _lacks(lead, "queue", "queues")
+
+
+def scheduler_of(lead: Lead) -> SchedulerHints:
+    """Return the lead's scheduler. Raises ConfigError where it takes no leases."""
+    if isinstance(lead, SchedulerHints):
+        return lead
+    raise _lacks(lead, "scheduler", "scheduler that can be told of leased ranks")
+
+
+def _lacks(lead: Lead, mode: str, what: str) -> ConfigError:
+    return ConfigError(
+        f"[intake] mode is {mode}, but a lead of kind {lead.identity().kind} has no"
+        f" {what}",
+        'set [intake] mode = "hold", which works with every lead',
+    )

@@ -125,10 +125,14 @@ class FakeLead:
     def release(self, urgencies):
         return self._set_urgencies(urgencies)
 
-    def prepare(self, intake):
+    def prepare_queues(self, intake):
         self.prepared.append(intake)
-        if intake.mode == "queue" and self.scheduler != "sched-burst":
+        if self.scheduler != "sched-burst":
             raise ConfigError("there is no such queue", "make it")
+
+    def check_scheduler(self):
+        if self.scheduler != "sched-burst":
+            raise ConfigError("sched-burst is not loaded", "load it")
 
     def move(self, queues):
         failures = {job: "not pending" for job in queues if self._over(job)}
@@ -184,11 +188,9 @@ class FakeLead:
     def store(self):
         return self.disk
 
-    def remember(self, jobs):
-        self.remembered = frozenset(jobs)
-
-    def listen(self, wake):
+    def listen(self, wake, known=()):
         self.wake = wake
+        self.remembered = frozenset(known)
 
     def serve(self, handler, holder):
         self.handler = handler

@@ -47,8 +47,7 @@ class Sim:
             ),
             self.now,
         )
-
-        self.lead.remember(jobs_on_record(self.engine.snapshot.records))
+        self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, turns=1, seconds=1.0):
         for _ in range(turns):

@@ -8,16 +8,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from burst.config import IntakeSettings
 from burst.embedded import calls
 from burst.embedded.client import TIMEOUT_S, EmbeddedClient
 from burst.embedded.file_store import FileStore
 from burst.embedded.streams import EmbeddedService, InstanceWatcher, as_json
-from burst.errors import ConfigError, LeadError, Unreadable
+from burst.errors import Unreadable
 from burst.lead import JobFailures, RequestHandler, Store
 from burst.model.event import Event
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
+from burst.model.lead import LeadIdentity, LeadView
 
 STORE = "burst.sqlite"
 """Name of the store's file in the lead's statedir, or else in its rundir."""
@@ -43,7 +42,6 @@ class EmbeddedLead:
         self._lock = threading.Lock()
         self._client = EmbeddedClient(uri)
         self._watched: InstanceWatcher | None = None
-        self._known: frozenset[JobId] = frozenset()
         self._service: EmbeddedService | None = None
         self._identity = self._ask(calls.Identify(), LeadIdentity)
 
@@ -51,13 +49,9 @@ class EmbeddedLead:
         """Return what is fixed while the lead runs."""
         return self._identity
 
-    def remember(self, jobs: Collection[JobId]) -> None:
-        """Show these jobs too, burstable or not."""
-        self._known = frozenset(jobs)
-
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """Begin to follow jobs and ranks."""
-        wanted = calls.WatchInstance(self._attribute, self._known)
+        wanted = calls.WatchInstance(self._attribute, frozenset(known))
         self._watched = InstanceWatcher(self._uri, wanted, wake)
 
     def observe(self) -> LeadView:
@@ -73,23 +67,6 @@ class EmbeddedLead:
     def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """Set the urgency of each job."""
         return self._ask(calls.SetUrgencies(urgencies), dict[JobId, str])
-
-    def prepare(self, intake: IntakeSettings) -> None:
-        """Know mode hold only."""
-        if intake.mode != "hold":
-            raise ConfigError(
-                f"[intake] mode {intake.mode} is for Flux; the embedded lead has no"
-                " queues and a scheduler of its own",
-                'set mode = "hold"',
-            )
-
-    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
-        """Have no queues."""
-        return dict.fromkeys(queues, "the embedded lead has no queues")
-
-    def send_leases(self, leases: LeasedRanks) -> None:
-        """Have a scheduler that cannot be told anything."""
-        raise LeadError(f"nobody to tell about {len(leases.ranks)} leased ranks")
 
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`."""

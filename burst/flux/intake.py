@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an instance of Flux needs for each way in which jobs come to the daemon."""
+"""Queues and scheduler of Flux, for the intake modes `queue` and `scheduler`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,22 @@ from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset
 
 SCHEDULER = "sched-burst"
-"""Name of our scheduler module, and so of the service by which it is spoken to."""
+"""Name of our scheduler module, and of its service."""
 QUEUE = "attributes.system.queue"
 _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 
 
-def prepare_intake(client: RpcClient, intake: IntakeSettings) -> None:
-    """Make sure that jobs can come in that way. Raises ConfigError, Unreadable."""
-    if intake.mode == "scheduler":
-        _check_scheduler(client)
-    elif intake.mode == "queue":
-        tables = client.ask("config.get").get("queues", {})
-        for name in (intake.queue, intake.ready):
-            _check_queue(tables, name)
-        _set_started(client, intake.queue, False)
-        _set_started(client, intake.ready, True)
+def prepare_queues(client: RpcClient, intake: IntakeSettings) -> None:
+    """Stop the queue in which jobs wait, start the other. Raises ConfigError."""
+    tables = client.ask("config.get").get("queues", {})
+    for name in (intake.queue, intake.ready):
+        _check_queue(tables, name)
+    _set_started(client, intake.queue, False)
+    _set_started(client, intake.ready, True)
 
 
 def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
-    """Tell sched-burst whose the leased ranks are. Raises LeadError."""
+    """Tell sched-burst which ranks are leased for which jobs. Raises LeadError."""
     jobs = {str(int(job)): format_idset(ranks) for job, ranks in leases.jobs.items()}
     try:
         client.ask(
@@ -54,7 +51,8 @@ def read_scheduler(client: RpcClient) -> str:
     return str(next(serving, ""))
 
 
-def _check_scheduler(client: RpcClient) -> None:
+def check_scheduler(client: RpcClient) -> None:
+    """Raise ConfigError unless sched-burst is the scheduler that is loaded."""
     name = read_scheduler(client)
     if name != SCHEDULER:
         raise ConfigError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead` for Flux."""
+"""`burst.lead.Lead`, `Queues` and `SchedulerHints` for Flux."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.bindings import check_version
 from burst.flux.handle import Handle, library_version
 from burst.flux.identity import read_identity
-from burst.flux.intake import QUEUE, prepare_intake, send_leases
+from burst.flux.intake import (
+    QUEUE,
+    check_scheduler,
+    prepare_queues,
+    send_leases,
+)
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
 from burst.flux.queues import read_queues
@@ -88,7 +93,6 @@ class FluxLead:
         self._service: FluxService | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _wake_nobody
-        self._known: frozenset[JobId] = frozenset()
 
     def identity(self) -> LeadIdentity:
         """See `burst.lead.Lead`."""
@@ -96,17 +100,13 @@ class FluxLead:
             self._identity = read_identity(self._client, self._store)
         return self._identity
 
-    def remember(self, jobs: Collection[JobId]) -> None:
-        """See `burst.lead.Lead`."""
-        self._known = frozenset(jobs)
-
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         self._wake = wake
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
-        journal.start(self._known)
+        journal.start(known)
         ResourceWatcher(loop, wake).start()
         self._journal = journal
 
@@ -148,12 +148,12 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         return self._set_urgencies(urgencies)
 
-    def prepare(self, intake: IntakeSettings) -> None:
-        """See `burst.lead.Lead`."""
-        prepare_intake(self._client, intake)
+    def prepare_queues(self, intake: IntakeSettings) -> None:
+        """See `burst.lead.Queues`."""
+        prepare_queues(self._client, intake)
 
     def move(self, queues: Mapping[JobId, str]) -> JobFailures:
-        """See `burst.lead.Lead`. Its constraints become those of the new queue."""
+        """See `burst.lead.Queues`. Its constraints become those of the new queue."""
         return self._order(
             queues,
             (
@@ -162,8 +162,12 @@ class FluxLead:
             ),
         )
 
+    def check_scheduler(self) -> None:
+        """See `burst.lead.SchedulerHints`."""
+        check_scheduler(self._client)
+
     def send_leases(self, leases: LeasedRanks) -> None:
-        """See `burst.lead.Lead`."""
+        """See `burst.lead.SchedulerHints`."""
         send_leases(self._client, leases)
 
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:

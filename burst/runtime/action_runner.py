@@ -23,6 +23,7 @@ from burst.core.actions import (
 from burst.core.provider_health import Verb
 from burst.core.records import Records
 from burst.errors import (
+    ConfigError,
     Denied,
     JobspecError,
     LeadError,
@@ -30,7 +31,7 @@ from burst.errors import (
     SpecRefused,
     Unreadable,
 )
-from burst.lead import JobFailures, Lead
+from burst.lead import JobFailures, Lead, queues_of
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadIdentity
@@ -72,7 +73,7 @@ class ActionRunner:
             except Unreadable as error:
                 log.say("%s; asked again later", error, level=logging.WARNING)
                 unanswered.append(action)
-            except (Denied, LeadError) as error:
+            except (ConfigError, Denied, LeadError) as error:
                 log.say("%s", error, level=logging.WARNING)
         return unanswered
 
@@ -115,7 +116,7 @@ class ActionRunner:
             case ReleaseJobs(urgencies):
                 self._report("release", self._lead.release(urgencies))
             case MoveJobs(queues):
-                self._report("move", self._lead.move(queues))
+                self._report("move", queues_of(self._lead).move(queues))
             case FailJob(job, reason):
                 self._lead.fail_job(job, reason)
             case EndJob(job, memo, reason):

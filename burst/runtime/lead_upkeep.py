@@ -11,11 +11,11 @@ import logging
 from collections.abc import Mapping
 
 from burst import log
-from burst.config import Settings
+from burst.config import IntakeSettings, Settings
 from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
-from burst.lead import Lead
+from burst.lead import Lead, queues_of, scheduler_of
 from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
@@ -54,8 +54,8 @@ class LeadUpkeep:
         """Ask for all that is due. Raises LeadGone."""
         try:
             self._release(records, view)
-            self._prepare(now)
-            self._lend(records, view, now)
+            self._prepare_queues(now)
+            self._send_leases(records, view, now)
             self._memos.send(verdicts, view.jobs, now)
         except LeadGone:
             raise
@@ -80,27 +80,27 @@ class LeadUpkeep:
             self._lead.release(self._releases)
             self._releases = {}
 
-    def _prepare(self, now: float) -> None:
-        """See to it now and then that queues of ours are as burst jobs need them.
+    def _prepare_queues(self, now: float) -> None:
+        """Stop and start our queues again once per `[daemon] cadence`.
 
-        `flux queue start --all` starts the one in which they wait, too.
+        `flux queue start --all` also starts the queue in which jobs wait.
         """
         intake, cadence = self._settings.intake, self._settings.daemon.cadence
         if intake.mode != "queue" or now - self._prepared < cadence:
             return
         self._prepared = now
         try:
-            self._lead.prepare(intake)
+            queues_of(self._lead).prepare_queues(intake)
         except Unreadable:
             raise
         except (ConfigError, LeadError) as error:
             log.say("%s", error, level=logging.WARNING)
 
-    def _lend(self, records: Records, view: LeadView, now: float) -> None:
-        """Tell a scheduler that wants to know whose the leased ranks are.
+    def _send_leases(self, records: Records, view: LeadView, now: float) -> None:
+        """Tell the scheduler which ranks are leased, in intake mode `scheduler`.
 
-        At each turn until it was told, and then now and then again: another may have
-        been in its place meanwhile.
+        At each change, and once per `[daemon] cadence`, since the module may have been
+        loaded again. After a failure, at the next tick.
         """
         if self._settings.intake.mode != "scheduler":
             return
@@ -109,7 +109,7 @@ class LeadUpkeep:
         if current == told and now - told_at < self._settings.daemon.cadence:
             return
         try:
-            self._lead.send_leases(current)
+            scheduler_of(self._lead).send_leases(current)
         except Unreadable:
             raise
         except LeadError as error:
@@ -119,3 +119,14 @@ class LeadUpkeep:
             self._lent_trouble = str(error)
         else:
             self._lent, self._lent_trouble = (now, current), ""
+
+
+def prepare_intake(lead: Lead, intake: IntakeSettings) -> None:
+    """Make sure that jobs can come in as `[intake] mode` says.
+
+    Mode `hold` works with every lead. Raises ConfigError, Unreadable.
+    """
+    if intake.mode == "queue":
+        queues_of(lead).prepare_queues(intake)
+    elif intake.mode == "scheduler":
+        scheduler_of(lead).check_scheduler()

@@ -28,6 +28,7 @@ from burst.runtime.clock import Clock
 from burst.runtime.connect import with_public_endpoint
 from burst.runtime.engine import Engine, EngineParts
 from burst.runtime.executor import ProviderWorkers
+from burst.runtime.lead_upkeep import prepare_intake
 from burst.runtime.service_api import ServiceApi, describe_process
 from burst.wakeup import WakeUp
 
@@ -113,12 +114,11 @@ class Session:
         in the way that the settings say.
         """
         relax_garbage_collector()
-        self.lead.prepare(self.settings.intake)
+        prepare_intake(self.lead, self.settings.intake)
         self.lead.serve(self.api.answer, self.api.holder())
         # The service is the lock: until we had it, another daemon may have written.
         self.engine.reload_records(self.clock())
-        self.lead.remember(jobs_on_record(self.engine.snapshot.records))
-        self.lead.listen(self.wake)
+        self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, longest: float | None = None) -> None:
         """Take one turn, then wait for the next to be due, at most `longest` seconds.
@@ -154,7 +154,7 @@ class Session:
         records = self.engine.snapshot.records
         self._check_left_out(settings, records)
         self._check_places(made, records)
-        self.lead.prepare(settings.intake)
+        prepare_intake(self.lead, settings.intake)
         before, self._made, self.settings = self._made, made, settings
         self.engine.change(self._parts(settings))
         self.wake()

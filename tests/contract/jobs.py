@@ -78,8 +78,7 @@ class JobsContract(WithInstance):
         other = instance.submit(nodes=4, burstable=False)
         burstable = instance.submit(nodes=4)
         with closing(instance.lead()) as lead:
-            lead.remember([known, burstable, JobId(12345)])
-            watch = Watch(lead)
+            watch = Watch(lead, [known, burstable, JobId(12345)])
             view = watch.state(known, JobState.SCHED)
             assert (view.burstable, view.urgency) == (False, 0)
             assert watch.state(burstable, JobState.SCHED).burstable

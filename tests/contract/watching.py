@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from burst.lead import Lead
@@ -20,10 +20,10 @@ _LOOK_S = 0.2
 class Watch:
     """A lead that is listened to."""
 
-    def __init__(self, lead: Lead) -> None:
+    def __init__(self, lead: Lead, known: Collection[JobId] = ()) -> None:
         self.lead = lead
         self._woken = threading.Event()
-        lead.listen(self._woken.set)
+        lead.listen(self._woken.set, known)
 
     def until(self, holds: Callable[[LeadView], bool], what: str) -> LeadView:
         """Return the first picture for which it holds; fail at the deadline."""

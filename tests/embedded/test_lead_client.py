@@ -17,9 +17,10 @@ from burst.embedded import calls
 from burst.embedded.lead_client import STORE, connect
 from burst.embedded.streams import InstanceWatcher
 from burst.embedded.wire import PROTOCOL
-from burst.errors import BurstError, ConfigError, LeadError, LeadGone, Unreadable
-from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeasedRanks
+from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
+from burst.lead import Queues, SchedulerHints
+from burst.model.lead import JobState
+from burst.runtime.lead_upkeep import prepare_intake
 from tests.contract.serving import HOLDER
 from tests.contract.watching import DEADLINE_S, Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
@@ -176,15 +177,13 @@ def test_the_attribute_is_all_that_connect_takes(instance: EmbeddedInstance) -> 
         connect("flux:///nowhere")
 
 
-def test_there_is_one_way_in(instance: EmbeddedInstance) -> None:
+def test_it_has_neither_queues_nor_a_scheduler_that_takes_leases(
+    instance: EmbeddedInstance,
+) -> None:
     with closing(instance.lead()) as lead:
-        lead.prepare(IntakeSettings())
+        prepare_intake(lead, IntakeSettings())
+        assert not isinstance(lead, Queues | SchedulerHints)
         modes: tuple[Mode, ...] = ("queue", "scheduler")
         for mode in modes:
-            with pytest.raises(ConfigError, match='set mode = "hold"'):
-                lead.prepare(IntakeSettings(mode=mode))
-        assert lead.move({JobId(1): "burst"}) == {
-            JobId(1): "the embedded lead has no queues"
-        }
-        with pytest.raises(LeadError, match="nobody to tell about 1 leased ranks"):
-            lead.send_leases(LeasedRanks({}, frozenset({2})))
+            with pytest.raises(ConfigError, match=r'set \[intake\] mode = "hold"'):
+                prepare_intake(lead, IntakeSettings(mode=mode))

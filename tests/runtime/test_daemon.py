@@ -30,7 +30,7 @@ class LeadAtListen(FakeLead):
 
     at_listen: Callable[[], None]
 
-    def listen(self, wake):
+    def listen(self, wake, known=()):
         self.at_listen()
 
 

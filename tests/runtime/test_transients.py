@@ -79,8 +79,8 @@ class SilentLead(FakeLead):
         up = super().send_leases
         return self._maybe("lend", lambda: up(leases))
 
-    def prepare(self, intake):
-        up = super().prepare
+    def prepare_queues(self, intake):
+        up = super().prepare_queues
         return self._maybe("prepare", lambda: up(intake))
 
 
