@@ -16,9 +16,9 @@ from burst.config import load
 from burst.core.provider_health import Outcome, Verb
 from burst.errors import BurstError, LeadError
 from burst.model.fsd import format_fsd
-from burst.provider import BurstStatus, Provider
+from burst.provider import Provider
 from burst.runtime import provider_registry
-from burst.runtime.executor import ProviderCall, read_statuses, run_call
+from burst.runtime.executor import QueuedCall, run_call
 
 SUBMIT_DEADLINE_S = 600.0
 """From the making of a lead's directory until Flux knows its job; it takes a second."""
@@ -79,9 +79,7 @@ def reap_all(
     said, quiet = "", 0
     while True:
         left = {
-            what: why
-            for name, provider in providers.items()
-            for what, why in _reap_all(name, provider)
+            what: why for name in providers for what, why in _reap_all(name, providers)
         }
         quiet = 0 if left else quiet + 1
         # What was made a moment ago may not be listed yet.
@@ -93,29 +91,23 @@ def reap_all(
         pause(_PAUSE_S)
 
 
-def _reap_all(name: str, provider: Provider) -> Iterator[tuple[str, str]]:
-    """Ask for the end of all that is seen; yield what is not gone yet, and why."""
-    look = ProviderCall(
-        provider=name, verb=Verb.OBSERVE, run=lambda: read_statuses(provider)
-    )
+def _reap_all(
+    name: str, providers: Mapping[str, Provider]
+) -> Iterator[tuple[str, str]]:
+    """Reap each burst that the provider has; yield those not gone yet, and why."""
+    look = QueuedCall(provider=name, verb=Verb.OBSERVE, providers=providers)
     seen = run_call(look, _CLOCK)
     if seen.outcome is not Outcome.OK:
         yield f"provider {name}", seen.note
         return
     for status in seen.value:
-        yield from _reap(name, provider, status)
-
-
-def _reap(
-    name: str, provider: Provider, status: BurstStatus
-) -> Iterator[tuple[str, str]]:
-    burst = status.burst_id
-    task = ProviderCall(
-        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
-    )
-    asked = run_call(task, _CLOCK)
-    if asked.outcome is not Outcome.NOT_FOUND:
-        yield burst, asked.note or status.why
+        burst = status.burst_id
+        reap = QueuedCall(
+            provider=name, verb=Verb.REAP, burst=burst, providers=providers
+        )
+        result = run_call(reap, _CLOCK)
+        if result.outcome is not Outcome.NOT_FOUND:
+            yield burst, result.note or status.why
 
 
 def _listed(left: Mapping[str, str]) -> str:

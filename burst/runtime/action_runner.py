@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NoReturn
 
 from burst import log
 from burst.core.actions import (
@@ -20,7 +19,6 @@ from burst.core.actions import (
     ReleaseJobs,
     UndrainRanks,
 )
-from burst.core.provider_health import Verb
 from burst.core.records import Records
 from burst.errors import (
     ConfigError,
@@ -79,17 +77,14 @@ class ActionRunner:
 
     def _ask_provider(self, action: ProvisionBurst | ReapBurst, burst: Burst) -> None:
         if isinstance(action, ReapBurst):
-            self._tracker.call(burst, Verb.REAP, lambda p: p.reap(burst.id))
-        else:
-            try:
-                program = self._program(burst)
-            except JobspecError as error:
-                # Asked as little as by a provider that refuses it: that job fails.
-                refused = SpecRefused(error.what, error.advice)
-                self._tracker.call(burst, Verb.PROVISION, lambda _: _raise(refused))
-                return
-            spec = make_spec(burst, self._identity, program)
-            self._tracker.call(burst, Verb.PROVISION, lambda p: p.provision(spec))
+            self._tracker.reap(burst)
+            return
+        spec: BurstSpec | SpecRefused
+        try:
+            spec = make_spec(burst, self._identity, self._program(burst))
+        except JobspecError as error:
+            spec = SpecRefused(error.what, error.advice)
+        self._tracker.provision(burst, spec)
 
     def _program(self, burst: Burst) -> Program | None:
         """Return what an isolated burst is to run. Raises LeadError, JobspecError."""
@@ -140,10 +135,6 @@ def _needs_lead(action: Action, records: Records) -> bool:
         return True
     isolated = records.bursts[action.burst].lease.isolated
     return isolated is not None and isolated.job is not None
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 def make_spec(

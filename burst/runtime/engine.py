@@ -37,10 +37,11 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.executor import Executor
+from burst.runtime.last_call import ProviderBurst
 from burst.runtime.lead_upkeep import LeadUpkeep
 from burst.runtime.orphan_reaper import OrphanReaper
 from burst.runtime.poll_schedule import log_health_changes
-from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
+from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.record_store import RecordStore
 
 # So much after a deadline a turn is taken, in seconds.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs what providers are asked, one worker thread each, and turns errors to answers.
+"""Runs the calls of each provider on a thread of its own; errors become results.
 
-A provider may block or hang; then its own bursts wait, and nobody else's.
+A provider that blocks or hangs delays its own bursts only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -31,13 +31,13 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.provider import Provider
+from burst.provider import BurstSpec, Provider
 
 Clock = Callable[[], float]
 
 # The first that fits. A wrong setting, as our kits raise it, is a lasting refusal of
 # its provider.
-_MEANINGS: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
+_OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((NotFound,), Outcome.NOT_FOUND),
     ((InsufficientCapacity,), Outcome.CAPACITY),
     ((SpecRefused,), Outcome.SPEC),
@@ -46,7 +46,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
 )
 
 
-class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a provider's method."""
 
     provider: str
@@ -54,15 +54,37 @@ class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
     burst: BurstId | None = None
     orphan: bool = False
     """Whether no record explains that burst."""
-    number: int = 0
+    spec: BurstSpec | SpecRefused | None = None
+    """Of `provision`; SpecRefused where no spec could be made, which is then raised."""
+    generation: int = 0
     """Of the provider's settings: another after a reload that changed them."""
-    run: Callable[[], Any]
+    providers: Mapping[str, Provider]
+    """Read when the call runs: a call that waited for another is for the provider that
+    the settings name by then."""
+
+    def run(self) -> Any:
+        """Call the method. Raises BadAnswer, and what the method raises."""
+        provider = self.providers[self.provider]
+        match self.verb:
+            case Verb.OFFERS:
+                return read_offers(provider)
+            case Verb.OBSERVE:
+                return read_statuses(provider)
+            case Verb.PROVISION:
+                if isinstance(self.spec, SpecRefused):
+                    raise self.spec
+                assert self.spec is not None
+                provider.provision(self.spec)
+            case Verb.REAP:
+                assert self.burst is not None
+                provider.reap(self.burst)
+        return None
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a task."""
+    """How a call ended."""
 
-    task: ProviderCall
+    call: QueuedCall
     began_at: float
     done_at: float
     outcome: Outcome
@@ -70,56 +92,56 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
     value: Any = None
     error: BaseException | None = None
-    """What was raised and nobody expected."""
+    """The exception, where it is of no class that a provider may raise."""
 
 
 class Executor(Protocol):
-    """Where tasks run."""
+    """Where calls are run."""
 
-    def submit(self, task: ProviderCall) -> None:
-        """Have the task run, after those submitted before for the same provider."""
+    def submit(self, call: QueuedCall) -> None:
+        """Have the call run, after those submitted before for the same provider."""
         ...
 
     def collect(self) -> list[CallResult]:
-        """Return the answers that came since the last call."""
+        """Return the results that came since the last call."""
         ...
 
     def close(self) -> None:
-        """Take no more tasks. A call under way goes on; its answer is dropped."""
+        """Take no more calls. A call under way goes on; its answer is dropped."""
         ...
 
 
 class ProviderWorkers:
-    """One daemon thread a provider, made on its first task."""
+    """One daemon thread a provider, made on its first call."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
         self._wake = wake
-        self._tasks: dict[str, queue.SimpleQueue[ProviderCall | None]] = {}
+        self._calls: dict[str, queue.SimpleQueue[QueuedCall | None]] = {}
         self._busy: set[str] = set()
         self._threads: list[threading.Thread] = []
-        self._answers: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
 
-    def submit(self, task: ProviderCall) -> None:
-        """Queue the task for its provider's thread."""
-        if task.provider not in self._tasks:
-            tasks: queue.SimpleQueue[ProviderCall | None] = queue.SimpleQueue()
-            self._tasks[task.provider] = tasks
-            name = f"provider-{task.provider}"
+    def submit(self, call: QueuedCall) -> None:
+        """Queue the call for its provider's thread."""
+        if call.provider not in self._calls:
+            calls: queue.SimpleQueue[QueuedCall | None] = queue.SimpleQueue()
+            self._calls[call.provider] = calls
+            name = f"provider-{call.provider}"
             # A daemon thread: a provider that hangs must not keep us from stopping.
             thread = threading.Thread(
-                target=self._work, args=(tasks,), name=name, daemon=True
+                target=self._work, args=(calls,), name=name, daemon=True
             )
             self._threads.append(thread)
             thread.start()
-        self._tasks[task.provider].put(task)
+        self._calls[call.provider].put(call)
 
     def collect(self) -> list[CallResult]:
-        """Return the answers so far."""
-        answers: list[CallResult] = []
-        while not self._answers.empty():
-            answers.append(self._answers.get())
-        return answers
+        """Return the results so far."""
+        results: list[CallResult] = []
+        while not self._results.empty():
+            results.append(self._results.get())
+        return results
 
     def busy(self, provider: str) -> bool:
         """Tell whether a call of the provider is under way."""
@@ -127,8 +149,8 @@ class ProviderWorkers:
 
     def close(self) -> None:
         """Have each thread end after its present call."""
-        for tasks in self._tasks.values():
-            tasks.put(None)
+        for calls in self._calls.values():
+            calls.put(None)
 
     def finish(self, timeout: float) -> bool:
         """Let all that was submitted run to its end; tell whether it did in time."""
@@ -138,12 +160,12 @@ class ProviderWorkers:
             thread.join(max(0.0, ends - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _work(self, tasks: queue.SimpleQueue[ProviderCall | None]) -> None:
-        while task := tasks.get():
-            self._busy.add(task.provider)
-            answer = run_call(task, self._clock)
-            self._busy.discard(task.provider)
-            self._answers.put(answer)
+    def _work(self, calls: queue.SimpleQueue[QueuedCall | None]) -> None:
+        while call := calls.get():
+            self._busy.add(call.provider)
+            result = run_call(call, self._clock)
+            self._busy.discard(call.provider)
+            self._results.put(result)
             self._wake()
 
 
@@ -157,8 +179,8 @@ def read_statuses(provider: Provider) -> Any:
     return check_statuses(provider.observe())
 
 
-def run_call(task: ProviderCall, clock: Clock) -> CallResult:
-    """Run a task now. Never raises: the class of what it raised is the outcome.
+def run_call(call: QueuedCall, clock: Clock) -> CallResult:
+    """Run a call now. Never raises: the class of what it raised is the outcome.
 
     That goes for what is no Exception, too, such as asyncio.CancelledError: it would
     end the worker's thread, and nothing of that provider would be deleted any more.
@@ -167,34 +189,34 @@ def run_call(task: ProviderCall, clock: Clock) -> CallResult:
     value: Any = None
     error: BaseException | None = None
     try:
-        value = task.run()
+        value = call.run()
     except BaseException as raised:  # noqa: BLE001 - see above
         error = raised
-    outcome = _outcome(error)
+    outcome = _outcome_of(error)
     unexpected = outcome is Outcome.UNEXPECTED
-    text = "" if error is None else _text(error)
+    text = "" if error is None else _text_of(error)
     note = f"{type(error).__name__}: {text}" if unexpected else text
     return CallResult(
-        task=task,
+        call=call,
         began_at=began_at,
         done_at=clock(),
         outcome=outcome,
         note=storable(note[:LONGEST_WHY]),
-        retry_after=_patience(error) if isinstance(error, Transient) else None,
+        retry_after=_retry_after(error) if isinstance(error, Transient) else None,
         value=value,
         error=error if unexpected else None,
     )
 
 
-def _outcome(error: BaseException | None) -> Outcome:
+def _outcome_of(error: BaseException | None) -> Outcome:
     """Return what a call means by what it raised, None where it returned."""
     if error is None:
         return Outcome.OK
-    found = (outcome for kinds, outcome in _MEANINGS if isinstance(error, kinds))
+    found = (outcome for kinds, outcome in _OUTCOMES if isinstance(error, kinds))
     return next(found, Outcome.UNEXPECTED)
 
 
-def _text(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     """Return what an error says. A plug-in's may fail at that, too."""
     try:
         return str(error)
@@ -202,7 +224,7 @@ def _text(error: BaseException) -> str:
         return "it does not say why"
 
 
-def _patience(error: Transient) -> float | None:
+def _retry_after(error: Transient) -> float | None:
     """Return after how many seconds it may be asked again, None if that is no number.
 
     A plug-in may have set anything.

@@ -6,12 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from burst import log
 from burst.config import Settings
 from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.slots import find_slots
-from burst.core.provider_health import Outcome, Verb, pause_after
+from burst.core.provider_health import Outcome, Verb
 from burst.core.world import LastCall, ProviderView, World, observe, repeat_at
 from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
@@ -22,7 +21,13 @@ from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import with_public_endpoint
 from burst.runtime.engine import Snapshot
-from burst.runtime.executor import ProviderCall, read_offers, read_statuses, run_call
+from burst.runtime.executor import QueuedCall, run_call
+from burst.runtime.last_call import (
+    ProviderBurst,
+    describe_reap,
+    ended_call,
+    next_call,
+)
 from burst.runtime.record_store import RecordStore
 from burst.runtime.service_api import describe_process
 
@@ -41,9 +46,7 @@ def read_snapshot(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         lead=lead.observe(),
-        providers={
-            name: _ask(name, provider, clock) for name, provider in providers.items()
-        },
+        providers={name: _ask(name, providers, clock) for name in providers},
     )
     return Snapshot(
         now=clock(),
@@ -98,24 +101,17 @@ def _refuse(_: ServiceRequest) -> dict[str, object]:
     raise LeadError("this is not the daemon, but burst release; ask again in a moment")
 
 
-def _ask(name: str, provider: Provider, clock: Clock) -> ProviderView:
-    asked = (
-        ProviderCall(
-            provider=name, verb=Verb.OFFERS, run=lambda: read_offers(provider)
-        ),
-        ProviderCall(
-            provider=name, verb=Verb.OBSERVE, run=lambda: read_statuses(provider)
-        ),
+def _ask(name: str, providers: Mapping[str, Provider], clock: Clock) -> ProviderView:
+    offers, seen = (
+        run_call(QueuedCall(provider=name, verb=verb, providers=providers), clock)
+        for verb in (Verb.OFFERS, Verb.OBSERVE)
     )
-    offers, seen = (run_call(task, clock) for task in asked)
-    for answer in (offers, seen):
-        if answer.outcome is not Outcome.OK:
-            raise BurstError(
-                f"provider {name}: {answer.task.verb.value}: {answer.note}"
-            )
-    return observe(
-        ProviderView(offers=tuple(offers.value)), seen.value, [], seen.began_at
-    )
+    for result in (offers, seen):
+        if result.outcome is not Outcome.OK:
+            verb = result.call.verb.value
+            raise BurstError(f"provider {name}: {verb}: {result.note}")
+    view = ProviderView(offers=tuple(offers.value))
+    return observe(view, seen.value, [], seen.began_at)
 
 
 def reap_orphans(
@@ -131,42 +127,24 @@ def reap_orphans(
     """
     clock = Clock()
     ends = clock() + limit
-    calls = {
-        (o.provider, o.burst): LastCall(verb=Verb.REAP, attempts=0) for o in orphans
-    }
-    due = dict.fromkeys(calls, clock())
+    due = {(orphan.provider, orphan.burst): clock() for orphan in orphans}
+    calls: dict[ProviderBurst, LastCall] = {}
     while due and (now := min(due.values())) < ends:
         time.sleep(max(0.0, now - clock()))
         key = min(due, key=lambda key: due[key])
-        before = calls[key]
-        calls[key] = _reap(providers[key[0]], key, before, clock)
-        due[key] = repeat_at(calls[key])
-        note = calls[key].note or "it is being deleted"
-        if calls[key].outcome is Outcome.NOT_FOUND:
-            tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
+        name, burst = key
+        before = calls.get(key)
+        note_before = before.note if before else None
+        reap = QueuedCall(
+            provider=name, verb=Verb.REAP, burst=burst, providers=providers
+        )
+        result = run_call(reap, clock)
+        call = ended_call(next_call(before, Verb.REAP), result, note_before)
+        if call.note != note_before:
+            tell(describe_reap(key, call))
+        calls[key] = call
+        due[key] = repeat_at(call)
+        if call.outcome is Outcome.NOT_FOUND:
             del due[key]
-        elif calls[key].note != before.note or not before.attempts:
-            tell(f"{key[1]} of provider {key[0]}: {note}")
-    return {burst: calls[name, burst].note or "still there" for name, burst in due}
-
-
-def _reap(
-    provider: Provider, key: tuple[str, BurstId], before: LastCall, clock: Clock
-) -> LastCall:
-    name, burst = key
-    task = ProviderCall(
-        provider=name, verb=Verb.REAP, burst=burst, run=lambda: provider.reap(burst)
-    )
-    answer = run_call(task, clock)
-    if answer.error and answer.note != before.note:
-        log.failure("provider %s: reap of %s raised", name, burst, error=answer.error)
-    attempts = before.attempts + 1
-    pause = pause_after(answer.outcome, attempts, answer.retry_after)
-    return LastCall(
-        verb=Verb.REAP,
-        outcome=answer.outcome,
-        note=answer.note,
-        attempts=attempts,
-        done_at=answer.done_at,
-        retry_at=answer.done_at + pause,
-    )
+    notes = {key: calls[key].note if key in calls else "" for key in due}
+    return {burst: note or "still there" for (_, burst), note in notes.items()}

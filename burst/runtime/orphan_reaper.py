@@ -13,7 +13,8 @@ from burst.core.orphans import SURE_AFTER, Orphan, may_be_deleted
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.core.world import World
-from burst.runtime.provider_tracker import ProviderBurst, ProviderTracker
+from burst.runtime.last_call import ProviderBurst
+from burst.runtime.provider_tracker import ProviderTracker
 
 
 class OrphanReaper:

@@ -51,27 +51,27 @@ class PollSchedule:
         if not self._failures:
             self._next = 0.0
 
-    def note_result(self, answer: CallResult) -> str:
+    def note_result(self, result: CallResult) -> str:
         """Note how it was answered; return what is wrong, empty if nothing is."""
         self.asked_at = None
-        worked = answer.outcome is Outcome.OK
+        worked = result.outcome is Outcome.OK
         self._failures = 0 if worked else self._failures + 1
         if not worked:
-            pause = pause_after(answer.outcome, self._failures, answer.retry_after)
-            self._next = answer.done_at + pause
-        trouble = "" if worked else f"{self.verb.value}: {answer.note}"
+            pause = pause_after(result.outcome, self._failures, result.retry_after)
+            self._next = result.done_at + pause
+        trouble = "" if worked else f"{self.verb.value}: {result.note}"
         if trouble != self._trouble:
-            self._tell(trouble, answer)
+            self._tell(trouble, result)
         self._trouble = trouble
         return trouble
 
-    def _tell(self, trouble: str, answer: CallResult) -> None:
+    def _tell(self, trouble: str, result: CallResult) -> None:
         """Log a change of what is wrong, once."""
         if not trouble:
             log.say("provider %s: %s works again", self._provider, self.verb.value)
-        elif answer.error:
+        elif result.error:
             text = "provider %s: %s"
-            log.failure(text, self._provider, trouble, error=answer.error)
+            log.failure(text, self._provider, trouble, error=result.error)
         else:
             text = "provider %s: %s"
             log.say(text, self._provider, trouble, level=logging.WARNING)

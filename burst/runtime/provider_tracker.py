@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,19 +18,23 @@ from burst.core.provider_health import (
     Outcome,
     ProviderAnswer,
     Verb,
-    pause_after,
 )
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView, repeat_at
+from burst.errors import SpecRefused
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
-from burst.provider import Provider
+from burst.provider import BurstSpec, Provider
 from burst.runtime.executor import (
     CallResult,
     Executor,
-    ProviderCall,
-    read_offers,
-    read_statuses,
+    QueuedCall,
+)
+from burst.runtime.last_call import (
+    ProviderBurst,
+    describe_reap,
+    ended_call,
+    next_call,
 )
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
 
@@ -40,10 +44,6 @@ _OFFERS_EVERY = 60.0
 _SILENT_AFTER = 120.0
 _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
 _SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
-_AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.OK)
-
-ProviderBurst = tuple[str, BurstId]
-"""A provider's name, and the id of a burst that it has."""
 
 
 class ProviderTracker:
@@ -55,17 +55,17 @@ class ProviderTracker:
         executor: Executor,
         settings: DaemonSettings,
     ) -> None:
-        self._providers: Mapping[str, Provider] = {}
+        self._providers: dict[str, Provider] = {}
         self._executor = executor
         self._settings = settings
-        self._numbers: dict[str, int] = {}
+        self._generations: dict[str, int] = {}
         self._views: dict[str, ProviderView] = {}
         self._questions: dict[str, tuple[PollSchedule, PollSchedule]] = {}
         self._calls: dict[BurstId, LastCall] = {}
         self._orphans: dict[ProviderBurst, LastCall] = {}
         self._answered: list[ProviderAnswer] = []
         self._pace: dict[str, float] = {}
-        self._told: dict[ProviderBurst, str] = {}
+        self._notes: dict[ProviderBurst, str] = {}
         self.replace(providers, settings)
 
     def replace(
@@ -78,21 +78,24 @@ class ProviderTracker:
         """
         new = [n for n, p in providers.items() if self._providers.get(n) is not p]
         for name in new:
-            self._numbers[name] = self._numbers.get(name, 0) + 1
+            self._generations[name] = self._generations.get(name, 0) + 1
             self._questions[name] = (
                 PollSchedule(name, Verb.OFFERS),
                 PollSchedule(name, Verb.OBSERVE),
             )
             self._pace.pop(name, None)
         for name in self._providers.keys() - providers.keys():
-            self._numbers[name] += 1
+            self._generations[name] += 1
         self._views = {
             name: ProviderView() if name in new else self._views[name]
             for name in providers
         }
         self._questions = {name: self._questions[name] for name in providers}
         self._orphans = {k: c for k, c in self._orphans.items() if k[0] in providers}
-        self._providers = dict(providers)
+        # In place, as calls that wait look their provider up in it when they run.
+        for name in self._providers.keys() - providers.keys():
+            del self._providers[name]
+        self._providers |= providers
         self._settings = settings
 
     @property
@@ -123,19 +126,23 @@ class ProviderTracker:
         for burst in list(self._calls):
             if burst not in records.bursts or not records.bursts[burst].live:
                 del self._calls[burst]
-                self._told = {k: v for k, v in self._told.items() if k[1] != burst}
+                self._notes = {k: v for k, v in self._notes.items() if k[1] != burst}
 
-    def call(self, burst: Burst, verb: Verb, run: Callable[[Provider], None]) -> None:
-        """Ask a burst's provider for something; the answer comes to a later tick."""
-        provider = burst.lease.provider
-        self._calls[burst.id] = _next_call(self._calls.get(burst.id), verb)
-        self._poll_soon(provider)
-        self._submit(provider, verb, run, burst.id)
+    def provision(self, burst: Burst, spec: BurstSpec | SpecRefused) -> None:
+        """Have the burst made; the result comes to a later tick.
+
+        SpecRefused where no spec could be made of it counts as the provider's refusal.
+        """
+        self._call(burst, Verb.PROVISION, spec)
+
+    def reap(self, burst: Burst) -> None:
+        """Have the burst deleted; the result comes to a later tick."""
+        self._call(burst, Verb.REAP)
 
     def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
-        """Have an orphan reaped if that is due; return when it is due again.
+        """Have an orphan deleted if that is due; return when it is due again.
 
-        math.inf once its provider has nothing of it any more, or while it is asked.
+        math.inf once its provider has nothing of it any more, or during a call.
         """
         key = provider, burst
         before = self._orphans.get(key)
@@ -144,15 +151,15 @@ class ProviderTracker:
                 return math.inf
             if now < repeat_at(before):
                 return repeat_at(before)
-        self._orphans[key] = _next_call(before, Verb.REAP)
+        self._orphans[key] = next_call(before, Verb.REAP)
         self._poll_soon(provider)
-        self._submit(provider, Verb.REAP, lambda p: p.reap(burst), burst, orphan=True)
+        self._submit(provider, Verb.REAP, burst=burst, orphan=True)
         return math.inf
 
     def forget_orphan(self, key: ProviderBurst) -> None:
         """Forget what came of reaping it, as it is not seen any more, or anew."""
         self._orphans.pop(key, None)
-        self._told.pop(key, None)
+        self._notes.pop(key, None)
 
     def poll(self, records: Records, now: float) -> float:
         """Ask what is due of each provider; return when the next question is due."""
@@ -177,12 +184,12 @@ class ProviderTracker:
 
     def collect_results(self, records: Records, now: float) -> None:
         """Take in the answers that have come."""
-        for answer in self._executor.collect():
-            task = answer.task
-            if task.burst is not None:
-                self._take_call(answer)
-            elif self._numbers.get(task.provider) == task.number:
-                self._take_answer(answer, records)
+        for result in self._executor.collect():
+            call = result.call
+            if call.burst is not None:
+                self._take_call(result)
+            elif self._generations.get(call.provider) == call.generation:
+                self._take_answer(result, records)
         for name, (_, observe) in self._questions.items():
             asked = observe.asked_at
             if asked is not None and now - asked > _SILENT_AFTER:
@@ -193,108 +200,94 @@ class ProviderTracker:
         question.ask(every, now)
         if question.verb is Verb.OBSERVE:
             self._pace[name] = min(2 * every, self._settings.observe)
-            self._submit(name, question.verb, read_statuses)
-        else:
-            self._submit(name, question.verb, read_offers)
+        self._submit(name, question.verb)
 
     def _poll_soon(self, name: str) -> None:
         self._pace[name] = SHORTEST_PAUSE
         self._questions[name][1].poll_soon()
 
-    def _submit(
-        self,
-        name: str,
-        verb: Verb,
-        run: Callable[[Provider], Any],
-        burst: BurstId | None = None,
-        *,
-        orphan: bool = False,
+    def _call(
+        self, burst: Burst, verb: Verb, spec: BurstSpec | SpecRefused | None = None
     ) -> None:
+        provider = burst.lease.provider
+        self._calls[burst.id] = next_call(self._calls.get(burst.id), verb)
+        self._poll_soon(provider)
+        self._submit(provider, verb, burst=burst.id, spec=spec)
+
+    def _submit(self, name: str, verb: Verb, **about: Any) -> None:
         self._executor.submit(
-            ProviderCall(
+            QueuedCall(
                 provider=name,
                 verb=verb,
-                burst=burst,
-                orphan=orphan,
-                number=self._numbers[name],
-                # What waits behind a call that hangs is for the provider of then.
-                run=lambda: run(self._providers[name]),
+                generation=self._generations[name],
+                providers=self._providers,
+                **about,
             )
         )
 
-    def _take_answer(self, answer: CallResult, records: Records) -> None:
+    def _take_answer(self, result: CallResult, records: Records) -> None:
         """Take in offers, or an observation."""
-        name, verb = answer.task.provider, answer.task.verb
+        name, verb = result.call.provider, result.call.verb
         question = self._questions[name][verb is Verb.OBSERVE]
-        trouble = question.note_result(answer)
-        self._hear(answer, None)
+        trouble = question.note_result(result)
+        self._hear(result, None)
         view = self._views[name]
         if verb is Verb.OFFERS:
-            offers = view.offers if trouble else answer.value
+            offers = view.offers if trouble else result.value
             view = msgspec.structs.replace(view, offers=offers, no_offers=trouble)
         elif trouble:
             view = msgspec.structs.replace(view, trouble=trouble)
         else:
-            view = self._seen(view, answer, records)
+            view = self._seen(view, result, records)
         self._views[name] = view
 
     def _seen(
-        self, view: ProviderView, answer: CallResult, records: Records
+        self, view: ProviderView, result: CallResult, records: Records
     ) -> ProviderView:
         expected = [
             burst.id
             for burst in records.live
-            if burst.lease.provider == answer.task.provider
-            and self._should_show(burst, answer)
+            if burst.lease.provider == result.call.provider
+            and self._should_show(burst, result)
         ]
-        return core.observe(view, answer.value, expected, answer.began_at)
+        return core.observe(view, result.value, expected, result.began_at)
 
-    def _should_show(self, burst: Burst, answer: CallResult) -> bool:
+    def _should_show(self, burst: Burst, result: CallResult) -> bool:
         if burst.state is not State.PROVISION:
             return burst.state in _SHOULD_SHOW
         call = self._calls.get(burst.id)
         return (
             call is not None
             and call.outcome is Outcome.OK
-            and call.done_at <= answer.began_at
+            and call.done_at <= result.began_at
         )
 
-    def _take_call(self, answer: CallResult) -> None:
+    def _take_call(self, result: CallResult) -> None:
         """Take in how a provision or a reap ended."""
-        burst, name = answer.task.burst, answer.task.provider
+        burst, name = result.call.burst, result.call.provider
         assert burst is not None
         key = name, burst
-        call = self._orphans.get(key) if answer.task.orphan else self._calls.get(burst)
+        call = self._orphans.get(key) if result.call.orphan else self._calls.get(burst)
         if call is None or name not in self._providers:
             return
-        pause = pause_after(answer.outcome, call.attempts, answer.retry_after)
-        call = msgspec.structs.replace(
-            call,
-            outcome=answer.outcome,
-            note=answer.note,
-            done_at=answer.done_at,
-            retry_at=answer.done_at + pause,
-        )
-        if answer.error and self._told.get(key) != answer.note:
-            text = "provider %s: %s of %s raised"
-            verb = answer.task.verb.value
-            log.failure(text, name, verb, burst, error=answer.error)
-        if answer.task.orphan:
-            if self._told.get(key) != answer.note:
-                _tell_orphan(key, call)
+        note_before = self._notes.get(key)
+        call = ended_call(call, result, note_before)
+        self._notes[key] = result.note
+        if result.call.orphan:
             self._orphans[key] = call
+            if result.note != note_before:
+                _log_orphan(key, call)
         else:
             self._calls[burst] = call
-        self._told[key] = answer.note
-        self._hear(answer, None if answer.task.orphan else burst)
+        self._hear(result, None if result.call.orphan else burst)
 
-    def _hear(self, answer: CallResult, burst: BurstId | None) -> None:
+    def _hear(self, result: CallResult, burst: BurstId | None) -> None:
         self._answered.append(
             ProviderAnswer(
-                provider=answer.task.provider,
-                verb=answer.task.verb,
-                outcome=answer.outcome,
-                note=answer.note,
+                provider=result.call.provider,
+                verb=result.call.verb,
+                outcome=result.outcome,
+                note=result.note,
                 burst=burst,
             )
         )
@@ -306,18 +299,7 @@ class ProviderTracker:
         self._views[name] = msgspec.structs.replace(view, trouble=note)
 
 
-def _next_call(before: LastCall | None, verb: Verb) -> LastCall:
-    again = before and before.verb is verb and before.outcome in _AGAIN
-    return LastCall(verb=verb, attempts=before.attempts + 1 if before and again else 1)
-
-
-def _tell_orphan(key: ProviderBurst, call: LastCall) -> None:
-    """Log how reaping an orphan goes on; what was raised unexpectedly is logged."""
-    name, burst = key
-    if call.outcome is Outcome.NOT_FOUND:
-        log.say("%s: orphan of provider %s: nothing of it is left", burst, name)
-    elif call.outcome is Outcome.OK:
-        log.say("%s: orphan of provider %s: it is being deleted", burst, name)
-    else:
-        text = "%s: orphan of provider %s cannot be deleted: %s"
-        log.say(text, burst, name, call.note, level=logging.WARNING)
+def _log_orphan(key: ProviderBurst, call: LastCall) -> None:
+    failed = call.outcome not in (Outcome.OK, Outcome.NOT_FOUND)
+    level = logging.WARNING if failed else logging.INFO
+    log.say("%s", describe_reap(key, call), level=level)

@@ -145,8 +145,10 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
     assert row.split()[:3] == [orphan, "local", "burst-1-0"]
     assert desk.provider().observe()
     said = desk.run("gc", "--yes")
-    assert f"{orphan} of provider local: it is being deleted" in said.stderr
-    assert said.stderr.endswith(f"{orphan} of provider local: nothing of it is left\n")
+    assert f"{orphan}: orphan of provider local is being deleted" in said.stderr
+    assert said.stderr.endswith(
+        f"{orphan}: orphan of provider local is deleted, nothing of it is left\n"
+    )
     assert desk.run("gc", "--json").json == {"orphans": [], "deleting": False}
 
 

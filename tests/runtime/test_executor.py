@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,26 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.runtime.executor import ProviderCall, ProviderWorkers, run_call
+from burst.model.burst import BurstId
+from burst.runtime.executor import ProviderWorkers, QueuedCall, run_call
+from burst.testing.fake import FakeProvider
 
 
-def task(do, provider="p"):
-    return ProviderCall(provider=provider, verb=Verb.PROVISION, run=do)
+class Reaping:
+    """A provider of which only `reap` is called, which does what the test says."""
+
+    def __init__(self, do):
+        self.reap = lambda _: do()
+
+
+def task(do, provider="p", burst="burst-1"):
+    providers: dict[str, Any] = {provider: Reaping(do)}
+    return QueuedCall(
+        provider=provider,
+        verb=Verb.REAP,
+        burst=burst,
+        providers=providers,
+    )
 
 
 def raising(error):
@@ -73,14 +89,14 @@ def test_nothing_that_a_call_raises_ends_its_worker(error):
     workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
         workers.submit(task(raising(error)))
-        workers.submit(task(lambda: "deleted"))
+        workers.submit(task(lambda: None))
 
         assert woken.acquire(timeout=10)
         assert woken.acquire(timeout=10)
 
         failed, worked = workers.collect()
         assert failed.outcome is not Outcome.OK
-        assert worked.value == "deleted"
+        assert worked.outcome is Outcome.OK
     finally:
         workers.close()
 
@@ -99,7 +115,32 @@ def test_patience_that_is_no_number_is_none(patience):
 
 
 def test_what_a_call_returns_comes_back():
-    assert run_call(task(lambda: [1, 2]), lambda: 0.0).value == [1, 2]
+    provider = FakeProvider("p")
+    asked = QueuedCall(provider="p", verb=Verb.OFFERS, providers={"p": provider})
+
+    assert run_call(asked, lambda: 0.0).value == tuple(provider.offers())
+
+
+def test_a_call_that_waited_is_for_the_provider_that_the_settings_name_by_then():
+    called = []
+    waiting = task(lambda: called.append("old"))
+    waiting.providers["p"] = Reaping(lambda: called.append("new"))
+
+    assert run_call(waiting, lambda: 0.0).outcome is Outcome.OK
+    assert called == ["new"]
+
+
+def test_where_no_spec_could_be_made_the_provider_is_not_called():
+    asked = QueuedCall(
+        provider="p",
+        verb=Verb.PROVISION,
+        burst=BurstId("burst-1"),
+        spec=SpecRefused("no such shape"),
+        providers={"p": FakeProvider("p")},
+    )
+    result = run_call(asked, lambda: 0.0)
+
+    assert (result.outcome, result.note) == (Outcome.SPEC, "no such shape")
 
 
 def test_a_provider_that_hangs_keeps_no_other_from_working():
@@ -107,16 +148,16 @@ def test_a_provider_that_hangs_keeps_no_other_from_working():
     workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
         workers.submit(task(lambda: stuck.wait(30), "slow"))
-        workers.submit(task(lambda: 1, "quick"))
-        workers.submit(task(lambda: 2, "quick"))
+        workers.submit(task(lambda: None, "quick", "burst-1"))
+        workers.submit(task(lambda: None, "quick", "burst-2"))
 
         assert woken.acquire(timeout=10)
         assert woken.acquire(timeout=10)
 
         answers = workers.collect()
-        assert [(a.task.provider, a.value) for a in answers] == [
-            ("quick", 1),
-            ("quick", 2),
+        assert [(a.call.provider, a.call.burst) for a in answers] == [
+            ("quick", "burst-1"),
+            ("quick", "burst-2"),
         ]
         assert workers.collect() == []
     finally:

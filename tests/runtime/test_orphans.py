@@ -62,9 +62,9 @@ def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
     said = [r.getMessage() for r in caplog.records if "orphan of" in r.getMessage()]
     about = f"{ORPHAN}: orphan of provider local"
     assert [text for text in said if "burst gc" not in text] == [
-        f"{about} cannot be deleted: busy",
-        f"{about}: it is being deleted",
-        f"{about}: nothing of it is left",
+        f"{about} cannot be deleted yet: busy",
+        f"{about} is being deleted",
+        f"{about} is deleted, nothing of it is left",
     ]
     # The first failed, the last hears that it is gone.
     assert 3 <= reaps(s) <= 6

@@ -4,16 +4,32 @@ import pytest
 from burst.core.provider_health import Health, Outcome, RefusedCall, Verb
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
+from burst.runtime.action_runner import make_spec
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
-from tests.builders import T0, settings
+from tests.builders import T0, identity, settings
 from tests.core.ticks import recorded
 from tests.fakes import HandExecutor
 from tests.lifecycles import run
 
 
+class Idle(FakeProvider):
+    """Makes and deletes nothing; `fails` are the errors of its next calls."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.fails = []
+
+    def provision(self, spec):
+        if self.fails:
+            raise self.fails.pop()
+
+    def reap(self, burst_id):
+        pass
+
+
 class Bench:
-    def __init__(self, kind=FakeProvider, **daemon):
+    def __init__(self, kind=Idle, **daemon):
         self.now = T0
         self.provider = kind("local")
         self.executor = HandExecutor(lambda: self.now)
@@ -28,6 +44,9 @@ class Bench:
         self.executor.pump()
         self.tracker.collect_results(records or Records(), self.now)
         return self.tracker.views["local"]
+
+    def provision(self, burst):
+        self.tracker.provision(burst, make_spec(burst, identity()))
 
     def asked(self):
         return [task.verb.value for task in self.executor.tasks]
@@ -66,7 +85,7 @@ def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
     (burst,) = PROVISION.bursts.values()
     bench.poll(PROVISION)
     bench.answer(PROVISION)
-    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
+    bench.provision(burst)
     pauses = []
     for _ in range(7):
         pauses.append(round(bench.poll(PROVISION), 3))
@@ -119,7 +138,7 @@ def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
     bench.poll(PROVISION)
     assert bench.answer(PROVISION).absent == {}
 
-    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
+    bench.provision(burst)
     bench.poll(PROVISION)
     assert bench.answer(PROVISION).absent == {burst.id: 1}
     bench.now += 10
@@ -127,21 +146,18 @@ def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
     assert bench.answer(ONLINE).absent == {burst.id: 2}
 
 
-def failing(_):
-    raise Transient("busy")
-
-
 def test_attempts_are_counted_and_paused_longer_each_time():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
     pauses = []
     for _ in range(3):
-        bench.tracker.call(burst, Verb.PROVISION, failing)
+        bench.provider.fails = [Transient("busy")]
+        bench.provision(burst)
         bench.answer(PROVISION)
         pauses.append(bench.tracker.calls[burst.id].retry_at - bench.now)
     assert pauses == [1, 2, 4]
 
-    bench.tracker.call(burst, Verb.REAP, lambda _: None)
+    bench.tracker.reap(burst)
     bench.answer(PROVISION)
     call = bench.tracker.calls[burst.id]
     assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
@@ -157,7 +173,7 @@ def test_attempts_are_counted_and_paused_longer_each_time():
 def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
     bench = Bench()
     (burst,) = PROVISION.bursts.values()
-    bench.tracker.call(burst, Verb.PROVISION, lambda _: None)
+    bench.provision(burst)
     bench.tracker.forget_answers((), Records())
     bench.answer()
 
@@ -209,7 +225,8 @@ def test_every_answer_of_every_method_is_heard():
     (burst,) = PROVISION.bursts.values()
     bench.provider.next_observe_error = Refused("no rights")
     bench.poll()
-    bench.tracker.call(burst, Verb.PROVISION, failing)
+    bench.provider.fails = [Transient("busy")]
+    bench.provision(burst)
     bench.answer(PROVISION)
 
     assert [(s.verb, s.outcome, s.burst) for s in bench.tracker.answered] == [

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of the calls for one burst: the last one, and how often it was made."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst import log
+from burst.core.provider_health import Outcome, Verb, pause_after
+from burst.core.world import LastCall
+from burst.model.burst import BurstId
+from burst.runtime.executor import CallResult
+
+ProviderBurst = tuple[str, BurstId]
+"""A provider's name, and the id of a burst that it has."""
+
+_TRIED_AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.OK)
+
+
+def next_call(before: LastCall | None, verb: Verb) -> LastCall:
+    """Return the call that is made now; it counts on from the same call before."""
+    again = before and before.verb is verb and before.outcome in _TRIED_AGAIN
+    return LastCall(verb=verb, attempts=before.attempts + 1 if before and again else 1)
+
+
+def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> LastCall:
+    """Return the call with its result, and log an unexpected error that is new.
+
+    `note_before` is the note of the call before it, None if there was none.
+    """
+    if result.error and result.note != note_before:
+        asked = result.call
+        log.failure(
+            "provider %s: %s of %s raised an unexpected error; it is tried again",
+            asked.provider,
+            asked.verb.value,
+            asked.burst,
+            error=result.error,
+        )
+    pause = pause_after(result.outcome, call.attempts, result.retry_after)
+    return msgspec.structs.replace(
+        call,
+        outcome=result.outcome,
+        note=result.note,
+        done_at=result.done_at,
+        retry_at=result.done_at + pause,
+    )
+
+
+def describe_reap(key: ProviderBurst, call: LastCall) -> str:
+    """Return one line on how the deletion of an orphan goes on."""
+    provider, burst = key
+    about = f"{burst}: orphan of provider {provider}"
+    if call.outcome is Outcome.NOT_FOUND:
+        return f"{about} is deleted, nothing of it is left"
+    if call.outcome is Outcome.OK:
+        return f"{about} is being deleted"
+    return f"{about} cannot be deleted yet: {call.note}"
