@@ -27,7 +27,8 @@ from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst.runtime.clock import Clock
-from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.engine import Engine
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.session import GATHER_PAUSE, relax_garbage_collector
 from burst.wakeup import WakeUp
@@ -84,15 +85,13 @@ class Turning:
         settings = parse({"intake": {"local_wait": "0s"}}, "benchmark")
         workers = ProviderWorkers(self._clock, self._wakeup.wake)
         identity = lead.identity()
-        parts = EngineParts(
-            lead=lead,
+        config = EngineConfig(
+            settings=settings,
             identity=identity,
             slots=find_slots(identity),
             providers={"noting": provider},
-            executor=workers,
-            settings=settings,
         )
-        self.engine = Engine(parts, self._clock())
+        self.engine = Engine(lead, config, workers, self._clock())
         lead.listen(self._hear)
         self._thread = threading.Thread(target=self._turn)
         self._thread.start()

@@ -6,7 +6,8 @@ from __future__ import annotations
 from burst.core import timeline
 from burst.core.placement.slots import find_slots
 from burst.model.burst import State
-from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.engine import Engine
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.session import jobs_on_record
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.builders import NODE, T0, settings
@@ -36,17 +37,13 @@ class Sim:
             "local", self.fake_settings, known.owner, self.cloud
         )
         self.executor = HandExecutor(lambda: self.now)
-        self.engine = Engine(
-            EngineParts(
-                lead=self.lead,
-                identity=known,
-                slots=find_slots(known),
-                providers={"local": self.provider} if self.enabled else {},
-                executor=self.executor,
-                settings=self.settings,
-            ),
-            self.now,
+        config = EngineConfig(
+            settings=self.settings,
+            identity=known,
+            slots=find_slots(known),
+            providers={"local": self.provider} if self.enabled else {},
         )
+        self.engine = Engine(self.lead, config, self.executor, self.now)
         self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, turns=1, seconds=1.0):

@@ -23,7 +23,6 @@ from burst.core.burst_actions import next_deadline
 from burst.core.isolated import next_begin
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.refusal_cache import RefusalCache
-from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
 from burst.core.records import Records
@@ -33,9 +32,9 @@ from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
 from burst.lead import Lead
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
-from burst.provider import Provider
+from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import Executor
 from burst.runtime.last_call import ProviderBurst
 from burst.runtime.lead_upkeep import LeadUpkeep
@@ -75,55 +74,34 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """How it stands with orphans that are or were deleted."""
 
 
-class EngineParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine works with."""
-
-    lead: Lead
-    identity: LeadIdentity
-    """As followers are to see it: with the address that the settings give."""
-    slots: tuple[RankSlot, ...]
-    providers: Mapping[str, Provider]
-    executor: Executor
-    settings: Settings
-    places: Mapping[str, str] = {}
-    """Where each provider makes bursts."""
-
-
 class Engine:
-    """Turns. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
+    """Ticks. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
 
-    def __init__(self, parts: EngineParts, now: float) -> None:
-        self._lead = parts.lead
-        self._identity = parts.identity
-        self._slots = parts.slots
-        self._places = parts.places
-        self._executor = parts.executor
-        self._settings = parts.settings
-        self._record_store = RecordStore(parts.lead.store())
-        self._records = self._record_store.load(now, self._settings.limits)
-        self._tracker = ProviderTracker(
-            parts.providers, parts.executor, parts.settings.daemon
-        )
-        self._action_runner = ActionRunner(parts.lead, parts.identity, self._tracker)
+    def __init__(
+        self, lead: Lead, config: EngineConfig, executor: Executor, now: float
+    ) -> None:
+        """Read the records. Raises StoreError and Unreadable."""
+        self._lead = lead
+        self._config = config
+        self._executor = executor
+        self._record_store = RecordStore(lead.store())
+        settings = config.settings
+        self._records = self._record_store.load(now, settings.limits)
+        self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
+        self._action_runner = ActionRunner(lead, config.identity, self._tracker)
         self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._lead_upkeep = LeadUpkeep(parts.lead, parts.settings, now)
+        self._lead_upkeep = LeadUpkeep(lead, settings, now)
         self._lead_silent = False
-        """Whether the lead left something unanswered in this tick."""
-        reap_harmless = parts.settings.daemon.orphans == "reap"
+        """Whether the lead left a call unanswered in this tick."""
+        reap_harmless = settings.daemon.orphans == "reap"
         self._orphan_reaper = OrphanReaper(self._tracker, reap_harmless=reap_harmless)
         self._closing = False
         self._snapshot = Snapshot(
             now=now,
             records=self._records,
-            world=World(
-                identity=parts.identity,
-                slots=parts.slots,
-                lead=None,
-                trouble=_UNREAD,
-                providers=self._tracker.views,
-            ),
-            settings=parts.settings,
+            world=self._world(None, _UNREAD),
+            settings=settings,
             decisions={},
         )
 
@@ -133,7 +111,7 @@ class Engine:
         Another may have written them after this engine was made, until it let go of
         the lead's service. Raises StoreError and Unreadable.
         """
-        self._records = self._record_store.load(now, self._settings.limits)
+        self._records = self._record_store.load(now, self._config.settings.limits)
         self._snapshot = msgspec.structs.replace(self._snapshot, records=self._records)
         for key, why in self._records.unreadable.items():
             log.say(
@@ -155,66 +133,80 @@ class Engine:
         return future
 
     def tick(self, now: float) -> float:
-        """Take one turn; return when the next is due unless something wakes us.
+        """Observe, decide, store, act; return when the next tick is due.
 
-        Raises LeadGone, and StoreError or Unreadable if nothing could be recorded:
-        then nothing was done, and the next tick tries again.
+        It is due earlier once something wakes us. Raises LeadGone, and StoreError or
+        Unreadable if nothing could be recorded: then nothing was done, and the next
+        tick tries again.
         """
         self._tracker.collect_results(self._records, now)
         self._lead_silent = False
         view, trouble = self._observe()
         answered = self._tracker.answered
-        world = World(
-            identity=self._identity,
-            slots=self._slots,
+        world = self._world(view, trouble, answered)
+        self._run_commands(world, now)
+        settings = self._config.settings
+        refusals = None if self._closing else self._snapshot.refusal_cache
+        decisions = run_tick(self._records, world, settings, now, refusals)
+        decisions = self._apply(decisions, now, answered)
+        poll_due = self._tracker.poll(self._records, now)
+        orphans = find_orphans(self._records, world)
+        self._snapshot = Snapshot(
+            now=now,
+            records=self._records,
+            world=world,
+            settings=settings,
+            decisions=decisions.decisions,
+            refusal_cache=decisions.refusal_cache,
+            orphans=orphans,
+        )
+        reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
+        self._snapshot = msgspec.structs.replace(
+            self._snapshot, reaps=self._tracker.orphans
+        )
+        if view is not None and not self._lead_silent:
+            self._lead_upkeep.ask(self._records, view, decisions.decisions, now)
+        return min(poll_due, reap_due, self._next_due(decisions, view, now))
+
+    def _world(
+        self,
+        view: LeadView | None,
+        trouble: str,
+        answered: tuple[ProviderAnswer, ...] = (),
+    ) -> World:
+        return World(
+            identity=self._config.identity,
+            slots=self._config.slots,
             lead=view,
             trouble=trouble,
             providers=self._tracker.views,
             calls=self._tracker.calls,
             answered=answered,
             closing=self._closing,
-            places=self._places,
+            places=self._config.places,
         )
-        self._run_commands(world, now)
-        standing = None if self._closing else self._snapshot.refusal_cache
-        decisions = run_tick(self._records, world, self._settings, now, standing)
-        decisions = self._apply(decisions, now, answered)
-        due = self._tracker.poll(self._records, now)
-        orphans = find_orphans(self._records, world)
-        self._snapshot = Snapshot(
-            now=now,
-            records=self._records,
-            world=world,
-            settings=self._settings,
-            decisions=decisions.decisions,
-            refusal_cache=decisions.refusal_cache,
-            orphans=orphans,
-        )
-        due = min(due, self._orphan_reaper.tick(orphans, self._records, world, now))
-        self._snapshot = msgspec.structs.replace(
-            self._snapshot, reaps=self._tracker.orphans
-        )
-        if view is not None and not self._lead_silent:
-            self._lead_upkeep.ask(self._records, view, decisions.decisions, now)
+
+    def _next_due(
+        self, decisions: TickResult, view: LeadView | None, now: float
+    ) -> float:
+        """Return when to decide again though nothing wakes us; math.inf for never.
+
+        No deadline counts while the lead cannot be read: it wakes us once it can. A
+        deadline that has passed could not be acted on, so it is tried a while later.
+        """
+        due = math.inf
         if decisions.unsettled:
-            due = min(due, now + _AGAIN)
+            due = now + _AGAIN
         if decisions.behind:
             due = min(due, now + _BEHIND)
-        return min(due, self._next_deadline(view, now))
-
-    def _next_deadline(self, view: LeadView | None, now: float) -> float:
-        """Return when to look for a deadline that ends then; math.inf for never.
-
-        Nothing ends while the lead cannot be read; it wakes us once it can. What ended
-        before now and is there still could not be acted on, so it is given time.
-        """
         if view is None:
-            return math.inf
+            return due
         live = [burst for burst in self._records.live if not burst.quarantined]
-        ends = [next_deadline(burst, self._settings) for burst in live]
+        ends = [next_deadline(burst, self._config.settings) for burst in live]
         ends.append(next_begin(self._records, now))
         # Just after a deadline, not just before it.
-        return min(end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
+        later = (end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
+        return min(due, *later)
 
     def close(self) -> None:
         """Take no more turns. Bursts and held jobs stay as they are."""
@@ -223,22 +215,21 @@ class Engine:
             _, future = self._commands.get()
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
 
-    def change(self, parts: EngineParts) -> None:
+    def change(self, config: EngineConfig) -> None:
         """Go on with other settings from the next tick on. Nothing is forgotten."""
-        settings = parts.settings
-        self._identity, self._slots = parts.identity, parts.slots
-        self._settings, self._places = settings, parts.places
-        self._tracker.replace(parts.providers, settings.daemon)
-        self._action_runner = ActionRunner(self._lead, parts.identity, self._tracker)
+        settings = config.settings
+        self._config = config
+        self._tracker.replace(config.providers, settings.daemon)
+        self._action_runner = ActionRunner(self._lead, config.identity, self._tracker)
         self._lead_upkeep.change(settings)
         self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace
         world = replace(
             self._snapshot.world,
-            identity=parts.identity,
-            slots=parts.slots,
+            identity=config.identity,
+            slots=config.slots,
             providers=self._tracker.views,
-            places=parts.places,
+            places=config.places,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
 
@@ -265,7 +256,9 @@ class Engine:
         while not self._commands.empty():
             command, future = self._commands.get()
             try:
-                decisions, answer = command(self._records, world, self._settings, now)
+                decisions, answer = command(
+                    self._records, world, self._config.settings, now
+                )
             except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
                 future.set_exception(error)
                 continue

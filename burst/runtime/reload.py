@@ -9,67 +9,28 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from burst import log
 from burst.config import Settings
 from burst.errors import BurstError, ConfigError
-from burst.model.fsd import format_fsd
-from burst.runtime.session import ProviderSetup, Session
+from burst.runtime.engine_config import ConfigMaker
+from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 
 Row = dict[str, Any]
 
 
-class _Making:
-    """What a thread makes of new settings, and who waits for it."""
+class _Reload(NamedTuple):
+    """A reload under way, and who waits for it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        make: Callable[[], ProviderSetup],
-        wake: Callable[[], None],
-        waiting: list[Future[Row]],
-    ) -> None:
-        self.settings = settings
-        self.waiting = waiting
-        self.ends = time.monotonic() + settings.deadlines.reload
-        self._made: list[ProviderSetup | Exception] = []
-        self._make, self._wake = make, wake
-        # A daemon thread: what hangs must not keep the daemon from its end.
-        threading.Thread(target=self._run, name="reload", daemon=True).start()
-
-    def result(self) -> ProviderSetup | None:
-        """Return what was made, None as long as it is not. Raises BurstError."""
-        if self._made:
-            found = self._made[0]
-            if isinstance(found, Exception):
-                raise found
-            return found
-        if time.monotonic() > self.ends:
-            limit = format_fsd(self.settings.deadlines.reload)
-            raise ConfigError(
-                f"the providers were not made of the new settings within {limit}",
-                "burst doctor looks at each; deadlines.reload sets the time they have",
-            )
-        return None
-
-    def _run(self) -> None:
-        try:
-            self._made.append(self._make())
-        except BurstError as error:
-            self._made.append(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a plug-in does
-            log.failure("the settings cannot be used", error=error)
-            self._made.append(ConfigError(f"{type(error).__name__}: {error}"))
-        self._wake()
+    making: ConfigMaker
+    waiting: list[Future[Row]]
 
 
 class SettingsReloader:
@@ -83,7 +44,7 @@ class SettingsReloader:
         self._wakeup = wakeup
         self._signaled = False
         self._asked: queue.SimpleQueue[Future[Row]] = queue.SimpleQueue()
-        self._making: _Making | None = None
+        self._reload: _Reload | None = None
 
     def ask(self) -> Future[Row]:
         """Have the settings read again; the future tells what came of it."""
@@ -99,26 +60,24 @@ class SettingsReloader:
 
     def tick(self, session: Session) -> None:
         """Begin what is asked for, or end what is made by now."""
-        if self._making is None:
+        if self._reload is None:
             waiting = self._take()
             if waiting or self._signaled:
                 self._signaled = False
                 self._begin(session, waiting)
         else:
-            self._end(session, self._making)
+            self._end(session, self._reload)
 
     def time_left(self) -> float | None:
         """Return for how long a reload under way may take, in seconds; None if none."""
-        if self._making is None:
-            return None
-        return max(0.0, self._making.ends - time.monotonic())
+        return None if self._reload is None else self._reload.making.time_left()
 
     def cancel(self) -> None:
         """Give up what is under way, and tell who waits for it."""
         waiting = self._take()
-        if self._making is not None:
-            waiting += self._making.waiting
-            self._making = None
+        if self._reload is not None:
+            waiting += self._reload.waiting
+            self._reload = None
         for future in waiting:
             what = "the daemon is stopping, or has lost its lead"
             future.set_exception(BurstError(what, "burst reload asks again"))
@@ -146,26 +105,25 @@ class SettingsReloader:
                 old.intake.attribute,
             ):
                 raise ConfigError("lead.uri and intake.attribute change by a restart")
-            make = session.provider_maker(settings)
+            making = session.make_config(settings)
         except BurstError as error:
             self._refuse(error, waiting)
         else:
-            self._making = _Making(settings, make, self._wakeup.wake, waiting)
+            self._reload = _Reload(making, waiting)
 
-    def _end(self, session: Session, making: _Making) -> None:
+    def _end(self, session: Session, reload: _Reload) -> None:
+        if not reload.making.is_due():
+            return
+        self._reload = None
         old = session.settings
         try:
-            made = making.result()
-            if made is None:
-                return
-            late = session.replace(making.settings, made)
+            config = reload.making.result()
+            late = session.replace(config)
         except BurstError as error:
-            self._making = None
-            self._refuse(error, making.waiting)
+            self._refuse(error, reload.waiting)
             return
-        self._making = None
-        log.start(making.settings.daemon.log)
-        changed = changed_keys(old, making.settings)
+        log.start(config.settings.daemon.log)
+        changed = changed_keys(old, config.settings)
         log.say("reloaded %s; changed: %s", self._path, ", ".join(changed) or "nothing")
         for name in late:
             log.say(
@@ -174,7 +132,7 @@ class SettingsReloader:
                 name,
                 level=logging.WARNING,
             )
-        for future in making.waiting:
+        for future in reload.waiting:
             future.set_result({"changed": changed, "late": late})
 
     def _refuse(self, error: BurstError, waiting: list[Future[Row]]) -> None:

@@ -8,7 +8,7 @@ from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from burst.runtime.engine import EngineParts
+from burst.runtime.engine_config import EngineConfig
 from tests.builders import whole
 from tests.sim import Sim
 
@@ -66,15 +66,13 @@ def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
 def declare(s, *slots):
     """Reload with other rank slots."""
     known = s.lead.identity()
-    parts = EngineParts(
-        lead=s.lead,
+    config = EngineConfig(
+        settings=s.settings,
         identity=known,
         slots=find_slots(known, slots),
         providers={"local": s.provider},
-        executor=s.executor,
-        settings=s.settings,
     )
-    s.engine.change(parts)
+    s.engine.change(config)
 
 
 def test_slots_are_kept_that_a_burst_has_under_names_of_before():

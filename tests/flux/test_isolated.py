@@ -19,7 +19,8 @@ from burst.config import parse
 from burst.core.placement.slots import find_slots
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
-from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.engine import Engine
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import ProviderWorkers
 from burst.testing import FakeProvider, FakeSettings
 from tests.cli.cli_harness import wait_until
@@ -50,15 +51,14 @@ def provider() -> FakeProvider:
 def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
     known = lead.identity()
     tables = {"daemon": {"observe": "0.1s"}, "providers": {"far": {"type": "fake"}}}
-    parts = EngineParts(
-        lead=lead,
+    config = EngineConfig(
+        settings=parse(tables, "test"),
         identity=known,
         slots=find_slots(known),
         providers={"far": provider},
-        executor=ProviderWorkers(time.time, lambda: None),
-        settings=parse(tables, "test"),
     )
-    made = Engine(parts, time.time())
+    workers = ProviderWorkers(time.time, lambda: None)
+    made = Engine(lead, config, workers, time.time())
     yield made
     made.close()
 

@@ -16,7 +16,8 @@ from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from burst.runtime.engine import Engine, EngineParts
+from burst.runtime.engine import Engine
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import run_call
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
@@ -120,7 +121,7 @@ class World:
         self.executor = SimExecutor(lambda: self.now)
         self.providers = self._make_providers()
         self.due = self.now
-        self.engine = Engine(self._parts(), self.now)
+        self.engine = Engine(self.lead, self._config(), self.executor, self.now)
 
     def reload(self) -> bool:
         """Have the engine go on with other settings; tell whether it may, as Runtime.
@@ -134,21 +135,19 @@ class World:
         self.settings = self._settings()
         self.lead.mode = self.settings.intake.mode
         self.providers = self._make_providers()
-        self.engine.change(self._parts())
+        self.engine.change(self._config())
         return True
 
     def _is_elsewhere(self) -> bool:
         return any(site.get("place") == "elsewhere" for site in self.sites.values())
 
-    def _parts(self) -> EngineParts:
+    def _config(self) -> EngineConfig:
         known = self.lead.identity()
-        return EngineParts(
-            lead=self.lead,
+        return EngineConfig(
+            settings=self.settings,
             identity=known,
             slots=find_slots(known, self.settings.lead.slots),
             providers=self.providers,
-            executor=self.executor,
-            settings=self.settings,
             places=self._places(),
         )
 

@@ -14,8 +14,9 @@ from burst.core.commands import take_down_burst
 from burst.errors import BurstError, ConfigError
 from burst.model.burst import State
 from burst.provider import Provider
+from burst.runtime.engine_config import ConfigMaker
 from burst.runtime.reload import SettingsReloader
-from burst.runtime.session import Session, in_time
+from burst.runtime.session import Session
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp
 from tests.builders import NODE, whole
@@ -89,7 +90,7 @@ class Bench:
         return future.result(0)
 
     def provider(self, name: str = "local") -> FakeProvider:
-        found = self.session._made.providers[name]
+        found = self.session._config.providers[name]
         assert isinstance(found, FakeProvider)
         return found
 
@@ -167,7 +168,7 @@ def test_a_constructor_that_hangs_holds_up_nobody(bench):
     one.until(lambda: bool(one.lead.running()), limit=5)
     one.until(future.done)
 
-    with pytest.raises(ConfigError, match="were not made of the new settings"):
+    with pytest.raises(ConfigError, match="were not made within 500ms"):
         future.result(0)
 
 
@@ -272,7 +273,7 @@ def test_a_provider_that_hangs_while_it_is_made_does_not_hang_the_daemons_start(
 
     try:
         with pytest.raises(ConfigError, match="were not made within 100ms"):
-            in_time(hang, 0.1)
+            ConfigMaker(hang, 0.1).result()
     finally:
         stuck.set()
 
@@ -282,4 +283,4 @@ def test_what_making_providers_raises_at_the_start_is_raised():
         raise ConfigError("no such cluster")
 
     with pytest.raises(ConfigError, match="no such cluster"):
-        in_time(fail, 60.0)
+        ConfigMaker(fail, 60.0).result()

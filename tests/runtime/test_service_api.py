@@ -10,7 +10,7 @@ from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, State
 from burst.model.jobid import format_f58
 from burst.provider import BurstSpec
-from burst.runtime.engine import EngineParts
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.service_api import ServiceApi, describe_process
 from burst.testing import FakeProvider
 from tests.builders import NODE, whole
@@ -310,13 +310,11 @@ def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
     }
     known = sim.lead.known
     sim.engine.change(
-        EngineParts(
-            lead=sim.lead,
+        EngineConfig(
+            settings=sim.settings,
             identity=known,
             slots=find_slots(known),
             providers=providers,
-            executor=sim.executor,
-            settings=sim.settings,
         )
     )
     made = BurstSpec(

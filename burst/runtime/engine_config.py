@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""What an engine is given: settings, and what is made from them, providers above all.
+
+Providers come from plug-ins, which may hang while they are made. So they are made on a
+thread of their own that has a deadline.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.placement.slots import RankSlot, find_slots
+from burst.errors import BurstError, ConfigError
+from burst.model.fsd import format_fsd
+from burst.model.lead import LeadIdentity
+from burst.provider import Placed, Provider
+from burst.runtime.connect import with_public_endpoint
+
+# Characters that are kept of what a provider says of its place.
+_LONGEST_PLACE = 500
+
+LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
+"""Makes the enabled providers of settings, for an owner."""
+
+
+class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings, and what was made from them."""
+
+    settings: Settings
+    identity: LeadIdentity
+    """As followers are to see it: with the address that the settings give."""
+    slots: tuple[RankSlot, ...]
+    providers: Mapping[str, Provider]
+    places: Mapping[str, str] = {}
+    """Where each provider makes bursts."""
+
+
+def make_config(
+    load: LoadProviders,
+    lead: LeadIdentity,
+    settings: Settings,
+    old: EngineConfig | None = None,
+) -> EngineConfig:
+    """Make providers from settings; one whose table is as in `old` is kept.
+
+    Raises BurstError.
+    """
+    identity = with_public_endpoint(lead, settings.lead)
+    kept: dict[str, Provider] = {}
+    if old is not None:
+        kept = {
+            name: provider
+            for name, provider in old.providers.items()
+            if settings.providers.get(name) == old.settings.providers.get(name)
+        }
+    tables = {name: t for name, t in settings.providers.items() if name not in kept}
+    only = msgspec.structs.replace(settings, providers=tables)
+    made = {**kept, **load(only, identity.owner)}
+    return EngineConfig(
+        settings=settings,
+        identity=identity,
+        slots=find_slots(identity, settings.lead.slots),
+        providers={name: made[name] for name in settings.providers if name in made},
+        places={name: _place(settings, name, made[name]) for name in made},
+    )
+
+
+class ConfigMaker:
+    """Makes an EngineConfig on a thread of its own, within `limit` seconds."""
+
+    def __init__(
+        self,
+        make: Callable[[], EngineConfig],
+        limit: float,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start the thread. It calls `wake` when it is done."""
+        self._make, self._limit, self._wake = make, limit, wake
+        self._ends = time.monotonic() + limit
+        self._made: Future[EngineConfig] = Future()
+        # A daemon thread: a plug-in that hangs must not keep the daemon from its end.
+        threading.Thread(target=self._run, name="make-providers", daemon=True).start()
+
+    def time_left(self) -> float:
+        """Return how many seconds are left until the deadline, at least 0."""
+        return max(0.0, self._ends - time.monotonic())
+
+    def is_due(self) -> bool:
+        """Tell whether `result` returns or raises at once."""
+        return self._made.done() or not self.time_left()
+
+    def result(self) -> EngineConfig:
+        """Wait until it is made. Raises BurstError, ConfigError past the deadline."""
+        try:
+            return self._made.result(self.time_left())
+        except LateError:
+            raise ConfigError(
+                f"the providers were not made within {format_fsd(self._limit)}",
+                "burst doctor looks at each; deadlines.reload sets the time they have",
+            ) from None
+
+    def _run(self) -> None:
+        try:
+            self._made.set_result(self._make())
+        except BurstError as error:
+            self._made.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - whatever a plug-in does
+            log.failure("the providers cannot be made", error=error)
+            told = ConfigError(f"{type(error).__name__}: {error}")
+            self._made.set_exception(told)
+        self._wake()
+
+
+def _place(settings: Settings, name: str, provider: Provider) -> str:
+    """Return where a provider makes bursts; another type is another place, too."""
+    where = provider.place() if isinstance(provider, Placed) else ""
+    return f"{settings.providers[name].type} {where}".rstrip()[:_LONGEST_PLACE]
