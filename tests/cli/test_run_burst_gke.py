@@ -129,7 +129,7 @@ def test_the_first_experiment(runner: Runner, gke: Gke, tmp_path: Path) -> None:
         assert f"--flux-operator-yaml {operator}: applied" in up.stderr
         # Told too, but for a moment only, which a busy machine may miss.
         records = lead.flux("kvs", "dir", "-R", "-w0", "burst").stdout
-        assert "GKE begins to make flux-external-cluster-burst-0-" in records
+        assert "GKE has begun to make flux-external-cluster-burst-0-" in records
         (cluster,) = gke.clusters.values()
         assert cluster.name.startswith("flux-external-cluster-burst-0-")
         (pool,) = cluster.node_pools
