@@ -7,18 +7,29 @@ import click
 
 from burst import __version__
 from burst.cli import (
-    act,
-    ask,
-    batch,
+    config,
+    daemon,
     demo,
     doctor,
+    down,
+    enable,
     explain,
+    gc,
+    keygen,
     lead,
+    lead_batch,
+    lead_init,
+    lead_slots,
+    lead_sweep,
+    output,
+    plan,
+    release,
+    reload,
     request,
-    serve,
     setup,
+    status,
 )
-from burst.cli.common import run_command
+from burst.cli.target import run_command
 from burst.embedded.commands import group as embedded
 
 
@@ -29,28 +40,36 @@ def group() -> None:
 
 
 for command in (
-    act.gc,
-    act.plan,
-    act.release,
-    ask.down,
-    ask.enable,
-    ask.reload,
-    ask.status,
+    config.show_config,
+    daemon.daemon,
     demo.demo,
     doctor.doctor,
+    down.down,
+    enable.enable,
     explain.explain,
-    lead.keygen,
+    gc.gc,
+    keygen.keygen,
     lead.lead,
-    request.output,
+    output.output,
+    plan.plan,
+    release.release,
+    reload.reload,
     request.request,
-    serve.daemon,
-    serve.show_config,
     setup.setup,
+    status.status,
     embedded,
 ):
     group.add_command(command)
 
-for command in (batch.batch, batch.batch_node, batch.batch_script, batch.sweep):
+for command in (
+    lead_init.init,
+    lead_slots.add_slot,
+    lead_slots.check,
+    lead_batch.batch,
+    lead_batch.batch_node,
+    lead_batch.batch_script,
+    lead_sweep.sweep,
+):
     lead.lead.add_command(command)
 
 

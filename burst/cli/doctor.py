@@ -10,19 +10,25 @@ from pathlib import Path
 
 import click
 
-from burst.cli.common import (
+from burst.cli.listing import (
+    Column,
     Listing,
-    Place,
     Row,
     listing_options,
-    place_options,
     print_json,
     print_rows,
 )
+from burst.cli.target import Target, target_options
 from burst.config import Settings, load
 from burst.doctor import DoctorRequest, ReadFailure, SettingsFacts, diagnose
 from burst.errors import BurstError, ConfigError
 from burst.model.finding import Level
+
+_COLUMNS = (
+    Column("LEVEL", lambda row: row["level"]),
+    Column("ABOUT", lambda row: row["about"]),
+    Column("WHAT", lambda row: row["what"]),
+)
 
 
 @click.command()
@@ -32,9 +38,9 @@ from burst.model.finding import Level
     is_flag=True,
     help="Also have a pod, where followers would run, try whether it reaches the lead.",
 )
-@place_options
+@target_options
 @listing_options
-def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
+def doctor(provider: str, probe: bool, target: Target, listing: Listing) -> None:
     """Look at all that bursts rest on; say what is wrong, and what to do.
 
     Nothing is changed; --probe starts a pod, and removes it. Without -c, the settings
@@ -42,8 +48,8 @@ def doctor(provider: str, probe: bool, place: Place, listing: Listing) -> None:
     """
     found = diagnose(
         DoctorRequest(
-            settings=_read(place),
-            uri=place.uri or "",
+            settings=_read(target),
+            uri=target.uri or "",
             provider=provider,
             probe=_tell if probe else None,
         )
@@ -72,18 +78,18 @@ def _tell(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _find(place: Place) -> Path | None:
+def _find(target: Target) -> Path | None:
     """Return the file that the daemon of the lead has read, else the usual one."""
     try:
-        with place.lead() as lead:
-            return place.find_beside(lead)
+        with target.lead() as lead:
+            return target.find_beside(lead)
     except BurstError:
         # What is wrong with the lead or the settings is told by the examination.
-        return place.find()
+        return target.find()
 
 
-def _read(place: Place) -> SettingsFacts:
-    path = _find(place)
+def _read(target: Target) -> SettingsFacts:
+    path = _find(target)
     try:
         settings = load(path) if path else Settings()
     except ConfigError as error:
@@ -94,10 +100,11 @@ def _read(place: Place) -> SettingsFacts:
 
 def _print(rows: Sequence[Row]) -> None:
     """Print each finding, and below it what to do about it."""
-    wide = max(len(row["about"]) for row in rows)
+    lines: list[Row] = []
     for row in rows:
-        click.echo(f"{row['level']:5}  {row['about']:{wide}}  {row['what']}")
+        lines.append(row)
         if row["advice"]:
-            click.echo(f"{'':5}  {'':{wide}}  -> {row['advice']}")
+            lines.append({"level": "", "about": "", "what": f"-> {row['advice']}"})
+    print_rows(lines, _COLUMNS, Listing(header=False))
     counts = Counter(row["level"] for row in rows)
     click.echo(f"\n{counts['wrong']} wrong, {counts['note']} to note")

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from burst.cli.common import Place, Row, fsd, money, place_options, print_json
-from burst.cli.records import read_records
+from burst.cli.listing import Row, fsd, money, print_json
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
@@ -22,15 +23,15 @@ _OVER = {"inactive", "gone"}
 
 @click.command()
 @click.argument("name", metavar="JOB|BURST")
-@place_options
+@target_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def explain(name: str, as_json: bool, place: Place) -> None:
+def explain(name: str, as_json: bool, target: Target) -> None:
     """Tell the story of one JOB: why it waits, or how it ended. Or that of a BURST.
 
     Without a daemon the owner is told what is on record.
     """
-    with place.lead() as lead:
-        found = _told(lead, place, name)
+    with target.lead() as lead:
+        found = _told(lead, target, name)
     if as_json:
         print_json(found)
         return
@@ -38,7 +39,7 @@ def explain(name: str, as_json: bool, place: Place) -> None:
         click.echo(line)
 
 
-def _told(lead: Lead, place: Place, name: str) -> dict[str, Any]:
+def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:
     """Return the story of a job; its end by what the lead keeps of it.
 
     The daemon forgets a job a minute after its end, and the lead does not.
@@ -46,7 +47,7 @@ def _told(lead: Lead, place: Place, name: str) -> dict[str, Any]:
     try:
         found = lead.call("explain", {"id": name})
     except NoDaemon as error:
-        found = _by_records(lead, place, name, error)
+        found = _by_records(lead, target, name, error)
     except Denied:
         raise
     except BurstError:
@@ -80,9 +81,11 @@ def _end_of(lead: Lead, name: str) -> JobEnd | None:
         return None
 
 
-def _by_records(lead: Lead, place: Place, name: str, error: NoDaemon) -> dict[str, Any]:
+def _by_records(
+    lead: Lead, target: Target, name: str, error: NoDaemon
+) -> dict[str, Any]:
     """Return a story from the records; raises the error where there is none."""
-    snapshot = read_records(lead, place, error)
+    snapshot = read_records(lead, target, error)
     try:
         found = service_api.explain(snapshot, name)
     except BurstError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bursts that a person asks for: nodes ahead of jobs, or an instance elsewhere."""
+"""`burst request`: bursts that a user asks for, ahead of jobs or isolated."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from burst.cli.common import Place, Row, place_options
-from burst.cli.progress import watch_burst
+from burst.cli.output import show_output
+from burst.cli.target import Target, target_options
+from burst.cli.watch import watch_burst
 
 
 @click.command()
@@ -27,9 +28,9 @@ from burst.cli.progress import watch_burst
     help="With --isolated: it runs the service of its provider's settings.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@place_options
+@target_options
 def request(
-    place: Place, command: tuple[str, ...], no_wait: bool, **wanted: Any
+    target: Target, command: tuple[str, ...], no_wait: bool, **wanted: Any
 ) -> None:
     """Burst ahead of jobs: have nodes ready before a job asks for them.
 
@@ -38,7 +39,7 @@ def request(
     taken down, and you are told how to get there.
     """
     asked = _asked(command, **wanted)
-    with place.lead() as lead:
+    with target.lead() as lead:
         made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
         # A daemon of an earlier version does not say it.
@@ -50,23 +51,10 @@ def request(
             until = "inactive" if command else "online"
             watch_burst(lambda: lead.call("status", {}), burst, until=until)
             if command:
-                _show_output(lead.call("output", {"id": burst}))
+                show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
                 rows = lead.call("status", {})["bursts"]
                 click.echo(next(r["access"] for r in rows if r["id"] == burst))
-
-
-@click.command()
-@click.argument("name", metavar="JOB|BURST")
-@place_options
-def output(name: str, place: Place) -> None:
-    """Print what a JOB has written in its isolated burst, once that has ended.
-
-    The last 256 KiB, standard error among it, as long as the burst is remembered. The
-    exit status is that of the job.
-    """
-    with place.lead() as lead:
-        _show_output(lead.call("output", {"id": name}))
 
 
 def _asked(
@@ -83,9 +71,3 @@ def _asked(
         raise click.UsageError("--isolated takes no --slot, and COMMAND or --service")
     kind = "command" if command else "service" if service else "interactive"
     return {**asked, "isolated": {"kind": kind, "command": list(command)}}
-
-
-def _show_output(found: Row) -> None:
-    click.echo(found["text"], nl=False)
-    if found["exit_status"]:
-        raise SystemExit(found["exit_status"])

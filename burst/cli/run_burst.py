@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.status import Status
 
 from burst import log
-from burst.cli.common import Place, place_options, run_command
-from burst.cli.progress import line_of, watch_burst
 from burst.cli.provider_flags import GivenFlags, provider_flag_options
+from burst.cli.target import Target, run_command, target_options
+from burst.cli.watch import line_of, watch_burst
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
@@ -58,21 +58,21 @@ from burst.runtime.manual_burst import (
 )
 @click.option("--down", is_flag=True, help="Take it down instead.")
 @provider_flag_options
-@place_options
-def command(place: Place, flags: GivenFlags, **wanted: Any) -> None:
+@target_options
+def command(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints what joined. It stays up until
     run-burst --down takes it down. Where a daemon serves the lead, that one does it.
     """
-    _Pass(place, flags, **wanted).run()
+    _Pass(target, flags, **wanted).run()
 
 
 class _Pass:
     """What was asked for, and the way to it with a daemon or without."""
 
-    def __init__(self, place: Place, flags: GivenFlags, **wanted: Any) -> None:
-        self._place = place
+    def __init__(self, target: Target, flags: GivenFlags, **wanted: Any) -> None:
+        self._target = target
         self._flags = flags
         self._wanted = wanted
         self._provider = wanted["provider"] or flags.selected_type() or "local"
@@ -83,7 +83,7 @@ class _Pass:
         base = base or ProviderTable(type=self._provider)
         for line in self._flags.notes(base.type):
             click.echo(line, err=True)
-        with self._place.lead() as lead:
+        with self._target.lead() as lead:
             identity = lead.identity()
             slot = find_slot_hosts(identity, self._wanted["name"])
             _check_size(self._wanted["lead_size"], identity.hosts, slot)
@@ -99,7 +99,7 @@ class _Pass:
                 self._by_daemon(lead, slot)
 
     def _settings(self) -> Settings:
-        settings = self._place.settings()
+        settings = self._target.settings()
         lead = settings.lead
         address = self._wanted["lead_host"] or lead.address
         port = self._wanted["lead_port"] or lead.port

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.common import Place, place_options
+from burst.cli.target import Target, target_options
 from burst.config import Mode
 from burst.errors import LeadError
 from burst.flux_setup.install import (
@@ -63,7 +63,7 @@ _LOCAL_QUEUE = "batch"
 )
 @click.option("--remove", "removing", is_flag=True, help="Take out what was put in.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@place_options
+@target_options
 def setup(
     where: str | None,
     directory: Path | None,
@@ -80,29 +80,32 @@ def setup(
     """
     if where and directory:
         raise click.UsageError("--dir goes without --user and --system")
-    places = _places(where, directory)
+    directories = _directories(where, directory)
     if removing:
-        _show(plan_remove(places.own) if dry_run else remove(places.own), dry_run)
+        _show(
+            plan_remove(directories.own) if dry_run else remove(directories.own),
+            dry_run,
+        )
         return
     choice = _choice(**asked)
-    made = make_files(places, choice)
-    _show(plan_install(places.own, made), True)
+    made = make_files(directories, choice)
+    _show(plan_install(directories.own, made), True)
     if dry_run:
         return
-    install(places.own, made)
-    for line in _how_to_go_on(places, choice):
+    install(directories.own, made)
+    for line in _how_to_go_on(directories, choice):
         click.echo(line)
 
 
-def _places(where: str | None, directory: Path | None) -> FluxDirectories:
+def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
     if directory is not None:
         return single_directory(directory)
     return system_directories() if where == "system" else user_directories()
 
 
-def _choice(place: Place, mode: Mode | None, policy: Policy) -> IntakeChoice:
+def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
     """Return what is asked for, once it is sure that it can be had."""
-    settings = place.settings()
+    settings = target.settings()
     intake = settings.intake
     if mode:
         intake = msgspec.structs.replace(intake, mode=mode)
@@ -129,15 +132,15 @@ def _show(steps: Iterable[Step], ahead: bool) -> None:
         click.echo("nothing changes")
 
 
-def _how_to_go_on(places: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:
+def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:
     mode = choice.intake.mode
-    if places.environment:
+    if directories.environment:
         yield "\nHave this in the environment of users and of the lead's broker:\n"
-        for name, value in places.environment.items():
+        for name, value in directories.environment.items():
             yield f"    export {name}={shlex.quote(value)}"
     yield "\nThe lead's broker reads its piece of the configuration from here; put it"
     yield "beside broker.toml where its --config-path is a directory, or merge it:\n"
-    yield f"    {places.config / LEAD_PIECE}"
+    yield f"    {directories.config / LEAD_PIECE}"
     yield "\nFlux reads it when the lead is started (flux config reload is not enough"
     yield f'for a scheduler). In burst.toml: [intake] mode = "{mode}"'
     if mode == "queue" and choice.local_queue:

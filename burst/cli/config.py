@@ -1,27 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""`burst daemon` and `burst config`."""
+"""`burst config`: checks and prints the settings."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import click
 import msgspec
 
-from burst import log
-from burst.cli.common import (
-    Column,
-    Listing,
-    Place,
-    listing_options,
-    place_options,
-    print_json,
-    print_rows,
-)
+from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.target import Target, target_options
 from burst.config import Seconds, effective, parse, read_settings
-from burst.daemon import Daemon
 from burst.runtime import provider_registry
 
 _SETTINGS = (
@@ -32,37 +22,16 @@ _SETTINGS = (
 )
 
 
-@click.command()
-@place_options
-def daemon(place: Place) -> None:
-    """Serve a lead: hear of its jobs, burst for them, take everything down again.
-
-    SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
-    SIGHUP reads the settings again. In a pod other than the first of an indexed Job it
-    ends at once: the lead is not there.
-    """
-    log.start(place.settings().daemon.log)
-    # The Job controller sets it. A MiniCluster has its sidecars in every pod, and is
-    # complete only once they have ended well.
-    index = os.environ.get("JOB_COMPLETION_INDEX", "0")
-    if index != "0":
-        log.say("this is pod %s; the daemon is beside the lead, in pod 0", index)
-        return
-    process = Daemon(place.settings, place.find())
-    process.handle_signals()
-    process.run()
-
-
 @click.command("config")
-@place_options
+@target_options
 @listing_options
-def show_config(place: Place, listing: Listing) -> None:
+def show_config(target: Target, listing: Listing) -> None:
     """Check the settings and print the effective ones, and where each comes from.
 
     Tables of providers too, by what the plug-in declares; of a provider that is not
     enabled only what its table says is printed.
     """
-    path = place.find()
+    path = target.find()
     tables = read_settings(path) if path else {}
     settings = parse(tables, str(path))
     options = provider_registry.read_provider_options(settings, str(path))
@@ -71,9 +40,9 @@ def show_config(place: Place, listing: Listing) -> None:
         {"key": key, "value": _as_in_file(value), "from": source}
         for key, value, source in found
     ]
-    if place.uri:
+    if target.uri:
         uri = next(row for row in rows if row["key"] == "lead.uri")
-        uri |= {"value": place.uri, "from": "--uri"}
+        uri |= {"value": target.uri, "from": "--uri"}
     if listing.as_json:
         print_json(rows)
     else:

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from burst.cli.common import money
+from burst.cli.listing import money
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState

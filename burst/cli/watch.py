@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from burst.cli.common import fsd
+from burst.cli.listing import fsd
 from burst.errors import BurstError
 
 # How often the daemon is asked how far it is, in seconds.

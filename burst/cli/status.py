@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Commands that ask the daemon: what is, why, and please."""
+"""`burst status`: bursts, rank slots and providers."""
 
 from __future__ import annotations
 
 import click
 
-from burst.cli.common import (
+from burst.cli.listing import (
     Column,
     Listing,
-    Place,
     Row,
     fsd,
     listing_options,
     money,
-    place_options,
     print_json,
     print_rows,
 )
-from burst.cli.progress import watch_burst
-from burst.cli.records import read_records
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
 from burst.errors import NoDaemon
 from burst.runtime import service_api
 
@@ -33,6 +31,8 @@ _BURSTS = (
     Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
     Column("NOTE", lambda row: row["note"] or _idle(row)),
 )
+
+
 _SLOTS = (
     Column("SLOT", lambda row: row["name"]),
     Column("RANKS", lambda row: row["ranks"]),
@@ -44,19 +44,19 @@ _SLOTS = (
 
 @click.command()
 @click.option("-a", "--all", "everything", is_flag=True, help="Show ended bursts too.")
-@place_options
+@target_options
 @listing_options
-def status(everything: bool, place: Place, listing: Listing) -> None:
+def status(everything: bool, target: Target, listing: Listing) -> None:
     """Show the bursts, the rank slots and the providers.
 
     A guest sees the bursts of his own jobs. Without a daemon the owner sees what is on
     record.
     """
-    with place.lead() as lead:
+    with target.lead() as lead:
         try:
             found = lead.call("status", {})
         except NoDaemon as error:
-            found = service_api.status(read_records(lead, place, error), None)
+            found = service_api.status(read_records(lead, target, error), None)
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:
@@ -74,52 +74,6 @@ def status(everything: bool, place: Place, listing: Listing) -> None:
     print_rows(found["slots"], _SLOTS, listing)
     for line in _notices(found):
         click.echo(line)
-
-
-@click.command()
-@click.argument("burst_id", metavar="BURST")
-@click.option("--note", default="", help="Why, for the record.")
-@click.option(
-    "--provider", default="", help="Who made it, where its record cannot be read."
-)
-@click.option("--no-wait", is_flag=True, help="Return once it is asked for.")
-@place_options
-def down(burst_id: str, note: str, provider: str, no_wait: bool, place: Place) -> None:
-    """Take a BURST down. What runs on it goes on to its end first.
-
-    One whose record cannot be read, too: all that may be its is taken down.
-    """
-    asked = {"burst": burst_id, "note": note, "provider": provider}
-    with place.lead() as lead:
-        lead.call("down", asked, timeout=60.0)
-        if no_wait:
-            click.echo(f"{burst_id} is being taken down")
-        else:
-            watch_burst(lambda: lead.call("status", {}), burst_id, until="inactive")
-
-
-@click.command()
-@click.argument("provider")
-@place_options
-def enable(provider: str, place: Place) -> None:
-    """Try a PROVIDER again that was disabled or set aside."""
-    with place.lead() as lead:
-        lead.call("enable", {"provider": provider}, timeout=60.0)
-    click.echo(f"{provider} is tried again from now on")
-
-
-@click.command()
-@place_options
-def reload(place: Place) -> None:
-    """Have the daemon read its settings again (as SIGHUP does)."""
-    with place.lead() as lead:
-        found = lead.call("reload", {}, timeout=120.0)
-    click.echo(f"reloaded; changed: {', '.join(found['changed']) or 'nothing'}")
-    for name in found["late"]:
-        click.echo(
-            f"provider {name} has not answered its last call yet, and gets no other"
-            " before it has"
-        )
 
 
 def _idle(row: Row) -> str:

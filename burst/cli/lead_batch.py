@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""`burst lead batch`: a lead in one's own allocation; `sweep` after one that failed."""
+"""`burst lead batch`: a lead in a user's own allocation."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ import click
 
 from burst.batch.batch_plan import LeadRequest, parse_slot_request
 from burst.batch.lead_directory import LeadDirectory, default_parent
-from burst.batch.reap import is_job_over, reap_lead
 from burst.batch.run_script import ScriptRunner
 from burst.batch.start_broker import run_node
 from burst.batch.submit import Submission, find_flux, submit
-from burst.cli.common import Place
+from burst.cli.target import Target
 from burst.config import load
-from burst.errors import BurstError, ConfigError
+from burst.errors import ConfigError
 from burst.runtime import provider_registry
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
 _BASE = "~/.local/share/burst/batch"
 
 
@@ -77,39 +79,49 @@ def batch(
     All else is as with flux batch, whose other options may come after these and before
     SCRIPT.
     """
-    found = Place(config, None).find()
-    if found is None:
-        raise ConfigError(
-            "there are no settings, so nobody would bring nodes",
-            "name a burst.toml with --config; `burst lead init` writes one",
-        )
-    # What is wrong with them is better told now than when the job comes to run.
-    if not provider_registry.load_providers(load(found), "nobody"):
-        raise ConfigError(
-            f"{found}: no provider is enabled, so nobody would bring nodes",
-            "add a table [providers.NAME]",
-        )
+    settings = _find_settings(config)
     request = LeadRequest(
         slots=tuple(map(parse_slot_request, slots)),
         address=options["address"],
         port=options["port"] or 0,
         flux=find_flux(),
     )
-    passed = [
-        f"--{name}={options[name.replace('-', '_')]}"
-        for name in ("time-limit", "output", "queue")
-        if options[name.replace("-", "_")]
-    ]
+    passed = {name: options[name] for name in ("time_limit", "output", "queue")}
     submission = Submission(
         request=request,
-        settings=found.read_bytes(),
+        settings=settings.read_bytes(),
         nodes=options["nodes"],
-        words=(*passed, *script),
+        words=(*_as_options(passed), *script),
     )
-    said = submit(base or default_parent(), submission, dry_run=dry_run)
-    click.echo(said.stdout, nl=False)
-    click.echo(said.stderr, nl=False, err=True)
-    sys.exit(said.status)
+    result = submit(base or default_parent(), submission, dry_run=dry_run)
+    click.echo(result.stdout, nl=False)
+    click.echo(result.stderr, nl=False, err=True)
+    sys.exit(result.status)
+
+
+def _find_settings(config: Path | None) -> Path:
+    """Return the settings file for the daemon. Raises ConfigError.
+
+    A mistake in it is told now rather than when the job starts.
+    """
+    found = Target(config, None).find()
+    if found is None:
+        raise ConfigError(
+            "there is no settings file, so no provider could bring nodes",
+            "name a burst.toml with --config; `burst lead init` writes one",
+        )
+    if not provider_registry.load_providers(load(found), "nobody"):
+        raise ConfigError(
+            f"{found}: no provider is enabled, so none could bring nodes",
+            "add a table [providers.NAME]",
+        )
+    return found
+
+
+def _as_options(given: Mapping[str, str | None]) -> Iterator[str]:
+    for name, value in given.items():
+        if value:
+            yield f"--{name.replace('_', '-')}={value}"
 
 
 @click.command("batch-node", hidden=True)
@@ -129,40 +141,9 @@ def batch_node(
 @click.argument("script", nargs=-1, type=click.UNPROCESSED, required=True)
 def batch_script(directory: Path, job: str, script: tuple[str, ...]) -> None:
     """Run the script beside a daemon. Rank 0 of `burst lead batch` does it."""
-    sys.exit(ScriptRunner(LeadDirectory(directory), job, _tell).run(script))
+    sys.exit(ScriptRunner(LeadDirectory(directory), job, tell).run(script))
 
 
-@click.command()
-@click.argument("directories", nargs=-1, type=click.Path(path_type=Path))
-def sweep(directories: tuple[Path, ...]) -> None:
-    """Take down what killed leads of `burst lead batch` left.
-
-    DIRECTORIES are those of leads; by default all in ~/.local/share/burst/batch. Only
-    those are touched whose jobs are over.
-    """
-    places = list(map(LeadDirectory, directories)) or LeadDirectory.find(
-        default_parent()
-    )
-    failed = False
-    for place in places:
-        try:
-            click.echo(_sweep(place))
-        except BurstError as error:
-            failed = True
-            click.echo(f"{place.path}: {error}", err=True)
-    if not places:
-        click.echo("nothing is left of any lead")
-    if failed:
-        sys.exit(1)
-
-
-def _sweep(place: LeadDirectory) -> str:
-    if not is_job_over(place):
-        return f"{place.path}: its job is not over"
-    reap_lead(place, _tell)
-    place.remove()
-    return f"{place.path}: nothing is left"
-
-
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Print a line of progress to the output of the job, or of the command."""
     click.echo(f"burst: {line}", err=True)

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from burst.cli.common import Place
+from burst.cli.target import Target
 from burst.errors import Denied, NoDaemon
 from burst.lead import Lead
 from burst.runtime.engine import Snapshot
 from burst.runtime.offline import read_records_snapshot
 
 
-def read_records(lead: Lead, place: Place, error: NoDaemon) -> Snapshot:
+def read_records(lead: Lead, target: Target, error: NoDaemon) -> Snapshot:
     """Return the records and the lead as it is; raises the error to a guest."""
     try:
-        return read_records_snapshot(lead, place.settings())
+        return read_records_snapshot(lead, target.settings())
     except Denied:
         raise error from None

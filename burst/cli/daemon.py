@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""`burst daemon`: serves a lead."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from burst import log
+from burst.cli.target import Target, target_options
+from burst.daemon import Daemon
+
+
+@click.command()
+@target_options
+def daemon(target: Target) -> None:
+    """Serve a lead: hear of its jobs, burst for them, take everything down again.
+
+    SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
+    SIGHUP reads the settings again. In a pod other than the first of an indexed Job it
+    ends at once: the lead is not there.
+    """
+    log.start(target.settings().daemon.log)
+    # The Job controller sets it. A MiniCluster has its sidecars in every pod, and is
+    # complete only once they have ended well.
+    index = os.environ.get("JOB_COMPLETION_INDEX", "0")
+    if index != "0":
+        log.say("this is pod %s; the daemon is beside the lead, in pod 0", index)
+        return
+    process = Daemon(target.settings, target.find())
+    process.handle_signals()
+    process.run()

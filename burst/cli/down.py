@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""`burst down`: takes one burst down."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.target import Target, target_options
+from burst.cli.watch import watch_burst
+
+
+@click.command()
+@click.argument("burst_id", metavar="BURST")
+@click.option("--note", default="", help="Why, for the record.")
+@click.option(
+    "--provider", default="", help="Who made it, where its record cannot be read."
+)
+@click.option("--no-wait", is_flag=True, help="Return once it is asked for.")
+@target_options
+def down(
+    burst_id: str, note: str, provider: str, no_wait: bool, target: Target
+) -> None:
+    """Take a BURST down. What runs on it goes on to its end first.
+
+    One whose record cannot be read, too: all that may be its is taken down.
+    """
+    asked = {"burst": burst_id, "note": note, "provider": provider}
+    with target.lead() as lead:
+        lead.call("down", asked, timeout=60.0)
+        if no_wait:
+            click.echo(f"{burst_id} is being taken down")
+        else:
+            watch_burst(lambda: lead.call("status", {}), burst_id, until="inactive")

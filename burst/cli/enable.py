@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""`burst enable`: tries a disabled provider again."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.target import Target, target_options
+
+
+@click.command()
+@click.argument("provider")
+@target_options
+def enable(provider: str, target: Target) -> None:
+    """Try a PROVIDER again that was disabled or set aside."""
+    with target.lead() as lead:
+        lead.call("enable", {"provider": provider}, timeout=60.0)
+    click.echo(f"{provider} is tried again from now on")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init`: writes a lead's files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst.config import IntakeSettings, Mode
+from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
+from burst.lead_setup.init_lead import InitializedLead, Provider, init_lead
+from burst.lead_setup.lead_plan import LeadPlan, parse_slot
+from burst.lead_setup.own_host import own_shape, short_name
+from burst.model.ranks import parse_hostlist
+from burst.model.shape import Shape
+
+_DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--hosts", help="Own hosts, rank 0 first. Default: this host's name.")
+@click.option("--cores", type=int, help="Of each own host. Default: this machine's.")
+@click.option("--gpus", type=int, help="Of each own host. Default: this machine's.")
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    metavar="HOSTLIST[:CORES[:GPUS]]",
+    help="Ranks for a burst; may be given again. By default its nodes are as the own"
+    f" ones. Default: {' and '.join(_DEFAULT_SLOTS)}.",
+)
+@click.option(
+    "--address",
+    help="Where followers reach rank 0. Default: 127.0.0.1 for the local provider and"
+    " one own host, else the name of the first.",
+)
+@click.option("--port", type=int, default=8050, show_default=True)
+@click.option(
+    "--gateways", is_flag=True, help="Let a slot's hosts join through its first."
+)
+@click.option(
+    "--provider",
+    type=click.Choice(["local", "none"]),
+    default="local",
+    show_default=True,
+    help="Who brings the nodes, for burst.toml.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hold", "queue", "scheduler"]),
+    help="How jobs come in; brings what Flux loads for that, and starts the daemon with"
+    " the lead. Default: hold, with nothing for Flux to load.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Write broker.toml and R anew; keep the certificate and burst.toml.",
+)
+def init(
+    directory: Path,
+    provider: Provider,
+    force: bool,
+    mode: Mode | None,
+    **options: Any,
+) -> None:
+    """Write to DIR what a lead needs to be able to burst, and say how to start it.
+
+    Those are broker.toml with every rank that may ever join, R, a certificate, and
+    burst.toml for the daemon. Ranks are fixed when a lead starts: for other ones,
+    write the files anew and restart it.
+    """
+    plan = _plan(provider, options)
+    choice = None
+    if mode:
+        intake = IntakeSettings(mode=mode)
+        check_flux_version(intake)
+        choice = IntakeChoice(intake=intake, local_queue="batch")
+    ready = init_lead(directory, plan, provider, replace=force, choice=choice)
+    for line in _how_to_go_on(ready, has_daemon=choice is not None):
+        click.echo(line)
+
+
+def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
+    here = own_shape()
+    cores, gpus = options["cores"], options["gpus"]
+    shape = Shape(
+        here.cores if cores is None else cores, here.gpus if gpus is None else gpus
+    )
+    hosts = short_name() if options["hosts"] is None else options["hosts"]
+    address = options["address"]
+    if address is None:
+        first, *others = _expand(hosts)
+        address = first if others or provider != "local" else "127.0.0.1"
+    return LeadPlan(
+        hosts=hosts,
+        shape=shape,
+        slots=tuple(
+            parse_slot(text, shape) for text in options["slots"] or _DEFAULT_SLOTS
+        ),
+        address=address,
+        port=options["port"],
+        gateways=options["gateways"],
+    )
+
+
+def _expand(hosts: str) -> tuple[str, ...]:
+    """Return the hosts, or the text if it is no hostlist: that is told later."""
+    try:
+        return parse_hostlist(hosts) or (hosts,)
+    except ValueError:
+        return (hosts,)
+
+
+def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
+    files = ready.files
+    own = parse_hostlist(ready.own)
+    notes = {
+        files.config: f"ranks in order: {ready.hosts}",
+        files.resources: "what the scheduler may count on",
+        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
+        ready.settings: "for the daemon",
+    }
+    for path, what in notes.items():
+        yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
+    for path in ready.loaded:
+        yield f"wrote {path}"
+    if has_daemon:
+        yield "\nStart the lead; the daemon starts with it:\n"
+        yield from _start(own, files.commands)
+        yield "\nEach shell that is to submit or list burst jobs needs, users' too:\n"
+        for name, value in {"FLUX_URI": files.uri, **ready.environment}.items():
+            yield f"    export {name}={shlex.quote(value)}"
+    else:
+        yield "\nWith Flux, start the lead, and let clients find it:\n"
+        yield from _start(own, files.commands)
+        yield f"    export FLUX_URI={shlex.quote(files.uri)}"
+        yield "\nOr, where there is no Flux, with its stand-in:\n"
+        yield from _start(own, ready.embedded_commands)
+        yield f"    export FLUX_URI={shlex.quote(ready.embedded_uri)}"
+    yield "\nThen:\n"
+    for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
+        yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"
+
+
+def _start(own: Sequence[str], commands: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield what to type on each own host."""
+    for host, command in zip(own, commands, strict=True):
+        where = f"  # on {host}" if own[1:] else ""
+        yield f"    {shlex.join(command)}{where}"

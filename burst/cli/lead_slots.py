@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead add-slot` and `burst lead check`: further rank slots."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from burst.cli.target import Target, target_options
+from burst.lead_setup.add_slots import add_slots, compare_with_running
+from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.own_host import own_shape
+
+
+@click.command("add-slot")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only say what would be added.")
+def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
+    """Declare further rank slots in the files of the lead in DIR.
+
+    Their nodes are as this machine unless cores and GPUs are given. They come after
+    all other ranks, which keep their numbers. The lead takes them when it is restarted:
+    `burst lead check DIR` says what that would do. Where burst.toml lists its slots
+    under [lead], list them there too. Both files are kept as they were.
+    """
+    wanted = [parse_slot(text, own_shape()) for text in slots]
+    found, kept = add_slots(directory, wanted, dry_run=dry_run)
+    for added in found:
+        verb = "would add" if dry_run else "added"
+        click.echo(f"{verb} {added.hosts} as ranks {added.ranks}, each {added.shape}")
+    for path in kept:
+        click.echo(f"kept as it was: {path}")
+    if not dry_run:
+        click.echo(f"restart it once `burst lead check {directory}` says that is safe")
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@target_options
+def check(directory: Path, target: Target) -> None:
+    """Say what a restart from the files in DIR would change of the running lead.
+
+    The exit status is 1 where that is not safe now: jobs run, or ranks would change.
+    """
+    with target.lead() as running:
+        running.listen(lambda: None)
+        said, safe = compare_with_running(
+            directory, running.identity(), running.observe()
+        )
+    for line in said:
+        click.echo(line)
+    if not safe:
+        sys.exit(1)

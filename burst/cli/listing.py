@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Listings: tables, `--json`, `-o FORMAT`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from burst.errors import BurstError
+from burst.model.fsd import format_fsd
+
+Row = Mapping[str, Any]
+
+# Wider than any line: a program that reads a listing gets one line for each row.
+_PIPE_WIDTH = 100_000
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """How a listing is to be printed."""
+
+    as_json: bool = False
+    form: str | None = None
+    header: bool = True
+
+
+def listing_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--json`, `-o` and `-n` of every listing; the command gets `listing`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    @click.option(
+        "-o",
+        "--format",
+        "form",
+        metavar="FORMAT",
+        help="Fields for each line, such as '{id} {state:>9}'.",
+    )
+    @click.option("-n", "--no-header", is_flag=True, help="Leave the titles out.")
+    @functools.wraps(function)
+    def command(
+        as_json: bool, form: str | None, no_header: bool, **others: Any
+    ) -> None:
+        function(listing=Listing(as_json, form, not no_header), **others)
+
+    return command
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON for a program to read."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of a listing: its title, and how a row's value is shown."""
+
+    title: str
+    show: Callable[[Row], Any]
+
+
+def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> None:
+    """Print a listing: as a table, or each row by a format. Raises BurstError."""
+    if how.form is not None:
+        for row in rows:
+            click.echo(_formatted(how.form, row))
+        return
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=how.header
+    )
+    for column in columns:
+        table.add_column(Text(column.title), no_wrap=column is not columns[-1])
+    for row in rows:
+        table.add_row(*(Text(str(column.show(row))) for column in columns))
+    _print_table(table)
+
+
+def _print_table(table: Table) -> None:
+    """Print a table. On a terminal only its last column is wrapped, in a pipe none."""
+    console = Console(highlight=False)
+    needed = Measurement.get(console, console.options, table)
+    # A terminal too narrow for the other columns breaks lines; nothing is cut off.
+    width = max(console.width, needed.minimum) if console.is_terminal else _PIPE_WIDTH
+    console = Console(highlight=False, width=width)
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def fsd(seconds: float | None) -> str:
+    """Return a duration for people, `-` for none."""
+    return "-" if seconds is None else format_fsd(round(seconds, 3))
+
+
+def money(amount: float) -> str:
+    """Return an amount for people; of less than a hundredth its first two digits."""
+    return f"{amount:.2f}" if amount >= 0.01 or not amount else f"{amount:.2g}"
+
+
+def _formatted(form: str, row: Row) -> str:
+    try:
+        return form.format(**row)
+    except (KeyError, IndexError) as error:
+        raise BurstError(
+            f"-o: no field {error}", "the fields are " + ", ".join(sorted(row))
+        ) from None
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BurstError(f"-o: {error}", "write it as '{id} {state:>9}'") from None

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""`burst output`: what a job wrote in its isolated burst."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.listing import Row
+from burst.cli.target import Target, target_options
+
+
+@click.command()
+@click.argument("name", metavar="JOB|BURST")
+@target_options
+def output(name: str, target: Target) -> None:
+    """Print what a JOB has written in its isolated burst, once that has ended.
+
+    The last 256 KiB, standard error among it, as long as the burst is remembered. The
+    exit status is that of the job.
+    """
+    with target.lead() as lead:
+        show_output(lead.call("output", {"id": name}))
+
+
+def show_output(found: Row) -> None:
+    """Print the output, and exit with the job's status unless it is 0."""
+    click.echo(found["text"], nl=False)
+    if found["exit_status"]:
+        raise SystemExit(found["exit_status"])

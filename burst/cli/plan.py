@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""`burst plan`: what would be bursted now."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.daemon_call import call_daemon
+from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError
+from burst.runtime.offline import read_snapshot
+from burst.runtime.service_api import plan as plan_of
+
+_JOBS = (
+    Column("JOB", lambda row: row["id"]),
+    Column("NEEDS", lambda row: row["needs"]),
+    Column("VERDICT", lambda row: row["verdict"]),
+    Column("WHY", lambda row: row["why"]),
+)
+
+
+_BURSTS = (
+    Column("BURST", lambda row: row["id"]),
+    Column("PROVIDER", lambda row: f"{row['provider']}/{row['offer']}"),
+    Column("NODES", lambda row: row["nodes"]),
+    Column("RANKS", lambda row: row["ranks"]),
+    Column("PER HOUR", lambda row: f"{row['price']:g}"),
+    Column("JOBS", lambda row: ",".join(row["jobs"])),
+)
+
+
+@click.command()
+@target_options
+@listing_options
+def plan(target: Target, listing: Listing) -> None:
+    """Show what would be bursted now, where, at what price, and what is refused.
+
+    A dry run by the planner's own code. Nothing is asked of a provider but its offers.
+    """
+    with target.lead() as lead:
+        found = call_daemon(lead, "plan")
+        if found is None:
+            found = plan_of(read_snapshot(lead, target.settings_or_say()))
+    if listing.as_json:
+        print_json(found)
+        return
+    if found["trouble"]:
+        raise BurstError(f"the lead cannot be read: {found['trouble']}")
+    if listing.form is not None:
+        print_rows(found["jobs"], _JOBS, listing)
+        return
+    if found["bursts"]:
+        print_rows(found["bursts"], _BURSTS, listing)
+    else:
+        click.echo("nothing to burst")
+    if found["jobs"]:
+        click.echo()
+        print_rows(found["jobs"], _JOBS, listing)
+    for job in found["jobs"]:
+        for refusal in job["refusals"]:
+            click.echo(f"{job['id']}: {refusal['offer']}: {refusal['why']}")

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""`burst release`: gives held jobs their urgency back."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.daemon_call import call_daemon
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError
+from burst.model.jobid import format_f58, parse_jobid
+from burst.runtime.offline import release_held_jobs
+
+
+@click.command()
+@click.argument("jobs", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All jobs that burst holds.")
+@target_options
+def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:
+    """Give held JOBS their urgency back; burst does not hold them again.
+
+    Works without a daemon too: for jobs that one left held when it ended.
+    """
+    if bool(jobs) == everything:
+        raise click.UsageError("name jobs, or say --all")
+    try:
+        wanted = [parse_jobid(job) for job in jobs]
+    except ValueError as error:
+        raise BurstError(str(error)) from None
+    asked = {"ids": list(map(str, wanted)), "all": everything}
+    with target.lead() as lead:
+        found = call_daemon(lead, "release", asked)
+        if found is None:
+            free, failures = release_held_jobs(lead, None if everything else wanted)
+            found = {"released": [format_f58(job) for job in free]}
+            for job, why in failures.items():
+                click.echo(f"{format_f58(job)}: not released: {why}", err=True)
+    click.echo(f"released: {' '.join(found['released']) or 'nothing is held'}")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Which lead and which settings a command is about: `--uri` and `--config`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from burst import log
+from burst.config import Settings, load
+from burst.errors import BurstError, NoDaemon
+from burst.lead import Lead
+from burst.runtime.connect import connect
+
+# Where a file is looked for without -c: the one that the environment names, a user's
+# own, then the site's.
+_VARIABLE = "BURST_CONFIG"
+
+
+_USUAL_PATHS = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
+
+
+def run_command(command: click.Command) -> None:
+    """Run as a program; a BurstError ends it with status 1 and one line."""
+    warnings.showwarning = log.show_warning
+    try:
+        command.main()
+    except BurstError as error:
+        click.echo(f"{command.name}: ERROR: {error}", err=True)
+        sys.exit(1)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Which settings and which lead a command is about."""
+
+    config: Path | None
+    uri: str | None
+
+    def find(self) -> Path | None:
+        """Return the settings file to use, None where there is none at all."""
+        if self.config is not None:
+            return self.config
+        named = os.environ.get(_VARIABLE)
+        if named:
+            return Path(named)
+        usual = (Path(path).expanduser() for path in _USUAL_PATHS)
+        return next((path for path in usual if path.exists()), None)
+
+    def find_beside(self, lead: Lead) -> Path | None:
+        """Return the settings file to use for a question about this lead.
+
+        What the command line or the environment names; else what the lead's daemon has
+        read; else what `find` finds. Raises LeadError.
+        """
+        if self.config is None and not os.environ.get(_VARIABLE):
+            try:
+                read = lead.call("ping", {}).get("config", "")
+            except NoDaemon:
+                read = ""
+            if read:
+                return Path(read)
+        return self.find()
+
+    def settings_or_say(self) -> Settings:
+        """Read the settings; say on standard error if there is no file to read."""
+        if self.find() is None:
+            click.echo(
+                "no daemon serves this lead, and no settings file was read, so that no"
+                " provider is known: name one with -c",
+                err=True,
+            )
+        return self.settings()
+
+    def settings(self) -> Settings:
+        """Read the settings. Raises ConfigError."""
+        found = self.find()
+        settings = load(found) if found else Settings()
+        if self.uri:
+            lead = msgspec.structs.replace(settings.lead, uri=self.uri)
+            settings = msgspec.structs.replace(settings, lead=lead)
+        return settings
+
+    @contextmanager
+    def lead(self) -> Iterator[Lead]:
+        """Connect to the lead, for the time of a command. Raises LeadError."""
+        settings = self.settings()
+        lead = connect(settings.lead.uri, settings.intake.attribute)
+        try:
+            yield lead
+        finally:
+            lead.close()
+
+
+def target_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--config` and `--uri`; the command gets them as `place`."""
+
+    @click.option(
+        "-c",
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Settings file. Without it: "
+        + ", ".join((f"${_VARIABLE}", *_USUAL_PATHS))
+        + ".",
+    )
+    @click.option(
+        "--uri", help="Of the lead: local://... or embedded://... Default: FLUX_URI."
+    )
+    @functools.wraps(function)
+    def command(config: Path | None, uri: str | None, **others: Any) -> None:
+        function(target=Target(config, uri), **others)
+
+    return command

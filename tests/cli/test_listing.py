@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Tables for people and for programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.cli.listing import Column, Listing, print_rows
+from burst.errors import BurstError
+
+COLUMNS = (
+    Column("JOB", lambda row: row["id"]),
+    Column("WHY", lambda row: row["why"]),
+)
+ROWS = (
+    {"id": "f1", "why": "because " * 30},
+    {"id": "f234567", "why": "[bold]no\x1b[31m markup"},
+)
+
+Printed = pytest.CaptureFixture[str]
+
+
+def test_a_program_gets_one_line_for_each_row(capsys: Printed) -> None:
+    print_rows(ROWS, COLUMNS, Listing())
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert header == "JOB      WHY"
+    assert first == "f1       " + ("because " * 30).rstrip()
+    assert second.startswith("f234567  [bold]no")
+    assert "\x1b" not in second
+
+
+def test_without_a_header(capsys: Printed) -> None:
+    print_rows(ROWS[:1], COLUMNS, Listing(header=False))
+    assert capsys.readouterr().out.startswith("f1  because")
+
+
+def test_on_a_narrow_terminal_only_the_last_column_is_wrapped(
+    capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    print_rows(ROWS, COLUMNS, Listing())
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) > 4
+    assert sum(line.count("because") for line in printed) == 30
+    assert all(len(line) <= 60 for line in printed)
+    assert any("f234567" in line for line in printed)
+
+
+def test_a_format_of_ones_own(capsys: Printed) -> None:
+    print_rows(ROWS, COLUMNS, Listing(form="{id:>8}"))
+    assert capsys.readouterr().out.splitlines() == ["      f1", " f234567"]
+    with pytest.raises(BurstError, match="the fields are id, why"):
+        print_rows(ROWS, COLUMNS, Listing(form="{nothing}"))
