@@ -21,14 +21,14 @@ class ReapBurst(msgspec.Struct, frozen=True):
     burst: BurstId
 
 
-class DrainRanks(msgspec.Struct, frozen=True):
+class DrainBurst(msgspec.Struct, frozen=True):
     """Have no new job start on these ranks of ours."""
 
     ranks: frozenset[int]
     reason: str
 
 
-class UndrainRanks(msgspec.Struct, frozen=True):
+class UndrainBurst(msgspec.Struct, frozen=True):
     """Let jobs start again on ranks that we drained."""
 
     burst: BurstId
@@ -71,8 +71,8 @@ class EndJob(msgspec.Struct, frozen=True):
 Action = (
     ProvisionBurst
     | ReapBurst
-    | DrainRanks
-    | UndrainRanks
+    | DrainBurst
+    | UndrainBurst
     | HoldJobs
     | ReleaseJobs
     | MoveJobs

@@ -1,64 +1,45 @@
 # SPDX-License-Identifier: MIT
-"""The active half of a burst's life: what to do with it in the state it is in."""
+"""The last part of a tick: what is done with each burst in the state it is in."""
 
 from __future__ import annotations
 
-import math
-
 from burst.config import Settings
-from burst.core import isolated, provider_health
-from burst.core.actions import DrainRanks, ProvisionBurst, ReapBurst, UndrainRanks
+from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
+from burst.core.behaviour import behaviour_of
+from burst.core.joined import begin_drain, drain_action
 from burst.core.observation import is_in_reach, provider_message, ranks_of
-from burst.core.placement.run_time import drain_time
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.provider_health import Outcome, Verb
-from burst.core.records import Transaction
+from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World, repeat_at
 from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset
-
-# What followers that do not join, and whose provider has no more to say, may have.
-_SILENT = (
-    "nobody says why. A wrong address or port, or a wall between, shows as silence:"
-    " burst doctor checks them"
-)
-
-_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
-_NEEDLESS = "no job needs it any more"
-# What an isolated burst may have that does not come up; nothing of ours is in its way.
-_MUTE = "its provider does not say why"
 
 
 def act_on_burst(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
     """Do what is due for one burst; nothing that rests on what could not be read."""
-    if burst.lease.isolated:
-        isolated.advance(tx, burst, world, settings)
-    elif burst.state in _UP and len(ranks_of(burst, world)) < burst.lease.nodes:
-        # Its followers know other ranks than the lead has by now.
-        tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
-    elif burst.state is State.NEW:
-        tx.start_provision(burst.id)
+    behaviour_of(burst).act(tx, burst, world, settings)
     if tx.bursts[burst.id].state is burst.state:
-        _stay(tx, burst, world, settings)
+        _act_in_state(tx, burst, world, settings)
     burst = tx.bursts[burst.id]
     if burst.state is State.REAP and world.lead is not None:
         # In the tick in which it failed, too: its ranks are to get no job from now on.
         _reap(tx, burst, world, settings)
 
 
-def _stay(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    """Do what is due for a burst in the state in which it is."""
+def _act_in_state(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> None:
+    """Do what is due for a burst of either kind that stays in its state."""
     if burst.state is State.PROVISION:
         _provision(tx, burst, world, settings)
     elif world.lead is None:
         return
     elif burst.state is State.JOIN:
         _join(tx, burst, world, settings)
-    elif burst.state is State.ONLINE and not burst.lease.isolated:
-        _online(tx, burst, settings)
     elif burst.state is State.DRAIN:
         _drain(tx, burst, world, settings)
     elif burst.state is State.INACTIVE and burst.drained:
@@ -67,32 +48,22 @@ def _stay(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
 
 def next_deadline(burst: Burst, settings: Settings) -> float:
     """Return when a waiting state of the burst ends; math.inf if none does."""
-    limits_of = settings.deadlines
-    entered = {
-        State.PROVISION: burst.since + settings.provision_limit(burst.lease.provider),
-        State.JOIN: burst.since + limits_of.join,
-    }
-    ends = [entered.get(burst.state, math.inf)]
-    if burst.lease.isolated:
-        return min([*ends, isolated.next_change(burst, settings)])
-    if burst.state is State.ONLINE:
-        ends.append(_drained_from(burst, settings))
-    if burst.state is State.ONLINE and burst.idle_since is not None:
-        ends.append(burst.idle_since + limits_of.idle)
-    if burst.state is State.ONLINE and burst.lost_since is not None:
-        ends.append(burst.lost_since + limits_of.rejoin)
-    return min(ends)
+    if burst.state is State.PROVISION:
+        return burst.since + settings.provision_limit(burst.lease.provider)
+    if burst.state is State.JOIN:
+        return burst.since + settings.deadlines.join
+    return behaviour_of(burst).next_deadline(burst, settings)
 
 
 def take_down(tx: Transaction, burst: Burst, note: str) -> None:
     """End a burst because a person said so, or because nobody needs it any more.
 
-    What runs on it goes on to its end.
+    What runs on its ranks goes on to its end.
     """
     if burst.quarantined:
-        burst = tx.record(burst.id, "acquit", {"note": note})
-    if burst.state is State.ONLINE and not burst.lease.isolated:
-        _begin_drain(tx, burst, Result.CANCELED, note)
+        burst = tx.record(burst.id, "unquarantine", {"note": note})
+    if burst.state is State.ONLINE:
+        behaviour_of(burst).take_down_online(tx, burst, note)
     elif burst.state not in {State.DRAIN, State.REAP, State.INACTIVE}:
         tx.fail(burst.id, "canceled", note)
 
@@ -105,88 +76,37 @@ def drain_for_job(tx: Transaction, burst: Burst) -> None:
     """
     if burst.state is State.ONLINE:
         note = "it makes way for a job that cannot use it as it is"
-        _begin_drain(tx, burst, Result.COMPLETED, note)
+        begin_drain(tx, burst, Result.COMPLETED, note)
 
 
 def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    if not burst.jobs and burst.lease.userids:
-        tx.fail(burst.id, "canceled", _NEEDLESS)
-        return
     limit = settings.provision_limit(burst.lease.provider)
-    if tx.now - burst.since > limit and world.lead is not None:
-        why = provider_message(burst, world) or _MUTE
+    if _is_unneeded(burst):
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif tx.now - burst.since > limit and world.lead is not None:
+        why = provider_message(burst, world) or "its provider does not say why"
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
-        _give_up(tx, burst, note, settings)
-        return
-    if _may_ask(world, burst, Verb.PROVISION, tx):
+        tx.fail(burst.id, "timeout", note)
+        tx.cool_down(burst, settings.limits)
+    elif _may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))
 
 
 def _join(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    assert world.lead is not None
-    if not burst.jobs and burst.lease.userids:
-        tx.fail(burst.id, "canceled", _NEEDLESS)
-        return
-    limit = settings.deadlines.join
-    if tx.now - burst.since <= limit:
-        return
-    if burst.lease.isolated:
-        note = f"its own instance was not up within {format_fsd(limit)}"
-        _give_up(
-            tx, burst, f"{note}: {provider_message(burst, world) or _MUTE}", settings
-        )
-        return
-    online = world.lead.online.intersection(burst.lease.ranks)
-    missing = [rank for rank in burst.lease.ranks if rank not in online]
-    hosts = dict(zip(burst.lease.ranks, burst.lease.hosts, strict=True))
-    names = ", ".join(hosts[rank] for rank in missing)
-    if online and settings.plan.partial == "keep":
-        context = {"ranks": format_idset(online), "missing": format_idset(missing)}
-        tx.record(burst.id, "online", context)
-        return
-    note = (
-        f"{len(online)} of {len(hosts)} nodes joined within {format_fsd(limit)};"
-        f" missing {names}: {provider_message(burst, world) or _SILENT}"
-    )
-    _give_up(tx, burst, note, settings)
+    if _is_unneeded(burst):
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif tx.now - burst.since > settings.deadlines.join:
+        behaviour_of(burst).end_late_join(tx, burst, world, settings)
 
 
-def _online(tx: Transaction, burst: Burst, settings: Settings) -> None:
-    now, deadlines = tx.now, settings.deadlines
-    if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
-        note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
-        tx.fail(burst.id, "lost", note)
-    elif _is_needless(burst):
-        # Its jobs started elsewhere, ended or were canceled. Who would come for it may
-        # not come at all, and nobody has shown a wish for it.
-        _begin_drain(tx, burst, Result.CANCELED, _NEEDLESS)
-    elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
-        note = f"idle for {format_fsd(deadlines.idle)}"
-        _begin_drain(tx, burst, Result.COMPLETED, note)
-    elif now > _drained_from(burst, settings):
-        ahead = burst.lease.end - _drained_from(burst, settings)
-        note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
-        _begin_drain(tx, burst, Result.COMPLETED, note)
-        if burst.lease.userids and not burst.served:
-            # It came up too late for any job, and so would the next.
-            _hold_against(tx, burst, settings)
-
-
-def _is_needless(burst: Burst) -> bool:
-    """Tell whether an online burst was made for jobs, and never had to serve any."""
-    idle = burst.idle_since is not None
-    return idle and not burst.served and bool(burst.lease.userids)
-
-
-def _drained_from(burst: Burst, settings: Settings) -> float:
-    """Return when it is drained whoever needs it, as its lease ends."""
-    lease = burst.lease
-    return drain_time(lease.created, lease.end, settings.deadlines.drain)
+def _is_unneeded(burst: Burst) -> bool:
+    """Tell whether a burst was made for jobs and has none any more."""
+    return bool(burst.lease.userids) and not burst.jobs
 
 
 def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     ranks = ranks_of(burst, world)
-    if _quiet(tx, burst, world):
+    if _is_drained(tx, burst, world):
         tx.record(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
     assert world.lead is not None
@@ -210,7 +130,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         tx.record(burst.id, "reaped", {})
         return
     limit = settings.deadlines.reap
-    if not _quiet(tx, burst, world):
+    if not _is_drained(tx, burst, world):
         busy = format_idset(lead.allocated & ranks)
         what = f"jobs still run on ranks {busy}" if busy else "ranks not drained yet"
         _report_overdue(tx, burst, limit, f"reap: {what}")
@@ -221,7 +141,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     else:
         last = call.note if call and call.note else "the provider goes on deleting"
         _report_overdue(tx, burst, limit, f"reap: {last}")
-    if _may_ask(world, burst, Verb.REAP, tx):
+    if _may_call(tx, burst, world, Verb.REAP):
         tx.actions.append(ReapBurst(burst.id))
 
 
@@ -244,27 +164,13 @@ def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
         )
     }
     if ours:
-        tx.actions.append(UndrainRanks(burst.id, frozenset(ours)))
+        tx.actions.append(UndrainBurst(burst.id, frozenset(ours)))
     done = ranks - ours
     if done:
         tx.record(burst.id, "undrain", {"ranks": format_idset(done)})
 
 
-def _begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> None:
-    context = {
-        "ranks": format_idset(burst.lease.ranks),
-        "result": result.value,
-        "note": note,
-    }
-    tx.record(burst.id, "drain", context)
-    tx.actions.append(_drain_action(burst, frozenset(burst.lease.ranks)))
-
-
-def _drain_action(burst: Burst, ranks: frozenset[int]) -> DrainRanks:
-    return DrainRanks(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
-
-
-def _quiet(tx: Transaction, burst: Burst, world: World) -> bool:
+def _is_drained(tx: Transaction, burst: Burst, world: World) -> bool:
     """Tell whether nothing runs on the burst's ranks nor can start there any more.
 
     What is not drained yet is drained, ranks that never came too: one that comes late
@@ -280,27 +186,13 @@ def _quiet(tx: Transaction, burst: Burst, world: World) -> bool:
         context = {"ranks": format_idset(open_ranks | ours)}
         tx.record(burst.id, "rank-drain", context)
     if open_ranks:
-        tx.actions.append(_drain_action(burst, open_ranks))
+        tx.actions.append(drain_action(burst, open_ranks))
         return False
     return not lead.allocated.intersection(ranks)
 
 
-def _give_up(tx: Transaction, burst: Burst, note: str, settings: Settings) -> None:
-    """End a burst that did not come up in time; its offer has to wait."""
-    tx.fail(burst.id, "timeout", note)
-    _hold_against(tx, burst, settings)
-
-
-def _hold_against(tx: Transaction, burst: Burst, settings: Settings) -> None:
-    """Set its offer aside, as a burst of it was paid for in vain."""
-    provider, offer = burst.lease.provider, burst.lease.offer
-    known = tx.health_of(provider)
-    held = provider_health.cool_down(known, offer, settings.limits, tx.now)
-    tx.set_health(provider, held)
-
-
-def _may_ask(world: World, burst: Burst, verb: Verb, tx: Transaction) -> bool:
-    """Tell whether the provider is to be asked (again) now."""
+def _may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
+    """Tell whether the provider is to be called (again) now."""
     call = world.calls.get(burst.id)
     if not is_in_reach(burst.lease, world):
         return False

@@ -42,7 +42,7 @@ SENTENCES = {
     "reaped": "its provider has nothing of it left",
     "undrain": "ranks {ranks} may be used again",
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
-    "acquit": "a person decided what becomes of it: {note}",
+    "unquarantine": "its quarantine ended: {note}",
 }
 """By the event's name; what is in braces is of its context."""
 

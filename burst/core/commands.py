@@ -152,7 +152,8 @@ def take_down_any(
         return take_down_burst(records, down.burst, down.note, now), burst
     tx = Transaction(forget_unreadable(records, burst), now)
     if f"burst/{burst}" in records.unreadable:
-        tx.add_burst(lease_of_unreadable(records, world, burst, down.provider, now))
+        lease = lease_of_unreadable(records, world, burst, down.provider, now)
+        tx.add_burst(lease, {})
     if burst in tx.bursts and tx.bursts[burst].live:
         take_down(tx, tx.bursts[burst], down.note)
     return _decisions(tx), burst
@@ -232,7 +233,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
 
 def _decisions(tx: Transaction) -> TickResult:
     return TickResult(
-        records=tx.records(),
+        records=tx.result(),
         events=tuple(tx.events),
         actions=tuple(tx.actions),
         decisions={},

@@ -15,7 +15,7 @@ from burst.model.ranks import format_idset, parse_idset
 # What is derived from the rest is the same as from all of them.
 _IDLENESS = frozenset({"busy", "idle"})
 _LOSS = frozenset({"lost", "back"})
-_QUARANTINE = frozenset({"quarantine", "acquit"})
+_QUARANTINE = frozenset({"quarantine", "unquarantine"})
 _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
     **dict.fromkeys(_LOSS, _LOSS),

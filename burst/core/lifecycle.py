@@ -65,8 +65,14 @@ NOTES: dict[str, tuple[State, ...]] = {
     "undrain": (State.INACTIVE,),
     "overdue": (State.DRAIN, State.REAP),
     "quarantine": tuple(State),
-    "acquit": tuple(State),
+    "unquarantine": tuple(State),
 }
+
+OUT_OF_REACH = "out-of-reach"
+"""Cause of the quarantine of a burst whose provider is set to another place."""
+_MOVED_NOTE = "it was made in another place than that of its provider"
+# Names of events in records of earlier versions.
+_RENAMED = {"acquit": "unquarantine"}
 
 RESULTS = {
     "canceled": Result.CANCELED,
@@ -99,7 +105,8 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
         ),
     )
     for event in record.events:
-        burst = apply(burst, event)
+        name = _RENAMED.get(event.name, event.name)
+        burst = apply(burst, msgspec.structs.replace(event, name=name))
     return burst
 
 
@@ -132,17 +139,21 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     return after, event
 
 
-def quarantine(burst: Burst, why: str, now: float) -> Burst:
-    """Return the burst set apart: nothing is done to it until a person decides."""
-    return _quarantine(burst, why, now)[0]
+def quarantine(burst: Burst, why: str, now: float, cause: str = "") -> Burst:
+    """Return the burst quarantined: nothing is done to it until a person decides.
+
+    `cause` is OUT_OF_REACH where the quarantine ends with its cause.
+    """
+    context = {"note": why, "cause": cause} if cause else {"note": why}
+    event = cut_note(Event(now, "quarantine", context))
+    return msgspec.structs.replace(
+        burst, events=kept(burst.events, event), **_quarantined(burst, event)
+    )
 
 
 def _quarantine(burst: Burst, why: str, now: float) -> tuple[Burst, Event]:
-    event = cut_note(Event(now, "quarantine", {"note": why}))
-    after = msgspec.structs.replace(
-        burst, events=kept(burst.events, event), quarantined=event.context["note"]
-    )
-    return after, event
+    after = quarantine(burst, why, now)
+    return after, after.events[-1]
 
 
 def _derive(burst: Burst, event: Event) -> dict[str, Any]:
@@ -189,6 +200,13 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
     }
 
 
+def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
+    note = event.context["note"]
+    # Records of earlier versions have no cause; the note tells it.
+    moved = event.context.get("cause") == OUT_OF_REACH or note.startswith(_MOVED_NOTE)
+    return {"quarantined": note, "out_of_reach": moved}
+
+
 _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "submit": burst_jobs.assign,
     "assign": burst_jobs.assign,
@@ -208,6 +226,6 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "back": lambda _, __: {"lost_since": None},
     "idle": lambda _, event: {"unused_since": event.timestamp},
     "busy": lambda _, __: {"unused_since": None},
-    "quarantine": lambda _, event: {"quarantined": event.context["note"]},
-    "acquit": lambda _, __: {"quarantined": ""},
+    "quarantine": _quarantined,
+    "unquarantine": lambda _, __: {"quarantined": "", "out_of_reach": False},
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import Burst, Lease, State
-from burst.provider import Failure, Phase
+from burst.provider import BurstStatus, Failure, Phase
 
 
 class ProviderPhase(enum.Enum):
@@ -38,17 +38,26 @@ class RanksOnline(enum.Enum):
 
 
 class Observation(enum.Enum):
-    """What a row says has happened."""
+    """What the facts about a burst mean."""
 
     WAIT = "nothing that changes the burst"
     STARTED = "all followers are started"
-    JOINED = "all ranks are online"
+    ONLINE = "all ranks are online, or its own instance is"
     LOST = "a rank that was online is not"
     WHOLE = "all ranks are online again"
-    BROKE = "the provider says that it failed"
+    FINISHED = "the program of an isolated burst has ended"
+    BROKE = "the provider reports that it failed"
     VANISHED = "the provider has nothing of it any more"
-    ENDED = "the provider is deleting it without being asked"
+    ENDED = "the provider is deleting it without having been told to"
 
+
+FAILURES = {
+    Observation.BROKE: "the provider reports a failure",
+    Observation.VANISHED: "the provider has nothing of it any more",
+    Observation.ENDED: "the provider is deleting it without having been told to",
+}
+"""Observations that end a burst, and what is recorded where the provider gives no
+reason."""
 
 _PHASES = {
     Phase.PENDING: ProviderPhase.PENDING,
@@ -58,21 +67,18 @@ _PHASES = {
 }
 
 
-MOVED = "it was made in another place than that of its provider"
-"""What a reason begins with why a burst is in no reach of its provider."""
-
-
 def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
-    """Return why a burst is in no reach of its provider, empty if it may be.
+    """Return why its provider cannot reach a burst; empty if it may be able to.
 
-    A provider of that name elsewhere does not show it, and that says nothing.
+    A provider of the same name that is set to another place does not show the burst,
+    and that must not be taken for its end.
     """
     place = places.get(lease.provider, "")
     if not place or not lease.place or place == lease.place:
         return ""
     return (
-        f"{MOVED}: in {lease.place}, and provider {lease.provider} is now {place};"
-        " set that provider's table as it was until the burst is gone"
+        f"it was made in {lease.place}, and provider {lease.provider} is now set to"
+        f" {place}; set the provider's table as it was until the burst is gone"
     )
 
 
@@ -81,6 +87,12 @@ def is_in_reach(lease: Lease, world: World) -> bool:
     return lease.provider in world.providers and not why_out_of_reach(
         lease, world.places
     )
+
+
+def status_of(burst: Burst, world: World) -> BurstStatus | None:
+    """Return what the provider showed last of a burst; None if nothing."""
+    view = world.providers.get(burst.lease.provider)
+    return view.statuses.get(burst.id) if view else None
 
 
 def provider_phase(burst: Burst, world: World) -> ProviderPhase:
@@ -116,8 +128,7 @@ def provider_message(burst: Burst, world: World) -> str:
 
     What it waits for itself is told by the last call, until that works.
     """
-    view = world.providers.get(burst.lease.provider)
-    status = view.statuses.get(burst.id) if view else None
+    status = status_of(burst, world)
     if status is not None and status.why:
         return status.why
     call = world.calls.get(burst.id)
@@ -127,9 +138,14 @@ def provider_message(burst: Burst, world: World) -> str:
 
 def lacks_capacity(burst: Burst, world: World) -> bool:
     """Tell whether the provider says that a burst failed for want of capacity."""
-    view = world.providers.get(burst.lease.provider)
-    status = view.statuses.get(burst.id) if view else None
+    status = status_of(burst, world)
     return status is not None and status.failure is Failure.CAPACITY
+
+
+def failure_note(burst: Burst, world: World, what: Observation) -> str:
+    """Return why a burst failed, in the provider's words where it has some."""
+    status = status_of(burst, world)
+    return (status.why if status else "") or FAILURES[what]
 
 
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:
@@ -200,7 +216,7 @@ _ROWS: dict[State, _Rows] = {
         ((ProviderPhase.ABSENT,), (RanksOnline.UNREAD,), Observation.WAIT),
     ],
     State.JOIN: [
-        (_ANY_WORD, (RanksOnline.ALL,), Observation.JOINED),
+        (_ANY_WORD, (RanksOnline.ALL,), Observation.ONLINE),
         (_ANY_WORD, (RanksOnline.UNREAD,), Observation.WAIT),
         (_ALIVE, _NOT_WHOLE, Observation.WAIT),
         *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),

@@ -114,11 +114,10 @@ def _cut(status: BurstStatus) -> BurstStatus:
     replace = msgspec.structs.replace
     instance = status.instance
     if instance is not None:
-        end = instance.output.encode(errors="replace")[-OUTPUT_MOST:]
         instance = replace(
             instance,
             access=storable(instance.access[:_LONGEST_ACCESS]),
-            output=end.decode(errors="ignore"),
+            output=_storable_output(instance.output),
         )
     followers = tuple(
         replace(follower, why=_shorten(follower.why)) if follower.why else follower
@@ -126,6 +125,16 @@ def _cut(status: BurstStatus) -> BurstStatus:
     )
     why = _shorten(status.why)
     return replace(status, why=why, followers=followers, instance=instance)
+
+
+def _storable_output(output: str) -> str:
+    """Return the end of an output, at most OUTPUT_MOST bytes, for the store.
+
+    Flux's KVS takes no text with a zero byte.
+    """
+    text = output.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    end = text.encode(errors="replace")[-OUTPUT_MOST:]
+    return end.decode(errors="ignore")
 
 
 def _shorten(why: str) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from burst.core.actions import Action, ProvisionBurst, ReapBurst, UndrainRanks
+from burst.core.actions import Action, ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.records import Records
 from burst.core.tick import TickResult
 from burst.model.burst import BurstId
@@ -64,7 +64,7 @@ def _is_of_burst(key: str) -> bool:
 def _burst_of(action: Action) -> BurstId | None:
     return (
         action.burst
-        if isinstance(action, ProvisionBurst | ReapBurst | UndrainRanks)
+        if isinstance(action, ProvisionBurst | ReapBurst | UndrainBurst)
         else None
     )
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from burst.core.behaviour import behaviour_of
 from burst.core.cost import cost, per_hour
-from burst.core.observation import provider_message
+from burst.core.observation import provider_message, status_of
 from burst.core.orphans import Orphan
 from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
@@ -19,7 +20,7 @@ from burst.core.timeline import begin_time, known_events, timeline, was_assigned
 from burst.core.world import LastCall, ProviderView, World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
-from burst.model.hold import HoldState
+from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState, JobView
 from burst.model.ranks import format_hostlist, format_idset
@@ -29,7 +30,6 @@ Row = dict[str, Any]
 
 # Events whose note a person reads: why it ended, and how its end goes on.
 _ENDS = ("exception", "drain", "finish", "quarantine")
-_HELD = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 
 
 def burst_row(burst: Burst, world: World, now: float) -> Row:
@@ -43,7 +43,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "age": round(now - burst.since, 3),
         "nodes": lease.nodes,
-        "online": _online(burst, world),
+        "online": behaviour_of(burst).nodes_up(burst, world),
         "ranks": format_idset(lease.ranks),
         "hosts": format_hostlist(lease.hosts),
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
@@ -58,19 +58,6 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
     }
-
-
-def _online(burst: Burst, world: World) -> int | None:
-    """Return how many of its nodes are up, or were before it ended; None: not known."""
-    lease = burst.lease
-    if lease.isolated:
-        was = any(event.name == "online" for event in burst.events)
-        up = was if not burst.live else burst.state is State.ONLINE
-        return lease.nodes if up else 0
-    if not burst.live:
-        # Its ranks may be another's by now.
-        return len(burst.joined_ranks.intersection(lease.ranks))
-    return len(world.lead.online.intersection(lease.ranks)) if world.lead else None
 
 
 def status(
@@ -103,7 +90,7 @@ def status(
         "held": [
             format_f58(job)
             for job, hold in sorted(records.holds.items())
-            if hold.state in _HELD
+            if hold.state in HELD_BY_US
         ],
         "orphans": [orphan_row(orphan) for orphan in orphans],
         "unreadable": dict(records.unreadable),
@@ -208,9 +195,7 @@ def find_isolated(records: Records, name: str) -> Burst | None:
     except ValueError:
         return None
     found = [
-        burst
-        for burst in records.bursts.values()
-        if burst.lease.isolated and burst.lease.isolated.job == job
+        burst for burst in records.bursts.values() if burst.lease.isolated_job == job
     ]
     return max(found, key=lambda burst: burst.lease.created, default=None)
 
@@ -241,11 +226,10 @@ def _story(burst: Burst, job_id: JobId) -> Row:
 
 def _access(burst: Burst, world: World) -> str:
     """Return how a person gets at an isolated burst while it is up."""
-    view = world.providers.get(burst.lease.provider)
-    status_now = view.statuses.get(burst.id) if view else None
-    if burst.state is not State.ONLINE or not (status_now and status_now.instance):
+    seen = status_of(burst, world)
+    if burst.state is not State.ONLINE or not (seen and seen.instance):
         return ""
-    return status_now.instance.access
+    return seen.instance.access
 
 
 def _last_note(burst: Burst, world: World) -> str:

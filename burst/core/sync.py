@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The passive half of a tick: record what happened. Nothing is decided here."""
+"""The first half of a tick: record what happened. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -8,117 +8,94 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core import isolated, provider_health
-from burst.core.lifecycle import LIVE
-from burst.core.observation import (
-    MOVED,
-    Observation,
-    RanksOnline,
-    is_made,
-    lacks_capacity,
-    look_up,
-    provider_phase,
-    rank_count,
-    ranks_of,
-    why_out_of_reach,
-)
+from burst.core import provider_health
+from burst.core.behaviour import behaviour_of
+from burst.core.lifecycle import LIVE, OUT_OF_REACH
+from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
-from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState, JobView, LeadView
-from burst.model.ranks import format_idset
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
 
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
-_WENT_WRONG = {
-    Observation.BROKE: "the provider reports a failure",
-    Observation.VANISHED: "the provider has nothing of it any more",
-    Observation.ENDED: "the provider is deleting it, and not on our word",
-}
 
 
 def sync(
-    tx: Transaction,
-    world: World,
-    settings: LimitSettings,
-    same: Container[JobId] = (),
+    tx: Transaction, world: World, limits: LimitSettings, same: Container[JobId] = ()
 ) -> None:
-    """Write what the answers, the ranks and the jobs say into the transaction.
+    """Record what the answers, the ranks and the jobs say.
 
-    `same` are jobs that are as they were, and their holds: there is nothing to write
-    of them.
+    `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
     """
-    for said in world.answered:
-        held = provider_health.after_answer(
-            tx.health_of(said.provider), said, settings, tx.now
+    for answer in world.answered:
+        health = provider_health.after_answer(
+            tx.health_of(answer.provider), answer, limits, tx.now
         )
-        tx.set_health(said.provider, held)
-        if said.burst is not None and said.burst in tx.bursts:
-            burst = tx.bursts[said.burst]
-            _conclude(tx, burst, world.calls[burst.id], settings)
+        tx.set_health(answer.provider, health)
+        if answer.burst is not None and answer.burst in tx.bursts:
+            burst = tx.bursts[answer.burst]
+            _apply_answer(tx, burst, world.calls[burst.id], limits)
     for known in list(tx.bursts.values()):
-        burst = _locate(tx, known, world) if known.live else known
+        burst = _check_reach(tx, known, world) if known.live else known
         if burst.live and not burst.quarantined:
-            _follow(tx, burst, world, settings)
+            behaviour_of(burst).observe(tx, burst, world, limits)
     if world.lead is None:
         return
     for burst in list(tx.bursts.values()):
-        if burst.lease.isolated and not burst.quarantined:
-            # After its end, too: its job is still to be ended.
-            _follow_jobs(tx, burst, world.lead)
-        elif burst.live and not burst.quarantined:
-            _follow_jobs(tx, burst, world.lead)
-            _follow_use(tx, tx.bursts[burst.id], world.lead)
-    _follow_holds(tx, world.lead.jobs, same)
+        if not burst.quarantined:
+            behaviour_of(burst).observe_jobs(tx, burst, world.lead)
+    _observe_holds(tx, world.lead.jobs, same)
 
 
-def _locate(tx: Transaction, burst: Burst, world: World) -> Burst:
+def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
     """Quarantine a burst that its provider cannot reach, for as long as that is so."""
     why = why_out_of_reach(burst.lease, world.places)
     if why and not burst.quarantined:
-        tx.quarantine(burst.id, why)
-    elif not why and burst.quarantined.startswith(MOVED):
-        tx.record(burst.id, "acquit", {"note": "its provider is where it was made"})
+        tx.quarantine(burst.id, why, OUT_OF_REACH)
+    elif not why and burst.out_of_reach:
+        note = "its provider is set to the place where it was made"
+        tx.record(burst.id, "unquarantine", {"note": note})
     return tx.bursts[burst.id]
 
 
-def _follow_holds(
+def _observe_holds(
     tx: Transaction, jobs: Mapping[JobId, JobView], same: Container[JobId]
 ) -> None:
     for view in jobs.values():
         if view.held_at_submit and view.preferences.urgency:
             _adopt_hold(tx, view)
     for job in [job for job in tx.holds if job not in same]:
-        _follow_hold(tx, job, tx.holds[job], jobs.get(job))
+        _observe_hold(tx, job, tx.holds[job], jobs.get(job))
 
 
-def _conclude(
-    tx: Transaction, burst: Burst, call: LastCall, settings: LimitSettings
+def _apply_answer(
+    tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
 ) -> None:
-    """Draw the conclusion for a burst from its provider's answer."""
+    """Record what its provider's answer means for a burst."""
     provides = call.verb is Verb.PROVISION
     if provides and call.outcome is Outcome.CAPACITY:
-        _hold_against(tx, burst, settings, capacity=True)
+        tx.cool_down(burst, limits, burst.lease.nodes)
     elif provides and call.outcome is Outcome.SPEC:
         known = tx.health_of(burst.lease.provider)
         held = provider_health.refuse_spec(
-            known, burst.lease, call.note, settings, tx.now
+            known, burst.lease, call.note, limits, tx.now
         )
         tx.set_health(burst.lease.provider, held)
     if call.outcome in provider_health.WORKS or burst.quarantined:
         return
     if provides and call.outcome in provider_health.ENDS_BURST and burst.state in LIVE:
         tx.fail(burst.id, call.outcome.value, call.note)
-    elif burst.state is _STATE_OF[call.verb] and not _said(burst, call):
+    elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
         tx.record(burst.id, "retry", context)
 
 
-def _said(burst: Burst, call: LastCall) -> bool:
-    """Tell whether it was written that the provider asks for patience, and for what.
+def _is_recorded(burst: Burst, call: LastCall) -> bool:
+    """Tell whether it is on record that the call is repeated, and why.
 
     A cluster that is being made is asked for every few seconds for minutes, and each
     event is a line in the log and a write to the store.
@@ -130,114 +107,6 @@ def _said(burst: Burst, call: LastCall) -> bool:
         and event.context.get("note") == cut(call.note)
         for event in burst.events
     )
-
-
-def _follow(
-    tx: Transaction, burst: Burst, world: World, settings: LimitSettings
-) -> None:
-    """Take the burst through the states that the facts say it has reached."""
-    if burst.lease.isolated:
-        if isolated.follow(tx, burst, world):
-            lacking = burst.state is State.PROVISION and lacks_capacity(burst, world)
-            _hold_against(tx, burst, settings, capacity=lacking)
-        return
-    if world.lead is not None and burst.state is not State.NEW:
-        new = world.lead.online & ranks_of(burst, world) - burst.joined_ranks
-        if new:
-            tx.record(burst.id, "joined", {"ranks": format_idset(new)})
-    while True:
-        burst = tx.bursts[burst.id]
-        count = rank_count(burst, world)
-        what = look_up(burst.state, provider_phase(burst, world), count)
-        if what is None:
-            tx.quarantine(burst.id, "no rule for what is seen of it")
-            return
-        all_up = count is RanksOnline.ALL
-        if what is Observation.STARTED and not (all_up or is_made(burst, world)):
-            # What of it is up may be all that was made before a call failed.
-            break
-        if not _happened(tx, burst, world, what):
-            break
-    after = tx.bursts[burst.id]
-    if what in _WENT_WRONG and burst.state in {State.PROVISION, State.JOIN}:
-        lacking = lacks_capacity(after, world)
-        _hold_against(tx, after, settings, capacity=lacking)
-
-
-def _happened(tx: Transaction, burst: Burst, world: World, what: Observation) -> bool:
-    """Write the event of a meaning; tell whether the state may have changed by it."""
-    ranks = format_idset(burst.lease.ranks)
-    if what is Observation.STARTED:
-        after = tx.record(burst.id, "provision-finish", {})
-        return not after.quarantined
-    if what is Observation.JOINED:
-        tx.record(burst.id, "online", {"ranks": ranks})
-        known = tx.health_of(burst.lease.provider)
-        held = provider_health.forgive(known, burst.lease)
-        tx.set_health(burst.lease.provider, held)
-        return True
-    if what is Observation.LOST and burst.lost_since is None:
-        assert world.lead is not None
-        gone = burst.expected - world.lead.online
-        tx.record(burst.id, "lost", {"ranks": format_idset(gone)})
-    if what is Observation.WHOLE and burst.lost_since is not None:
-        tx.record(burst.id, "back", {"ranks": ranks})
-    if what in _WENT_WRONG:
-        view = world.providers[burst.lease.provider]
-        status = view.statuses.get(burst.id)
-        lacking = lacks_capacity(burst, world)
-        why = (status.why if status else "") or _WENT_WRONG[what]
-        tx.fail(burst.id, "capacity" if lacking else "failed", why)
-    return False
-
-
-def _hold_against(
-    tx: Transaction, burst: Burst, settings: LimitSettings, *, capacity: bool
-) -> None:
-    """A burst that failed before it was online counts against its offer.
-
-    For want of capacity it does for bursts of its size and larger ones only.
-    """
-    nodes = burst.lease.nodes if capacity else 0
-    provider = burst.lease.provider
-    known = tx.health_of(provider)
-    held = provider_health.cool_down(known, burst.lease.offer, settings, tx.now, nodes)
-    tx.set_health(provider, held)
-
-
-def _follow_jobs(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    for job in sorted(burst.jobs):
-        view = lead.jobs.get(job)
-        context = {"id": format_f58(job)}
-        ended = view is None or view.state is JobState.INACTIVE
-        if view and _runs_elsewhere(view, burst):
-            note = f"it runs on ranks {format_idset(view.ranks)}, which are others"
-            tx.record(burst.id, "job-leave", {**context, "note": note})
-            continue
-        if view and view.t_start and job not in burst.started:
-            tx.record(burst.id, "job-start", context, view.t_start)
-        if ended:
-            result = view.result if view else "unknown"
-            at = view.t_finish if view else 0.0
-            tx.record(burst.id, "job-finish", {**context, "result": result}, at)
-
-
-def _runs_elsewhere(job: JobView, burst: Burst) -> bool:
-    """Tell whether the job has nodes, and none of them are the burst's."""
-    return bool(job.ranks) and not (
-        burst.lease.isolated or job.ranks.intersection(burst.lease.ranks)
-    )
-
-
-def _follow_use(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Note since when nothing runs on an online burst that no job counts on."""
-    if burst.state is not State.ONLINE:
-        return
-    used = not lead.allocated.isdisjoint(burst.lease.ranks)
-    if used and burst.unused_since is not None:
-        tx.record(burst.id, "busy", {})
-    if not used and not burst.jobs and burst.unused_since is None:
-        tx.record(burst.id, "idle", {})
 
 
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
@@ -252,7 +121,9 @@ def _adopt_hold(tx: Transaction, view: JobView) -> None:
         tx.holds[view.id] = Hold(urgency=urgency, state=HoldState.HELD, since=tx.now)
 
 
-def _follow_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) -> None:
+def _observe_hold(
+    tx: Transaction, job: JobId, hold: Hold, view: JobView | None
+) -> None:
     """Learn from the urgency whether what we did took, or the user had his say."""
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]

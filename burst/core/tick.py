@@ -92,7 +92,7 @@ def run_tick(
         if burst.id in records.bursts and not burst.quarantined:
             act_on_burst(tx, burst, world, settings)
     _forget(tx)
-    after = tx.records()
+    after = tx.result()
     verdicts: Mapping[JobId, Decision] = {}
     if judged is not None:
         verdicts = {**judged.still_refused, **judged.fresh}
@@ -163,7 +163,7 @@ def _place(
 ) -> tuple[JobTriage, Plan]:
     """Sort the jobs on which no refusal stands, and plan for them. Changes nothing."""
     constraints = Constraints(world.identity)
-    intake = JobTriage(tx.records(), world, constraints, settings, tx.now)
+    intake = JobTriage(tx, world, constraints, settings, tx.now)
     intake.sort(tx.bursts_by_job(), still_refused, before.shortfalls)
     passed = {job for job, kept in before.keepings.items() if tx.now < kept.until}
     demands = [
@@ -189,28 +189,23 @@ def plan_demands(
         return Plan(
             decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in demands}
         )
-    records = tx.records()
     offers = {name: view.offers for name, view in world.providers.items()}
-    market = offer_catalog(
-        offers, records.health, tx.now, provisioning_providers(records.live)
-    )
+    market = offer_catalog(offers, tx.health, tx.now, provisioning_providers(tx.live))
     lasts = run_times(market, settings.deadlines, tx.now)
     market = msgspec.structs.replace(market, run_times=lasts)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
-    free = free_slots(slots, records.live, world.lead, records.unread_leases)
-    usage = Usage(settings.limits, records.live, world.lead.jobs)
-    apart = IsolatedPlacement(
-        usage, records.bursts, unreadable_isolated_record(records)
-    )
+    free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
+    usage = Usage(settings.limits, tx.live, world.lead.jobs)
+    apart = IsolatedPlacement(usage, tx.bursts, unreadable_isolated_record(tx))
     planner = Planner(
         SlotIndex(slots, free, constraints, market.providers),
         market,
         apart,
         LiveBursts(
             now=tx.now,
-            capacities=burst_capacities(records, world.lead, settings, tx.now),
-            slots=find_leased_slots(slots, records, world.lead),
+            capacities=burst_capacities(tx, world.lead, settings, tx.now),
+            slots=find_leased_slots(slots, tx, world.lead),
         ),
         settings.plan,
     )

@@ -88,6 +88,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     the like. Empty in records that are older."""
 
     @property
+    def isolated_job(self) -> JobId | None:
+        """The job of this lead that an isolated burst runs; None if it runs none."""
+        return self.isolated.job if self.isolated else None
+
+    @property
     def nodes(self) -> int:
         """How many nodes it has."""
         return len(self.hosts)
@@ -168,6 +173,9 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Of what ran in it, if it is isolated and that has ended."""
     quarantined: str = ""
     """Why nothing is done to it any more until a person decides; empty if not."""
+    out_of_reach: bool = False
+    """Whether it is quarantined because its provider is set to another place; it is
+    unquarantined as soon as the provider is set to the place of the burst again."""
 
     @property
     def id(self) -> BurstId:

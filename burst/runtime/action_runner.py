@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from burst import log
 from burst.core.actions import (
     Action,
-    DrainRanks,
+    DrainBurst,
     EndJob,
     FailJob,
     HoldJobs,
@@ -17,7 +17,7 @@ from burst.core.actions import (
     ProvisionBurst,
     ReapBurst,
     ReleaseJobs,
-    UndrainRanks,
+    UndrainBurst,
 )
 from burst.core.records import Records
 from burst.errors import (
@@ -117,9 +117,9 @@ class ActionRunner:
             case EndJob(job, memo, reason):
                 self._report("tell", self._lead.write_memos({job: memo}))
                 self._lead.fail_job(job, reason)
-            case DrainRanks(ranks, reason):
+            case DrainBurst(ranks, reason):
                 self._lead.drain(ranks, reason)
-            case UndrainRanks(_, ranks):
+            case UndrainBurst(_, ranks):
                 self._lead.undrain(ranks)
 
     def _report(self, what: str, failures: JobFailures) -> None:
@@ -133,8 +133,7 @@ def _needs_lead(action: Action, records: Records) -> bool:
         return False
     if not isinstance(action, ProvisionBurst):
         return True
-    isolated = records.bursts[action.burst].lease.isolated
-    return isolated is not None and isolated.job is not None
+    return records.bursts[action.burst].lease.isolated_job is not None
 
 
 def make_spec(

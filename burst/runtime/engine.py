@@ -20,7 +20,7 @@ from burst import log
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
-from burst.core.isolated import next_begin
+from burst.core.isolated.actions import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.provider_health import ProviderAnswer
@@ -203,7 +203,7 @@ class Engine:
             return due
         live = [burst for burst in self._records.live if not burst.quarantined]
         ends = [next_deadline(burst, self._config.settings) for burst in live]
-        ends.append(next_begin(self._records, now))
+        ends.append(next_provision(self._records, now))
         # Just after a deadline, not just before it.
         later = (end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)
         return min(due, *later)

@@ -147,7 +147,7 @@ def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
         burst = apply(burst, Event(T0 + 3000 + turn, "back", {"ranks": "2-1999"}))
         note = {"note": f"for the time number {turn}"}
         burst = apply(burst, Event(T0 + 3000 + turn, "quarantine", note))
-        burst = apply(burst, Event(T0 + 3000 + turn, "acquit", note))
+        burst = apply(burst, Event(T0 + 3000 + turn, "unquarantine", note))
 
     assert burst.joined_ranks == frozenset(range(2, 2000))
     assert len(burst.events) < 10

@@ -2,7 +2,7 @@
 import pytest
 
 from burst.core import commands
-from burst.core.actions import DrainRanks, ProvisionBurst, ReleaseJobs
+from burst.core.actions import DrainBurst, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans, may_be_deleted
 from burst.core.placement.slots import find_slots
@@ -115,7 +115,7 @@ def test_what_is_taken_down_online_is_drained_first():
     made = commands.take_down_burst(recorded(run(*WHOLE_WAY[:4])), LEASE.id, "so", NOW)
 
     (action,) = made.actions
-    assert isinstance(action, DrainRanks)
+    assert isinstance(action, DrainBurst)
     assert action.ranks == {2, 3}
     assert made.records.bursts[LEASE.id].result is Result.CANCELED
 

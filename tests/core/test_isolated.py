@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from burst.core import isolated
+from burst.core.isolated import actions
 from burst.core.placement.capacity import burst_capacities
 from burst.core.records import Records
 from burst.core.report import explain, status
@@ -67,8 +67,8 @@ def test_what_is_held_must_have_been_for_a_moment(sim):
     sim.tick(3, seconds=0.3)
     assert sim.state() is State.NEW
     held = sim.engine.snapshot.records
-    assert isolated.next_begin(held, sim.now) > sim.now
-    assert isolated.next_begin(Records(), sim.now) == math.inf
+    assert actions.next_provision(held, sim.now) > sim.now
+    assert actions.next_provision(Records(), sim.now) == math.inf
     sim.tick(3, seconds=0.3)
     assert sim.state() is not State.NEW
 
@@ -181,7 +181,7 @@ def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
     sim.tick(seconds=1000)
     assert sim.state() is State.REAP
     assert sim.burst.exception == "not-held"
-    assert "provider local was not enabled, or was moved, within 15m" in str(
+    assert "provider local could not be called within 15m" in str(
         sim.burst.events[-1].context["note"]
     )
     sim.enabled = True

@@ -7,13 +7,14 @@ import math
 
 import pytest
 
-from burst.core import commands, isolated
-from burst.core.isolated import LONGEST_OUTPUT
+from burst.core import commands
+from burst.core.isolated import actions
 from burst.core.report import find_isolated
 from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
+from burst.provider import OUTPUT_MOST
 from tests.builders import NODE, identity, whole
 from tests.core.isolation import (
     ALONE,
@@ -41,7 +42,7 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
         assert ask(sim, demand).reason is Reason.PROPOSED
     assert len({burst.id for burst in sim.bursts}) == 2
     sim.until(lambda: all(b.state is State.ONLINE for b in sim.bursts))
-    assert isolated.next_change(sim.bursts[0], sim.settings) == math.inf
+    assert actions.next_deadline(sim.bursts[0], sim.settings) == math.inf
     sim.tick(1000)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id
@@ -176,4 +177,4 @@ def test_what_a_burst_wrote_is_cut_at_its_beginning(sim):
 
     output = sim.engine.snapshot.records.outputs[sim.burst.id]
     assert output.endswith("éthe end")
-    assert LONGEST_OUTPUT - 2 < len(output.encode()) <= LONGEST_OUTPUT
+    assert OUTPUT_MOST - 2 < len(output.encode()) <= OUTPUT_MOST

@@ -6,7 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import isolated, lifecycle
+from burst.core import lifecycle
+from burst.core.isolated import actions
 from burst.errors import InsufficientCapacity, Refused
 from burst.model.burst import Result, State
 from burst.model.event import Event
@@ -108,7 +109,7 @@ def test_every_wait_has_its_deadline():
     limits = {"provision": "20s", "join": "20s", "run": "30s"}
     for knob, why in (
         ({"starts_only": 0}, "not all followers were started within 20s"),
-        ({"ends_with": None}, "what it runs did not end within"),
+        ({"ends_with": None}, "its program did not end within"),
     ):
         sim = Sim(modes=BOTH, deadlines=limits)
         for key, value in knob.items():
@@ -139,6 +140,6 @@ def test_the_jobs_own_limit_comes_before_the_sites(sim):
     sim.provider.ends_with = None
     submit(sim, duration=10.0)
     sim.until(sim.in_state(State.ONLINE))
-    due = isolated.run_until(sim.burst, sim.settings)
-    assert due == sim.burst.since + 10.0 + isolated.LATE
-    assert isolated.next_change(sim.burst, sim.settings) == due
+    due = actions.run_until(sim.burst, sim.settings)
+    assert due == sim.burst.since + 10.0 + actions.LATE
+    assert actions.next_deadline(sim.burst, sim.settings) == due

@@ -6,10 +6,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import isolated, lifecycle, tick
-from burst.core.isolated import InstancePhase, IsolatedObservation
+from burst.core import lifecycle, tick
+from burst.core.isolated import decision, observation
+from burst.core.isolated.observation import InstancePhase
 from burst.core.job_memo import memo
-from burst.core.observation import ProviderPhase
+from burst.core.observation import Observation, ProviderPhase
 from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
@@ -68,7 +69,7 @@ def test_one_that_is_quarantined_keeps_its_job(sim):
     sim.until(sim.in_state(State.ONLINE))
     records = sim.engine.snapshot.records
     made = msgspec.structs.replace(sim.burst, quarantined="odd")
-    verdict = isolated.isolated_verdict(made)
+    verdict = decision.decide(made)
     assert verdict.reason is Reason.ISOLATED_QUARANTINED
     assert "odd" in verdict.text()
     assert made.may_have_run
@@ -129,99 +130,99 @@ def test_a_jobspec_that_cannot_be_read_begins_nothing(sim):
 
 
 TURNS = [
-    (State.NEW, ProviderPhase.UNREAD, InstancePhase.UNREAD, IsolatedObservation.WAIT),
+    (State.NEW, ProviderPhase.UNREAD, InstancePhase.UNREAD, Observation.WAIT),
     (State.NEW, ProviderPhase.RUNNING, InstancePhase.STARTING, None),
     (
         State.PROVISION,
         ProviderPhase.PENDING,
         InstancePhase.STARTING,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.PROVISION,
         ProviderPhase.PENDING,
         InstancePhase.ONLINE,
-        IsolatedObservation.STARTED,
+        Observation.STARTED,
     ),
     (
         State.PROVISION,
         ProviderPhase.RUNNING,
         InstancePhase.STARTING,
-        IsolatedObservation.STARTED,
+        Observation.STARTED,
     ),
     (
         State.PROVISION,
         ProviderPhase.FAILED,
         InstancePhase.FINISHED,
-        IsolatedObservation.FINISHED,
+        Observation.FINISHED,
     ),
     (
         State.PROVISION,
         ProviderPhase.UNREAD,
         InstancePhase.FINISHED,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.PROVISION,
         ProviderPhase.ABSENT,
         InstancePhase.UNREAD,
-        IsolatedObservation.VANISHED,
+        Observation.VANISHED,
     ),
     (
         State.JOIN,
         ProviderPhase.RUNNING,
         InstancePhase.STARTING,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.JOIN,
         ProviderPhase.RUNNING,
         InstancePhase.ONLINE,
-        IsolatedObservation.ONLINE,
+        Observation.ONLINE,
     ),
-    (State.JOIN, ProviderPhase.ENDING, InstancePhase.ONLINE, IsolatedObservation.ENDED),
+    (State.JOIN, ProviderPhase.ENDING, InstancePhase.ONLINE, Observation.ENDED),
     (
         State.ONLINE,
         ProviderPhase.PENDING,
         InstancePhase.STARTING,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.ONLINE,
         ProviderPhase.RUNNING,
         InstancePhase.ONLINE,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.ONLINE,
         ProviderPhase.FAILED,
         InstancePhase.STARTING,
-        IsolatedObservation.BROKE,
+        Observation.BROKE,
     ),
     (
         State.ONLINE,
         ProviderPhase.RUNNING,
         InstancePhase.FINISHED,
-        IsolatedObservation.FINISHED,
+        Observation.FINISHED,
     ),
     (
         State.REAP,
         ProviderPhase.FAILED,
         InstancePhase.FINISHED,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
     (
         State.INACTIVE,
         ProviderPhase.ABSENT,
         InstancePhase.UNREAD,
-        IsolatedObservation.WAIT,
+        Observation.WAIT,
     ),
 ]
 
 
 @pytest.mark.parametrize(("state", "word", "far", "what"), TURNS)
 def test_what_the_facts_say(state, word, far, what):
-    assert isolated.look_up(state, word, far) is what
+    assert observation.look_up(state, word, far) is what
 
 
 def test_the_memo_of_a_job_that_ran_is_that_of_its_end():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +117,7 @@ def test_what_the_table_does_not_have_quarantines(names, event, why):
 
     assert burst.quarantined == why
     assert burst.state is run(*names).state
-    assert apply(burst, Event(T0 + 99, "acquit")).quarantined == ""
+    assert apply(burst, Event(T0 + 99, "unquarantine")).quarantined == ""
 
 
 def test_an_event_that_cannot_be_read_quarantines():
@@ -151,3 +152,15 @@ def test_the_records_give_the_burst_that_was(names):
 
 def test_states_alive_are_those_before_reap():
     assert set(State) - set(lifecycle.LIVE) == {State.REAP, State.INACTIVE}
+
+
+def test_events_of_earlier_versions_are_read_by_their_present_names():
+    burst = apply(run("provision-start"), Event(T0 + 50, "quarantine", {"note": "odd"}))
+    record = decode_record(encode_record(burst))
+    old = Event(T0 + 60, "acquit", {"note": "a person decided"})
+    record = msgspec.structs.replace(record, events=(*record.events, old))
+
+    burst = restore(record, {})
+
+    assert not burst.quarantined
+    assert burst.events[-1].name == "unquarantine"

@@ -64,7 +64,7 @@ def test_every_combination_has_a_meaning_but_that_of_a_burst_never_asked_for():
         (State.PROVISION, ProviderPhase.ENDING, RanksOnline.NONE, Observation.ENDED),
         (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.VANISHED),
         (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.UNREAD, Observation.WAIT),
-        (State.JOIN, ProviderPhase.FAILED, RanksOnline.ALL, Observation.JOINED),
+        (State.JOIN, ProviderPhase.FAILED, RanksOnline.ALL, Observation.ONLINE),
         (State.JOIN, ProviderPhase.FAILED, RanksOnline.SOME, Observation.BROKE),
         (State.JOIN, ProviderPhase.ABSENT, RanksOnline.SOME, Observation.WAIT),
         (State.JOIN, ProviderPhase.RUNNING, RanksOnline.UNREAD, Observation.WAIT),

@@ -3,9 +3,12 @@
 
 import msgspec
 
+from burst.core.lifecycle import apply, restore
 from burst.core.tick import run_tick
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
+from burst.model.event import Event
+from burst.model.record import decode_record, encode_record
 from tests.builders import T0, job, settings, view, whole, world
 from tests.core.ticks import ID, recorded, turn
 from tests.lifecycles import run
@@ -46,7 +49,7 @@ def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
 
     (burst,) = made.records.bursts.values()
     assert burst.state is State.ONLINE
-    assert "in kube a, and provider local is now kube b; set" in burst.quarantined
+    assert "in kube a, and provider local is now set to kube b;" in burst.quarantined
     assert made.actions == ()
     again = run_tick(made.records, at("kube b"), settings(), T0 + 200)
     assert again.events == ()
@@ -78,3 +81,25 @@ def test_a_record_without_a_place_is_trusted():
         (burst,) = made.records.bursts.values()
         assert not burst.quarantined
         assert burst.state is State.REAP
+
+
+def test_a_quarantine_of_an_earlier_version_ends_as_its_provider_is_back():
+    note = "it was made in another place than that of its provider: in kube a, and"
+    burst = placed("kube a", *UP)
+    old = Event(T0 + 50, "quarantine", {"note": note})
+    record = decode_record(encode_record(apply(burst, old)))
+
+    stored = restore(record, {})
+    assert stored.out_of_reach
+    (burst,) = turn(at("kube a"), recorded(stored)).records.bursts.values()
+
+    assert not burst.quarantined
+    assert not burst.out_of_reach
+
+
+def test_a_quarantine_for_another_reason_stays():
+    burst = apply(placed("kube a", *UP), Event(T0 + 50, "quarantine", {"note": "odd"}))
+
+    (burst,) = turn(at("kube a"), recorded(burst)).records.bursts.values()
+
+    assert burst.quarantined == "odd"

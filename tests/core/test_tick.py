@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core.actions import DrainRanks, ProvisionBurst, UndrainRanks
+from burst.core.actions import DrainBurst, ProvisionBurst, UndrainBurst
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED
@@ -144,7 +144,7 @@ def test_a_drain_that_a_person_replaced_is_his():
 
     made = turn(world(seen), recorded(ended))
 
-    assert made.actions == (UndrainRanks(ID, frozenset({3})),)
+    assert made.actions == (UndrainBurst(ID, frozenset({3})),)
     assert made.records.bursts[ID].drained == {3}
 
 
@@ -353,7 +353,7 @@ def test_a_drain_that_somebody_undid_is_done_again():
     made = turn(world(view(online=[2, 3], drained={3: "mine"})), recorded(draining))
 
     assert made.actions == (
-        DrainRanks(frozenset({2}), f"burst: {ID} is being taken down"),
+        DrainBurst(frozenset({2}), f"burst: {ID} is being taken down"),
     )
     assert [event.name for _, event in made.events] == ["joined"]
 

@@ -8,7 +8,7 @@ import logging
 import msgspec
 import pytest
 
-from burst.core.actions import DrainRanks, ProvisionBurst
+from burst.core.actions import DrainBurst, ProvisionBurst
 from burst.core.lifecycle import apply, begin
 from burst.core.provider_health import Health, RefusedCall
 from burst.core.tick import TickResult
@@ -89,7 +89,7 @@ def test_a_new_burst_whose_record_is_too_large_is_not_made(
     new = huge("burst-0-ffffff")
 
     def command(records, _, __, ___):
-        drain = DrainRanks(frozenset({2}), "x")
+        drain = DrainBurst(frozenset({2}), "x")
         return decided(records, new, actions=(ProvisionBurst(new.id), drain)), "done"
 
     with caplog.at_level(logging.INFO):

@@ -250,7 +250,7 @@ def test_a_place_cannot_change_under_live_bursts(bench):
     assert burst.lease.place == "fake cloud"
     one.cloud, before = FakeCloud(name="elsewhere"), one.cloud
     one.site["local"] = {"type": "fake", "zone": "b"}
-    with pytest.raises(ConfigError, match=f"{burst.id}: it was made in another place"):
+    with pytest.raises(ConfigError, match=f"{burst.id}: it was made in"):
         one.reload()
     one.site["local"] = {"type": "other"}
     one.cloud = before

@@ -10,7 +10,7 @@ from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
-from burst.core.records import Records
+from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
@@ -25,7 +25,7 @@ def burst_mode(preferences: BurstPreferences, offer: Offer) -> BurstMode | None:
     return preferences.mode if preferences.mode in offer.modes else None
 
 
-def unreadable_isolated_record(records: Records) -> str:
+def unreadable_isolated_record(records: RecordsView) -> str:
     """Return the key of a record that may say of any job that it runs elsewhere."""
     keys = (
         key for key in records.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")

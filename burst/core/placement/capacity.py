@@ -9,7 +9,7 @@ from burst.config import Settings
 from burst.core.placement.demand import NodePool, nodes_needed
 from burst.core.placement.plan import BurstCapacity
 from burst.core.placement.run_time import remaining_run_time
-from burst.core.records import Records
+from burst.core.records import RecordsView
 from burst.model.burst import Burst, State
 from burst.model.lead import LeadView
 from burst.model.request import ResourceRequest
@@ -18,7 +18,7 @@ from burst.model.shape import Shape
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
-def own_ranks(records: Records, lead: LeadView) -> list[int]:
+def own_ranks(records: RecordsView, lead: LeadView) -> list[int]:
     """Return the ranks that can run jobs and that no live burst leases."""
     leased = {rank for burst in records.live for rank in burst.lease.ranks}
     unfit = leased | lead.torpid | lead.excluded | set(lead.drained)
@@ -44,7 +44,7 @@ def missing_nodes(
 
 
 def burst_capacities(
-    records: Records, lead: LeadView, settings: Settings, now: float
+    records: RecordsView, lead: LeadView, settings: Settings, now: float
 ) -> list[BurstCapacity]:
     """Return the live bursts that may take further jobs, and what is free in them.
 

@@ -11,7 +11,7 @@ import msgspec
 from burst.core.placement.limits import BurstUsage, usage_of
 from burst.core.placement.plan import BurstCapacity
 from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
-from burst.core.records import Records
+from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
@@ -40,7 +40,7 @@ class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_leased_slots(
-    slots: Sequence[RankSlot], records: Records, lead: LeadView
+    slots: Sequence[RankSlot], records: RecordsView, lead: LeadView
 ) -> dict[str, LeasedSlot]:
     """Return the slots that bursts of ours have and will give back, by name.
 

@@ -154,19 +154,18 @@ def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> Refusal
     """Return the grounds that there are now."""
     lead = world.lead
     assert lead is not None
-    records = tx.records()
-    live = records.live
+    live = tx.live
     usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
-    open_slots = free_slots(world.slots, live, lead, records.unread_leases)
+    open_slots = free_slots(world.slots, live, lead, tx.unread_leases)
     names = frozenset(slot.name for slot in open_slots)
     return RefusalInputs(
-        health=records.health,
+        health=dict(tx.health),
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
         free_slots=names,
-        free_in_time=names.union(find_leased_slots(world.slots, records, lead)),
+        free_in_time=names.union(find_leased_slots(world.slots, tx, lead)),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
@@ -174,10 +173,10 @@ def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> Refusal
         on_trial=frozenset(
             name
             for name in provisioning_providers(live)
-            if name in records.health and records.health[name].on_trial(tx.now)
+            if name in tx.health and tx.health[name].on_trial(tx.now)
         ),
-        unreadable=frozenset(records.unreadable),
-        until=_next_change(records.health, tx.now),
+        unreadable=frozenset(tx.unreadable),
+        until=_next_change(tx.health, tx.now),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.model.burst import Burst
@@ -28,7 +29,9 @@ _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
     """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
     for burst in list(tx.bursts.values()):
-        if burst.state not in ASSIGNABLE or burst.quarantined or burst.lease.isolated:
+        if burst.state not in ASSIGNABLE or burst.quarantined:
+            continue
+        if behaviour_of(burst).holds_its_job:
             continue
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)

@@ -15,6 +15,7 @@ import msgspec
 
 from burst.config import IntakeSettings
 from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.records import Transaction
 from burst.core.select.triage import JobTriage, in_stopped_queue, wants_isolated
@@ -65,7 +66,9 @@ def plan_job_holds(
             moving[job_id] = queue
             told = "job-hold" if blocks else "job-release"
             _tell_bursts(tx, bursts, told, job_id)
-        away = wants_isolated(job) or any(burst.lease.isolated for burst in bursts)
+        away = wants_isolated(job) or any(
+            behaviour_of(burst).holds_its_job for burst in bursts
+        )
         # Where a job runs elsewhere, Flux must not be able to start it.
         if blocks and (away or not _waits_harmlessly(job, settings)):
             if len(holding) < _AT_ONCE and _hold(tx, job):

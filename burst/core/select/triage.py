@@ -8,13 +8,13 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import IntakeSettings, Settings
-from burst.core.isolated import isolated_verdict
-from burst.core.observation import provider_message
+from burst.core.behaviour import behaviour_of
+from burst.core.isolated import decision as isolated_decision
 from burst.core.placement.capacity import is_up, missing_nodes, own_ranks
 from burst.core.placement.demand import NodePool
 from burst.core.placement.plan import Demand
 from burst.core.placement.shortfall import Shortfall
-from burst.core.records import Records
+from burst.core.records import RecordsView
 from burst.core.select.claims import retry_pause
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -38,7 +38,7 @@ class JobTriage:
 
     def __init__(
         self,
-        records: Records,
+        records: RecordsView,
         world: World,
         constraints: Constraints,
         settings: Settings,
@@ -232,7 +232,7 @@ class JobTriage:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
         if job.id in self._elsewhere:
-            return isolated_verdict(self._elsewhere[job.id])
+            return isolated_decision.decide(self._elsewhere[job.id])
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -268,21 +268,9 @@ class JobTriage:
             return self._wanted(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None:
-            released = Decision(Reason.RELEASED, {"ends": told_end(job, bursts)})
+            released = Decision(Reason.RELEASED, {"ends": lease_warning(job, bursts)})
             return self._closed(job) or released
-        if late.lease.isolated:
-            words = provider_message(late, self._world)
-            return isolated_verdict(late, _after_colon(words))
-        online = self._lead.online.intersection(late.lease.ranks)
-        facts = {
-            "burst": late.id,
-            "state": late.state.value,
-            "online": len(online),
-            "nodes": len(late.lease.ranks),
-            "words": _after_colon(provider_message(late, self._world)),
-            "ends": told_end(job, bursts),
-        }
-        return Decision(Reason.COMING, facts)
+        return behaviour_of(late).decide(late, self._world, lease_warning(job, bursts))
 
     def _starts_here(
         self, job: JobView, request: ResourceRequest, hold: Hold | None
@@ -365,11 +353,7 @@ class JobTriage:
         return self._constraints.admitted(request.constraint)
 
 
-def _after_colon(words: str) -> str:
-    return f": {words}" if words else ""
-
-
-def told_end(job: JobView, bursts: list[Burst]) -> str:
+def lease_warning(job: JobView, bursts: list[Burst]) -> str:
     """Return what a job without a time limit is told of leases that end."""
     ends = [burst.lease.end for burst in bursts if burst.lease.end]
     if job.duration or not ends:

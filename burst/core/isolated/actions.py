@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""What is done with an isolated burst and its job; the deadlines of both."""
+
+from __future__ import annotations
+
+import math
+
+from burst.config import Settings
+from burst.core.isolated.decision import end_job
+from burst.core.isolated.observation import UNDER_WAY
+from burst.core.observation import is_in_reach
+from burst.core.records import UNNEEDED, Records, Transaction
+from burst.core.world import World
+from burst.model.burst import NOT_HELD, Burst, State
+from burst.model.fsd import format_fsd
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+
+# Flux may be giving nodes to a job that was just held; wait so long, in seconds.
+SETTLED = 1.0
+# A program with a time limit ends by itself, a little later than it began; seconds.
+LATE = 60.0
+_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+
+
+def act(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
+    """Do what is due for an isolated burst, beside the deadlines of its states."""
+    if world.lead is None:
+        return
+    burst = _watch_job(tx, burst, world.lead)
+    if burst.state is State.NEW:
+        _provision(tx, burst, world, settings.deadlines.provision)
+    elif burst.state is State.ONLINE:
+        _run(tx, burst, settings)
+
+
+def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
+    """End the job of a burst that ended; end a burst whose job Flux can start."""
+    if burst.may_have_run:
+        for job in sorted(burst.jobs):
+            view = lead.jobs.get(job)
+            if view and view.state in _PENDING:
+                tx.actions.append(end_job(tx, burst, job))
+        return burst
+    on_its_way = burst.state in (State.NEW, *UNDER_WAY)
+    if on_its_way and any(_may_start_here(tx, job, lead) for job in burst.jobs):
+        note = "its job is not held any more, so this burst does not run it"
+        return tx.fail(burst.id, NOT_HELD, note)
+    return burst
+
+
+def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> None:
+    """Have the provider make it, once nothing else can run its job."""
+    lead = world.lead
+    assert lead is not None
+    can_ask = is_in_reach(burst.lease, world)
+    if not burst.jobs:
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif any(_has_new_limit(burst, lead.jobs.get(job)) for job in burst.jobs):
+        # The burst ends its program at the time limit that is in the lease.
+        tx.fail(burst.id, NOT_HELD, "its job has another time limit now")
+    elif can_ask and all(_is_surely_held(tx, lead.jobs.get(j)) for j in burst.jobs):
+        tx.start_provision(burst.id)
+    elif tx.now - burst.since > limit:
+        # The provider was not called, so the job may run in another burst or here.
+        what = "its job could not be held"
+        if not can_ask:
+            what = f"provider {burst.lease.provider} could not be called"
+        tx.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
+
+
+def _run(tx: Transaction, burst: Burst, settings: Settings) -> None:
+    """End a burst that no job needs, that takes too long, or whose lease is over."""
+    lease = burst.lease
+    if lease.userids and not burst.jobs:
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif tx.now > run_until(burst, settings):
+        took = format_fsd(round(tx.now - burst.since))
+        tx.fail(burst.id, "timeout", f"its program did not end within {took}")
+    elif lease.end and tx.now > lease.end:
+        tx.fail(burst.id, "timeout", "its lease is over")
+
+
+def run_until(burst: Burst, settings: Settings) -> float:
+    """Return when what an online burst runs must have ended; math.inf for never."""
+    isolated = burst.lease.isolated
+    assert isolated is not None
+    if not isolated.ends:
+        return math.inf
+    return burst.since + (isolated.duration or settings.deadlines.run) + LATE
+
+
+def next_provision(records: Records, now: float) -> float:
+    """Return when the next held job has been held long enough; math.inf if none."""
+    held = [
+        records.holds[job].since
+        for burst in records.live
+        if burst.state is State.NEW and burst.lease.isolated_job is not None
+        for job in burst.jobs
+        if job in records.holds and records.holds[job].state is HoldState.HELD
+    ]
+    times = [since + SETTLED for since in held]
+    return min((time for time in times if time > now), default=math.inf)
+
+
+def next_deadline(burst: Burst, settings: Settings) -> float:
+    """Return when a deadline of an online burst ends; math.inf if none does."""
+    if burst.state is not State.ONLINE:
+        return math.inf
+    return min(run_until(burst, settings), burst.lease.end or math.inf)
+
+
+def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
+    """Tell whether a job may be started here, by its user's doing or Flux's."""
+    hold, view = tx.holds.get(job), lead.jobs.get(job)
+    if hold is not None and hold.state in (HoldState.OBEYED, HoldState.RELEASED):
+        return True
+    return view is not None and view.state in (JobState.RUN, JobState.CLEANUP)
+
+
+def _has_new_limit(burst: Burst, view: JobView | None) -> bool:
+    """Tell whether the job's time limit is not the one with which it was placed."""
+    isolated = burst.lease.isolated
+    assert isolated is not None
+    return view is not None and view.duration != isolated.duration
+
+
+def _is_surely_held(tx: Transaction, view: JobView | None) -> bool:
+    """Tell whether a job is held, for so long that no allocation is on its way."""
+    hold = tx.holds.get(view.id) if view else None
+    return (
+        view is not None
+        and hold is not None
+        and (view.state, view.urgency) == (JobState.SCHED, 0)
+        and hold.state is HoldState.HELD
+        and tx.now - hold.since >= SETTLED
+    )

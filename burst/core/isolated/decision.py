@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""What is decided on a job that an isolated burst runs, and what its memo says."""
+
+from __future__ import annotations
+
+from burst.core.actions import EndJob
+from burst.core.job_memo import memo
+from burst.core.provider_health import Outcome
+from burst.core.records import Transaction
+from burst.model.burst import Burst
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+
+_OUTPUT_IN_MEMO = 1000
+"""Characters of the end of the output that are in the job's memo."""
+
+
+def decide(burst: Burst, message: str = "") -> Decision:
+    """Return the decision on a job that runs, or may have run, in an isolated burst.
+
+    `message` is what its provider says of it, after a colon.
+    """
+    if burst.quarantined:
+        facts = {"burst": burst.id, "why": burst.quarantined}
+        return Decision(Reason.ISOLATED_QUARANTINED, facts)
+    if burst.may_have_run:
+        word, how = _outcome(burst)
+        return Decision(
+            _reason_of_end(burst), {"burst": burst.id, "how": how, "word": word}
+        )
+    facts = {"burst": burst.id, "state": burst.state.value, "words": message}
+    return Decision(Reason.ISOLATED_ACTIVE, facts)
+
+
+def end_job(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
+    """Return the action that ends a job as its burst has run it, or may have."""
+    decision = decide(burst)
+    text = {**(memo(decision) or {}), "burst": str(burst.id)}
+    output = tx.outputs.get(burst.id)
+    if output is not None:
+        text["output"] = output[-_OUTPUT_IN_MEMO:]
+    return EndJob(job, text, decision.text())
+
+
+def _reason_of_end(burst: Burst) -> Reason:
+    if burst.exception == Outcome.SPEC.value:
+        return Reason.ISOLATED_REFUSED
+    if burst.exit_status is None:
+        return Reason.ISOLATED_LOST
+    return Reason.ISOLATED_DONE
+
+
+def _outcome(burst: Burst) -> tuple[str, str]:
+    """Return how an isolated burst ended: for a column, and in words."""
+    if burst.exit_status is not None:
+        return f"exit {burst.exit_status}", f"exit status {burst.exit_status}"
+    notes = [e.context["note"] for e in burst.events if e.name == "exception"]
+    return burst.exception, f"{burst.exception}: {notes[-1]}"

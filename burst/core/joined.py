@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""How bursts that join the lead behave where they differ from isolated ones."""
+
+from __future__ import annotations
+
+import math
+
+from burst.config import LimitSettings, Settings
+from burst.core.actions import DrainBurst
+from burst.core.job_events import record_job_events
+from burst.core.observation import (
+    FAILURES,
+    Observation,
+    RanksOnline,
+    failure_note,
+    is_made,
+    lacks_capacity,
+    look_up,
+    provider_message,
+    provider_phase,
+    rank_count,
+    ranks_of,
+)
+from burst.core.placement.run_time import drain_time
+from burst.core.placement.slots import DRAIN_TAG
+from burst.core.provider_health import forgive
+from burst.core.records import UNNEEDED, Transaction
+from burst.core.world import World
+from burst.model.burst import Burst, Result, State
+from burst.model.decision import Decision
+from burst.model.fsd import format_fsd
+from burst.model.jobid import format_f58
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+from burst.model.reason import Reason
+
+# What is said of followers that do not join where their provider reports no error.
+_NO_ERROR = (
+    "no error was reported. Usually the lead's address or port is wrong, or a firewall"
+    " drops the connection; run burst doctor"
+)
+_COMES_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+
+
+class JoinedBehaviour:
+    """See `burst.core.behaviour.Behaviour`."""
+
+    holds_its_job = False
+
+    def observe(
+        self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
+    ) -> None:
+        """Record the states that a live burst is seen to have reached."""
+        if world.lead is not None and burst.state is not State.NEW:
+            new = world.lead.online & ranks_of(burst, world) - burst.joined_ranks
+            if new:
+                tx.record(burst.id, "joined", {"ranks": format_idset(new)})
+        while True:
+            burst = tx.bursts[burst.id]
+            ranks = rank_count(burst, world)
+            what = look_up(burst.state, provider_phase(burst, world), ranks)
+            all_up = ranks is RanksOnline.ALL
+            if what is Observation.STARTED and not (all_up or is_made(burst, world)):
+                # What of it is up may be all that was made before a call failed.
+                break
+            if what is None:
+                tx.quarantine(burst.id, "no rule for what is seen of it")
+                return
+            if not _record_observation(tx, burst, world, what):
+                break
+        if what in FAILURES:
+            lacking = lacks_capacity(burst, world)
+            tx.fail_as_seen(
+                burst, failure_note(burst, world, what), limits, lacking=lacking
+            )
+
+    def observe_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+        """Record what became of its jobs, and since when nothing runs on it."""
+        if not burst.live:
+            return
+        _record_leaving(tx, burst, lead)
+        record_job_events(tx, tx.bursts[burst.id], lead)
+        _record_use(tx, tx.bursts[burst.id], lead)
+
+    def act(
+        self, tx: Transaction, burst: Burst, world: World, settings: Settings
+    ) -> None:
+        """Provision a new burst; drain one that is online and not needed any more."""
+        changed = len(ranks_of(burst, world)) < burst.lease.nodes
+        if burst.state in _COMES_UP and changed:
+            # Its followers have the ranks that the lead had for them before.
+            tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
+        elif burst.state is State.NEW:
+            tx.start_provision(burst.id)
+        elif burst.state is State.ONLINE and world.lead is not None:
+            _act_online(tx, burst, settings)
+
+    def end_late_join(
+        self, tx: Transaction, burst: Burst, world: World, settings: Settings
+    ) -> None:
+        """Fail a burst of which not all ranks joined, or go on with those that did."""
+        assert world.lead is not None
+        lease = burst.lease
+        online = world.lead.online.intersection(lease.ranks)
+        missing = [rank for rank in lease.ranks if rank not in online]
+        if online and settings.plan.partial == "keep":
+            context = {"ranks": format_idset(online), "missing": format_idset(missing)}
+            tx.record(burst.id, "online", context)
+            return
+        hosts = dict(zip(lease.ranks, lease.hosts, strict=True))
+        names = ", ".join(hosts[rank] for rank in missing)
+        note = (
+            f"{len(online)} of {len(hosts)} nodes joined within"
+            f" {format_fsd(settings.deadlines.join)}; missing {names}:"
+            f" {provider_message(burst, world) or _NO_ERROR}"
+        )
+        tx.fail(burst.id, "timeout", note)
+        tx.cool_down(burst, settings.limits)
+
+    def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
+        """Drain it: what runs on it goes on to its end."""
+        begin_drain(tx, burst, Result.CANCELED, note)
+
+    def next_deadline(self, burst: Burst, settings: Settings) -> float:
+        """Return when an online burst is drained or lost; math.inf if never."""
+        if burst.state is not State.ONLINE:
+            return math.inf
+        ends = [_drained_from(burst, settings)]
+        if burst.idle_since is not None:
+            ends.append(burst.idle_since + settings.deadlines.idle)
+        if burst.lost_since is not None:
+            ends.append(burst.lost_since + settings.deadlines.rejoin)
+        return min(ends)
+
+    def nodes_up(self, burst: Burst, world: World, /) -> int | None:
+        """Return how many of its ranks are online; None where no lead can be read."""
+        ranks = burst.lease.ranks
+        if not burst.live:
+            # Its ranks may be leased by another burst by now.
+            return len(burst.joined_ranks.intersection(ranks))
+        return len(world.lead.online.intersection(ranks)) if world.lead else None
+
+    def decide(self, burst: Burst, world: World, lease_end: str, /) -> Decision:
+        """Return the decision on a job that waits for the burst."""
+        message = provider_message(burst, world)
+        facts = {
+            "burst": burst.id,
+            "state": burst.state.value,
+            "online": self.nodes_up(burst, world),
+            "nodes": len(burst.lease.ranks),
+            "words": f": {message}" if message else "",
+            "ends": lease_end,
+        }
+        return Decision(Reason.COMING, facts)
+
+
+def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> None:
+    """Drain an online burst for good."""
+    ranks = format_idset(burst.lease.ranks)
+    context = {"ranks": ranks, "result": result.value, "note": note}
+    tx.record(burst.id, "drain", context)
+    tx.actions.append(drain_action(burst, frozenset(burst.lease.ranks)))
+
+
+def drain_action(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
+    """Return the action that drains ranks of a burst, marked as ours."""
+    return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
+
+
+def _record_observation(
+    tx: Transaction, burst: Burst, world: World, what: Observation
+) -> bool:
+    """Record what is seen; tell whether the burst may be in another state by that."""
+    ranks = format_idset(burst.lease.ranks)
+    if what is Observation.STARTED:
+        after = tx.record(burst.id, "provision-finish", {})
+        return not after.quarantined
+    if what is Observation.ONLINE:
+        tx.record(burst.id, "online", {"ranks": ranks})
+        provider = burst.lease.provider
+        tx.set_health(provider, forgive(tx.health_of(provider), burst.lease))
+        return True
+    if what is Observation.LOST and burst.lost_since is None:
+        assert world.lead is not None
+        gone = burst.expected - world.lead.online
+        tx.record(burst.id, "lost", {"ranks": format_idset(gone)})
+    if what is Observation.WHOLE and burst.lost_since is not None:
+        tx.record(burst.id, "back", {"ranks": ranks})
+    return False
+
+
+def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    """Have jobs leave the burst that Flux started on other nodes only."""
+    for job in sorted(burst.jobs):
+        view = lead.jobs.get(job)
+        if view and view.ranks and view.ranks.isdisjoint(burst.lease.ranks):
+            note = f"it runs on ranks {format_idset(view.ranks)}, which are others"
+            tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
+
+
+def _record_use(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    """Record since when nothing runs on an online burst that has no jobs."""
+    if burst.state is not State.ONLINE:
+        return
+    used = not lead.allocated.isdisjoint(burst.lease.ranks)
+    if used and burst.unused_since is not None:
+        tx.record(burst.id, "busy", {})
+    if not used and not burst.jobs and burst.unused_since is None:
+        tx.record(burst.id, "idle", {})
+
+
+def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
+    now, deadlines = tx.now, settings.deadlines
+    made_for_jobs = bool(burst.lease.userids)
+    if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
+        note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
+        tx.fail(burst.id, "lost", note)
+    elif burst.idle_since is not None and made_for_jobs and not burst.served:
+        # Its jobs started elsewhere, ended or were canceled before any ran on it. No
+        # other job is known to want it, so it is not paid for until the deadline.
+        begin_drain(tx, burst, Result.CANCELED, UNNEEDED)
+    elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
+        note = f"idle for {format_fsd(deadlines.idle)}"
+        begin_drain(tx, burst, Result.COMPLETED, note)
+    elif now > _drained_from(burst, settings):
+        ahead = burst.lease.end - _drained_from(burst, settings)
+        note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
+        begin_drain(tx, burst, Result.COMPLETED, note)
+        if made_for_jobs and not burst.served:
+            # It came up too late for any job, and so would the next.
+            tx.cool_down(burst, settings.limits)
+
+
+def _drained_from(burst: Burst, settings: Settings) -> float:
+    """Return when it is drained even if jobs need it, as its lease ends."""
+    lease = burst.lease
+    return drain_time(lease.created, lease.end, settings.deadlines.drain)
