@@ -21,6 +21,7 @@ from burst.model.fsd import LONGEST, format_fsd
 
 RENAMED_KEYS = {
     ("intake", "patience"): "local_wait",
+    ("intake", "share"): "any_job",
     ("limits", "set_aside"): "cooldown",
 }
 """Keys, by table and old name, that are read under their old name in this release."""

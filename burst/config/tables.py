@@ -74,7 +74,7 @@ class IntakeSettings(Table, frozen=True):
     """In mode queue: the stopped queue into which burstable jobs are submitted."""
     ready: str = "burst-ready"
     """In mode queue: the started queue of jobs whose nodes are online."""
-    share: bool = False
+    any_job: bool = False
     """Whether jobs that are not burstable may run on lent nodes too. Off: who pays for
     nodes wants to find them free. `burst setup` tells the frobnicator."""
     attribute: str = "burstable"

@@ -74,14 +74,14 @@ def _judge_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Fin
             _SETUP,
         )
     table = instance.config["ingest"]["frobnicator"].get("burst", {})
-    shares = bool(table.get("share", False))
-    if shares != intake.share:
+    any_job = bool(table.get("any_job", table.get("share", False)))
+    if any_job != intake.any_job:
         return wrong(
-            f"{ours[0]} shares lent nodes: {shares}; [intake] share says"
-            f" {intake.share}",
+            f"{ours[0]} lets any job run on lent nodes: {any_job}; [intake]"
+            f" any_job says {intake.any_job}",
             "run `burst setup` again and give the lead its configuration",
         )
-    whom = "for all jobs" if shares else "for burst jobs only"
+    whom = "for all jobs" if any_job else "for burst jobs only"
     return ok(f"{ours[0]} keeps lent nodes {whom}")
 
 

@@ -132,7 +132,7 @@ def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]
 def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]:
     """Return what the lead's own configuration has to say for that way in."""
     intake = choice.intake
-    own = {"share": intake.share, "attribute": intake.attribute, "property": LENT}
+    own = {"any_job": intake.any_job, "attribute": intake.attribute, "property": LENT}
     tables: dict[str, Any] = {}
     if intake.mode == "queue":
         own |= {"queue": intake.queue, "ready": intake.ready}

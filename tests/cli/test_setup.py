@@ -57,13 +57,13 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
 
 def test_by_default_it_is_for_this_user_and_by_the_settings(home: Path) -> None:
     settings = home / "burst.toml"
-    settings.write_text(tomli_w.dumps({"intake": {"mode": "queue", "share": True}}))
+    settings.write_text(tomli_w.dumps({"intake": {"mode": "queue", "any_job": True}}))
     said = burst("setup", "-c", str(settings))
     assert "    flux queue start --queue=batch" in said.lines
     assert (home / ".config/flux/flux-jobs.burst.toml").exists()
     config = (home / ".local/share/burst/flux/conf.d/burst-lead.toml").read_text()
     assert "[queues.burst-ready]" in config
-    assert "share = true" in config
+    assert "any_job = true" in config
     burst("setup", "--user", "--remove")
     assert files(home) == {"burst.toml"}
 

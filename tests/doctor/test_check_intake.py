@@ -40,7 +40,7 @@ def judge(
         ("hold", {}),
         ("queue", {"queues": QUEUES}),
         ("scheduler", {"scheduler": "sched-burst"}),
-        ("hold", {"share": True, "frob": {**FROB, "burst": {"share": True}}}),
+        ("hold", {"any_job": True, "frob": {**FROB, "burst": {"any_job": True}}}),
     ],
 )
 def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
@@ -58,7 +58,7 @@ def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
             {"queues": {**QUEUES, "burst": {}}},
             "queue burst is not for burst jobs alone",
         ),
-        ("hold", {"share": True}, "[intake] share says True"),
+        ("hold", {"any_job": True}, "[intake] any_job says True"),
     ],
 )
 def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:

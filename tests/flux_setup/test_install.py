@@ -157,12 +157,12 @@ def test_a_users_places_follow_the_base_directories() -> None:
 
 def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     places = single_directory(Path("/x"))
-    hold = lead_tables(places, choice("hold", share=True, attribute="cloud"))
+    hold = lead_tables(places, choice("hold", any_job=True, attribute="cloud"))
     assert hold == {
         "ingest": {
             "frobnicator": {
                 "plugins": ["defaults", "/x/frob-burst.py", "constraints"],
-                "burst": {"share": True, "attribute": "cloud", "property": "burst"},
+                "burst": {"any_job": True, "attribute": "cloud", "property": "burst"},
             }
         }
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who does not burst is kept off lent nodes, unless the site shares them."""
+"""Who does not burst is kept off lent nodes, unless the site lets any job run there."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
     assert "only 2 eligible" in user.event(denied, "exception")
 
 
-@pytest.mark.parametrize("extra", [{"ingest": ingest(share=True)}])
-def test_a_site_may_share(user: UserCli) -> None:
+@pytest.mark.parametrize("extra", [{"ingest": ingest(any_job=True)}])
+def test_a_site_may_let_any_job_run_there(user: UserCli) -> None:
     assert constraints(user, user.submit("true")) is None
 
 

@@ -6,7 +6,7 @@ Where burst jobs wait in a queue, it sends burstable jobs there that name no que
 Of the lead's configuration it reads, all of it optional:
 
     [ingest.frobnicator.burst]
-    share = false               # true: all jobs may run on lent nodes
+    any_job = false             # true: all jobs may run on lent nodes
     attribute = "burstable"     # of attributes.system, marks a job that may burst
     property = "burst"          # of R, marks lent ranks
     queue = "burst"             # the queue in which burstable jobs wait
@@ -21,7 +21,8 @@ class Frobnicator(FrobnicatorPlugin):
 
     def configure(self, args, config):
         table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
-        self._share = bool(table.get("share", False))
+        # `share` is what the release before this one wrote.
+        self._any_job = bool(table.get("any_job", table.get("share", False)))
         self._attribute = table.get("attribute", "burstable")
         self._lent = table.get("property", "burst")
         self._queue = table.get("queue", "")
@@ -44,7 +45,7 @@ class Frobnicator(FrobnicatorPlugin):
             if self._queue and (not queue or queue == self._default):
                 self._into_queue(jobspec)
             return
-        if self._share:
+        if self._any_job:
             return
         requires = self._queues.get(queue, {}).get("requires", []) if queue else []
         if self._lent in requires:
