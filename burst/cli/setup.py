@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,7 @@ import msgspec
 from burst.cli.target import Target, target_options
 from burst.config import Mode
 from burst.errors import LeadError
-from burst.flux_setup.install import (
-    Change,
-    Step,
-    install,
-    plan_install,
-    plan_remove,
-    remove,
-)
+from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
 from burst.flux_setup.running_instance import check_compatible, read_instance
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
@@ -81,18 +74,14 @@ def setup(
     if where and directory:
         raise click.UsageError("--dir goes without --user and --system")
     directories = _directories(where, directory)
-    if removing:
-        _show(
-            plan_remove(directories.own) if dry_run else remove(directories.own),
-            dry_run,
-        )
-        return
-    choice = _choice(**asked)
-    made = make_files(directories, choice)
-    _show(plan_install(directories.own, made), True)
+    choice = None if removing else _choice(**asked)
+    wanted = make_files(directories, choice) if choice else {}
+    _show(plan_files(directories.own, wanted))
     if dry_run:
         return
-    install(directories.own, made)
+    apply_files(directories.own, wanted)
+    if choice is None:
+        return
     for line in _how_to_go_on(directories, choice):
         click.echo(line)
 
@@ -125,10 +114,10 @@ def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
     return IntakeChoice(intake=intake, policy=policy, local_queue=local)
 
 
-def _show(steps: Iterable[Step], ahead: bool) -> None:
+def _show(steps: Sequence[FileStep]) -> None:
     for step in steps:
         click.echo(f"{step.change.value:9}  {step.path}")
-    if ahead and all(step.change is Change.SAME for step in steps):
+    if all(step.change is Change.SAME for step in steps):
         click.echo("nothing changes")
 
 

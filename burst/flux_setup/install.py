@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""`burst setup`: puts files where Flux looks, and takes out exactly what it put in.
+"""`burst setup`: writes files where Flux looks, and removes exactly those it wrote.
 
-What was put where is listed, with a digest of each file, in `burst-setup.json` beside
-them. A file that is not on that list, or was changed since, is somebody else's.
+`burst-setup.json` lists each file that was written, with its digest. A file that is not
+on the list, or was changed since, is not overwritten and not removed.
 """
 
 from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,141 +21,109 @@ LIST = "burst-setup.json"
 
 
 class Change(enum.Enum):
-    """What becomes of one file."""
+    """What happens to one file."""
 
     WRITE = "write"
     UPDATE = "update"
     SAME = "unchanged"
     REMOVE = "remove"
     KEEP = "keep"
-    """It was changed by somebody since we wrote it."""
+    """It was edited after it was written, so it stays."""
 
 
-class Step(msgspec.Struct, frozen=True):
-    """What is done, or would be, to one file."""
+class FileStep(msgspec.Struct, frozen=True):
+    """What happens, or would happen, to one file."""
 
     change: Change
     path: Path
 
 
-class _List(msgspec.Struct):
+class _Installed(msgspec.Struct):
     files: dict[str, str] = {}
-    """Path to the digest of what we wrote there."""
+    """Path to the digest of what was written there."""
     directories: list[str] = []
-    """Those that we made, outermost first."""
+    """Those that were made, outermost first."""
 
 
-def plan_install(own: Path, made: Mapping[Path, str]) -> list[Step]:
-    """Return what installing these files would change.
+def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
+    """Return what it takes until exactly these files are installed; `{}` removes all.
 
-    Files of an earlier setup that are not wanted any more go. Raises ConfigError where
-    a file is there that is not ours.
+    `own` is the directory of the list. Raises ConfigError where a wanted path has a
+    file that was not written by us, or was edited since.
     """
-    known = _read(own / LIST)
+    known = _read(own / LIST).files
     steps = []
-    for path, text in sorted(made.items()):
-        there = _digest_of(path)
-        if there is None:
+    for path, text in sorted(wanted.items()):
+        found = _digest_of(path)
+        if found is None:
             change = Change.WRITE
-        elif there == _digest(text):
+        elif found == _digest(text):
             change = Change.SAME
-        elif there == known.files.get(str(path)):
+        elif found == known.get(str(path)):
             change = Change.UPDATE
         else:
             raise ConfigError(
-                f"{path}: is there already and is not what `burst setup` wrote",
+                f"{path}: exists and is not what `burst setup` wrote",
                 "move it away, or choose another place with --dir",
             )
-        steps.append(Step(change, path))
-    gone = [Path(name) for name in known.files if Path(name) not in made]
-    return steps + _plan_removal(known, gone)
+        steps.append(FileStep(change, path))
+    for path in sorted(Path(name) for name in known if Path(name) not in wanted):
+        found = _digest_of(path)
+        if found is not None:
+            ours = found == known[str(path)]
+            steps.append(FileStep(Change.REMOVE if ours else Change.KEEP, path))
+    return steps
 
 
-def install(own: Path, made: Mapping[Path, str]) -> list[Step]:
-    """Put the files in place; return what was done. Raises ConfigError."""
-    steps = plan_install(own, made)
+def apply_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
+    """Do what `plan_files` returns, and return it. Raises ConfigError."""
+    steps = plan_files(own, wanted)
     known = _read(own / LIST)
     try:
         for step in steps:
-            if step.change in (Change.WRITE, Change.UPDATE):
+            if step.change in {Change.WRITE, Change.UPDATE}:
                 known.directories += _make_directory(step.path.parent)
-                write_atomically(step.path, made[step.path])
-            # What was there just so before us is not ours to remove.
-            if step.change in (Change.WRITE, Change.UPDATE):
-                known.files[str(step.path)] = _digest(made[step.path])
-        _remove(known, steps)
-        known.directories += _make_directory(own)
-        write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
+                write_atomically(step.path, wanted[step.path])
+                # Not SAME: a file that had this content before is not ours to remove.
+                known.files[str(step.path)] = _digest(wanted[step.path])
+            elif step.change is Change.REMOVE:
+                step.path.unlink()
+        known.files = {k: v for k, v in known.files.items() if Path(k) in wanted}
+        if wanted:
+            known.directories += _make_directory(own)
+            write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
+        else:
+            _remove_list(own, known.directories)
     except OSError as error:
         raise ConfigError(
-            f"{error.filename}: cannot be written: {error.strerror}",
-            "be who may write there, or choose --user or --dir",
+            f"{error.filename}: cannot be changed: {error.strerror}",
+            "run it as a user who may write there, or choose --user or --dir",
         ) from error
     return steps
 
 
-def plan_remove(own: Path) -> list[Step]:
-    """Return what removing would change."""
-    known = _read(own / LIST)
-    return _plan_removal(known, map(Path, known.files))
-
-
-def remove(own: Path) -> list[Step]:
-    """Take out what was put in, as far as it is as it was; return what was done."""
-    known = _read(own / LIST)
-    steps = _plan_removal(known, map(Path, known.files))
-    try:
-        _remove(known, steps)
-        (own / LIST).unlink(missing_ok=True)
-        for name in reversed(known.directories):
-            if Path(name).is_dir() and not any(Path(name).iterdir()):
-                Path(name).rmdir()
-    except OSError as error:
-        raise ConfigError(
-            f"{error.filename}: cannot be removed: {error.strerror}",
-            "be who may write there",
-        ) from error
-    return steps
-
-
-def _plan_removal(known: _List, paths: Iterable[Path]) -> list[Step]:
-    steps = []
-    for path in sorted(paths):
-        there = _digest_of(path)
-        if there == known.files[str(path)]:
-            steps.append(Step(Change.REMOVE, path))
-        elif there is not None:
-            steps.append(Step(Change.KEEP, path))
-    return steps
-
-
-def _remove(known: _List, steps: Iterable[Step]) -> None:
-    for step in steps:
-        if step.change is Change.REMOVE:
-            step.path.unlink()
-        if step.change in (Change.REMOVE, Change.KEEP):
-            del known.files[str(step.path)]
+def _remove_list(own: Path, directories: list[str]) -> None:
+    (own / LIST).unlink(missing_ok=True)
+    for directory in map(Path, reversed(directories)):
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
 
 
 def _make_directory(directory: Path) -> list[str]:
-    """Make it, and return what of the way to it was not there before."""
-    missing = []
-    while not directory.exists():
-        missing.append(directory)
-        directory = directory.parent
-    for path in reversed(missing):
-        path.mkdir()
+    """Make it with its parents, and return those that did not exist."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
     return [str(path) for path in reversed(missing)]
 
 
-def _read(path: Path) -> _List:
+def _read(path: Path) -> _Installed:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_List)
+        return msgspec.json.decode(path.read_bytes(), type=_Installed)
     except FileNotFoundError:
-        return _List()
+        return _Installed()
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(
-            f"{path}: the list of what was put where cannot be read: {error}",
+            f"{path}: the list of installed files cannot be read: {error}",
             "restore it, or remove the files by hand",
         ) from error
 

@@ -12,7 +12,7 @@ import msgspec
 from burst.core.placement.slots import is_found_by_name
 from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
-from burst.flux_setup.install import LIST, install, plan_remove
+from burst.flux_setup.install import LIST, apply_files, plan_files
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
     IntakeChoice,
@@ -34,7 +34,7 @@ from burst.model.ranks import format_hostlist
 Provider = Literal["local", "none"]
 
 # Where the commands of Flux look for options and formats; the others are for brokers.
-_OF_USERS = {"FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS"}
+_OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
 
 _SETTINGS = """\
 # `burst daemon -c {path}` serves the lead at FLUX_URI.
@@ -112,38 +112,39 @@ def init_lead(
     copies of the first, and a person may have edited the second. Raises ConfigError
     and CertificateError as `burst.lead_setup.lead_files.write_lead` does.
     """
+    directory = directory.absolute()
     groups = resolve_plan(plan)
-    settings = directory.absolute() / "burst.toml"
-    old = settings.exists()
-    _refuse(plan, provider, settings if old and not replace else None)
-    had_certificate = (directory / "burst.cert").exists()
-    extra = _install(directory.absolute(), choice) if choice else LeadExtras()
+    settings, certificate_path = directory / "burst.toml", directory / "burst.cert"
+    kept = tuple(path for path in (certificate_path, settings) if path.exists())
+    _refuse(plan, provider, None if replace else settings)
+    extra = _install(directory, choice) if choice else LeadExtras()
     files = write_lead(directory, plan, replace=replace, extra=extra)
-    if not old:
+    if settings not in kept:
         text = _settings(directory, plan, groups, provider)
-        mode = choice.intake.mode if choice else "hold"
-        write_atomically(settings, text + _INTAKE.format(mode=mode) * bool(choice))
+        if choice:
+            text += _INTAKE.format(mode=choice.intake.mode)
+        write_atomically(settings, text)
     return InitializedLead(
         files=files,
         settings=settings,
-        kept=(files.certificate,) * had_certificate + (settings,) * old,
+        kept=kept,
         own=plan.hosts,
         hosts=format_hostlist(name for group in groups for name in group.names),
         fingerprint=certificate.read(files.certificate).fingerprint,
-        embedded_commands=tuple(_stand_in(files, groups[0])),
-        embedded_uri=f"embedded://{directory.absolute() / 'run' / SOCKET}",
-        loaded=_installed(directory.absolute() / "flux") if choice else (),
+        embedded_commands=tuple(_embedded_commands(files, groups[0])),
+        embedded_uri=f"embedded://{directory / 'run' / SOCKET}",
+        loaded=_installed(directory / "flux") if choice else (),
         environment={
-            name: value
-            for name, value in extra.environment.items()
-            if name in _OF_USERS
+            name: extra.environment[name]
+            for name in _OF_USERS
+            if name in extra.environment
         },
     )
 
 
 def _installed(own: Path) -> tuple[Path, ...]:
     """Return all files of an installation, the list of them too."""
-    return (*(step.path for step in plan_remove(own)), own / LIST)
+    return (*(step.path for step in plan_files(own, {})), own / LIST)
 
 
 def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
@@ -154,7 +155,7 @@ def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
             " can be a gateway",
             "leave --gateways out, or say --provider none",
         )
-    if there:
+    if there and there.exists():
         raise ConfigError(
             f"{there}: exists already",
             "name another directory; with --force it is kept and the rest written anew",
@@ -174,7 +175,7 @@ def install_intake(
     made |= {places.own / path: text for path, text in (more or {}).items()}
     del made[places.config / LEAD_PIECE]  # broker.toml says it
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    install(places.own, made)
+    apply_files(places.own, made)
     return LeadExtras(lead_tables(places, choice), places.environment)
 
 
@@ -216,7 +217,7 @@ def _settings(
     )
 
 
-def _stand_in(files: LeadFiles, own: HostGroup) -> Iterator[tuple[str, ...]]:
+def _embedded_commands(files: LeadFiles, own: HostGroup) -> Iterator[tuple[str, ...]]:
     directory = files.config.parent
     for rank, host in enumerate(own.names):
         role = "follower" if rank else "lead"

@@ -10,14 +10,7 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.flux_setup.install import (
-    LIST,
-    Change,
-    install,
-    plan_install,
-    plan_remove,
-    remove,
-)
+from burst.flux_setup.install import LIST, Change, apply_files, plan_files
 from burst.flux_setup.running_instance import RunningInstance, check_compatible
 from burst.flux_setup.setup_files import (
     IntakeChoice,
@@ -56,21 +49,21 @@ def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) ->
     before = below(site)
     places = single_directory(site / "there" / "flux")
     made = make_files(places, choice(mode))
-    assert set(changes(plan_install(places.own, made))) == {Change.WRITE}
+    assert set(changes(plan_files(places.own, made))) == {Change.WRITE}
     assert below(site) == before, "a plan changes nothing"
-    install(places.own, made)
+    apply_files(places.own, made)
     assert {path: path.read_text() for path in made} == made
-    assert set(changes(install(places.own, made))) == {Change.SAME}
-    assert set(changes(plan_remove(places.own))) == {Change.REMOVE}
-    assert set(changes(remove(places.own))) == {Change.REMOVE}
+    assert set(changes(apply_files(places.own, made))) == {Change.SAME}
+    assert set(changes(plan_files(places.own, {}))) == {Change.REMOVE}
+    assert set(changes(apply_files(places.own, {}))) == {Change.REMOVE}
     assert below(site) == before
-    assert remove(places.own) == []
+    assert apply_files(places.own, {}) == []
 
 
 def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
     places = single_directory(site / "flux")
-    install(places.own, make_files(places, choice("scheduler")))
-    steps = install(places.own, make_files(places, choice("hold")))
+    apply_files(places.own, make_files(places, choice("scheduler")))
+    steps = apply_files(places.own, make_files(places, choice("hold")))
     assert not (site / "flux" / "sched-burst.py").exists()
     gone = {step.path.name for step in steps if step.change is Change.REMOVE}
     assert gone == {
@@ -91,27 +84,27 @@ def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -
     (places.plugins / "burst.py").write_text("theirs")
     before = below(site)
     with pytest.raises(ConfigError, match="is not what `burst setup` wrote"):
-        install(places.own, make_files(places, choice()))
+        apply_files(places.own, make_files(places, choice()))
     assert below(site) == before
 
 
 def test_a_file_that_was_changed_since_stays(site: Path) -> None:
     places = single_directory(site / "flux")
-    install(places.own, make_files(places, choice()))
+    apply_files(places.own, make_files(places, choice()))
     edited = places.config / "burst-lead.toml"
     edited.write_text("# mine now\n")
-    with pytest.raises(ConfigError, match="is there already"):
-        plan_install(places.own, make_files(places, choice()))
-    steps = remove(places.own)
+    with pytest.raises(ConfigError, match="exists and is not what"):
+        plan_files(places.own, make_files(places, choice()))
+    steps = apply_files(places.own, {})
     assert [s.path for s in steps if s.change is Change.KEEP] == [edited]
     assert [path for path in below(site / "flux") if path.is_file()] == [edited]
 
 
 def test_a_file_that_is_gone_already_is_not_missed(site: Path) -> None:
     places = single_directory(site / "flux")
-    install(places.own, make_files(places, choice()))
+    apply_files(places.own, make_files(places, choice()))
     (places.plugins / "burst.py").unlink()
-    assert Change.KEEP not in changes(remove(places.own))
+    assert Change.KEEP not in changes(apply_files(places.own, {}))
     assert not places.own.exists()
 
 
@@ -119,8 +112,8 @@ def test_what_was_there_just_so_is_not_ours_to_remove(site: Path) -> None:
     places = single_directory(site / "flux")
     places.plugins.mkdir(parents=True)
     (places.plugins / "burst.py").write_text(read_shipped("cli-burst.py"))
-    install(places.own, make_files(places, choice()))
-    remove(places.own)
+    apply_files(places.own, make_files(places, choice()))
+    apply_files(places.own, {})
     assert [p for p in below(site / "flux") if p.is_file()] == [
         places.plugins / "burst.py"
     ]
@@ -128,16 +121,16 @@ def test_what_was_there_just_so_is_not_ours_to_remove(site: Path) -> None:
 
 def test_a_list_that_cannot_be_read_is_told(site: Path) -> None:
     places = single_directory(site / "flux")
-    install(places.own, make_files(places, choice()))
+    apply_files(places.own, make_files(places, choice()))
     (places.own / LIST).write_text("{")
-    with pytest.raises(ConfigError, match="the list of what was put where"):
-        remove(places.own)
+    with pytest.raises(ConfigError, match="the list of installed files cannot"):
+        apply_files(places.own, {})
 
 
 def test_a_place_that_cannot_be_written_is_told(site: Path) -> None:
     places = single_directory(site / "there" / "mine")
     with pytest.raises(ConfigError, match=r"cannot be (read|written)"):
-        install(places.own, make_files(places, choice()))
+        apply_files(places.own, make_files(places, choice()))
 
 
 def test_a_users_places_follow_the_base_directories() -> None:
