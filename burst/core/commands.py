@@ -11,6 +11,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
+from burst.core.orphans import Orphan
 from burst.core.placement.plan import Demand
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
@@ -157,6 +158,20 @@ def take_down_any(
     if burst in tx.bursts and tx.bursts[burst].live:
         take_down(tx, tx.bursts[burst], down.note)
     return _decisions(tx), burst
+
+
+def take_down_orphan(
+    records: Records, world: World, orphan: Orphan, now: float
+) -> tuple[TickResult, None]:
+    """Put an orphan on record, to be taken down as a burst. Raises BurstError.
+
+    So its ranks are drained before it is deleted: no job can start on them meanwhile.
+    """
+    tx = Transaction(records, now)
+    lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
+    tx.add_burst(lease, {})
+    take_down(tx, tx.bursts[lease.id], f"an orphan: {orphan.why}")
+    return _decisions(tx), None
 
 
 def release_jobs(

@@ -53,9 +53,17 @@ def may_be_deleted(orphan: Orphan, world: World) -> bool:
     """
     if world.lead is None or not orphan.hosts or orphan.isolated:
         return False
+    return not _ranks(orphan, world) & world.lead.allocated
+
+
+def may_get_jobs(orphan: Orphan, world: World) -> bool:
+    """Tell whether the lead may start jobs on it at any moment."""
+    return world.lead is not None and bool(_ranks(orphan, world) & world.lead.online)
+
+
+def _ranks(orphan: Orphan, world: World) -> set[int]:
     ranks = {host: rank for rank, host in enumerate(world.identity.hosts)}
-    theirs = {ranks[host] for host in orphan.hosts if host in ranks}
-    return not theirs & world.lead.allocated
+    return {ranks[host] for host in orphan.hosts if host in ranks}
 
 
 def _hosts(status: BurstStatus) -> tuple[str, ...]:

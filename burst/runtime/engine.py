@@ -20,6 +20,7 @@ from burst import log
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
+from burst.core.commands import take_down_orphan
 from burst.core.isolated.actions import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.refusal_cache import RefusalCache
@@ -95,7 +96,11 @@ class Engine:
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
         reap_harmless = settings.daemon.orphans == "reap"
-        self._orphan_reaper = OrphanReaper(self._tracker, reap_harmless=reap_harmless)
+        self._orphan_reaper = OrphanReaper(
+            self._tracker,
+            self._take_down_orphan,
+            reap_harmless=reap_harmless,
+        )
         self._closing = False
         self._snapshot = Snapshot(
             now=now,
@@ -298,6 +303,20 @@ class Engine:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
         return decisions
+
+    def _take_down_orphan(self, orphan: Orphan) -> None:
+        """Have the next tick put an orphan on record, to be taken down."""
+        done = self.post(
+            lambda records, world, _, now: take_down_orphan(records, world, orphan, now)
+        )
+
+        def tell(answer: Future[Any]) -> None:
+            error = answer.exception()
+            if error is not None:
+                text = "%s: orphan of provider %s cannot be taken down"
+                log.failure(text, orphan.burst, orphan.provider, error=error)
+
+        done.add_done_callback(tell)
 
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
         """Have these deleted, from the next tick on, until nothing is left of them.

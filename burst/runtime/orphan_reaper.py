@@ -6,10 +6,10 @@ from __future__ import annotations
 import logging
 import math
 import queue
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from burst import log
-from burst.core.orphans import SURE_AFTER, Orphan, may_be_deleted
+from burst.core.orphans import SURE_AFTER, Orphan, may_be_deleted, may_get_jobs
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.core.world import World
@@ -20,8 +20,16 @@ from burst.runtime.provider_tracker import ProviderTracker
 class OrphanReaper:
     """What no record explains. Use from one thread, but for `request`."""
 
-    def __init__(self, watch: ProviderTracker, *, reap_harmless: bool) -> None:
+    def __init__(
+        self,
+        watch: ProviderTracker,
+        adopt: Callable[[Orphan], object],
+        *,
+        reap_harmless: bool,
+    ) -> None:
+        """`adopt` has the next tick put an orphan on record, to be taken down."""
         self._tracker = watch
+        self._adopt = adopt
         self.reap_harmless = reap_harmless
         """Whether they are deleted without a person's word, too."""
         self._suspects: dict[ProviderBurst, float] = {}
@@ -41,6 +49,7 @@ class OrphanReaper:
 
         Returns when to come back.
         """
+        due = math.inf
         seen = {(orphan.provider, orphan.burst): orphan for orphan in orphans}
         self._suspects = {key: self._suspects.get(key, now) for key in seen}
         for key, orphan in seen.items():
@@ -54,19 +63,23 @@ class OrphanReaper:
                 orphan.why,
                 level=logging.WARNING,
             )
-            if self.reap_harmless and may_be_deleted(orphan, world):
+            if not (self.reap_harmless and may_be_deleted(orphan, world)):
+                continue
+            if may_get_jobs(orphan, world):
+                # A job may start on it before it is deleted, unless it is drained.
+                self._adopt(orphan)
+                due = now
+            else:
                 self._begin(key, asked_for=False)
         while not self._asked.empty():
             self._begin(self._asked.get(), asked_for=True)
         self._end(seen, records, world, now)
-        return min(
-            (
-                self._tracker.reap_orphan(*key, now)
-                for key, asked_for in self._going.items()
-                if asked_for or key not in seen or may_be_deleted(seen[key], world)
-            ),
-            default=math.inf,
+        again = (
+            self._tracker.reap_orphan(*key, now)
+            for key, asked_for in self._going.items()
+            if asked_for or key not in seen or may_be_deleted(seen[key], world)
         )
+        return min([due, *again])
 
     def _begin(self, key: ProviderBurst, *, asked_for: bool) -> None:
         if key not in self._going:

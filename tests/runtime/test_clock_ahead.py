@@ -18,7 +18,7 @@ YEARS = 10 * 365 * 86400.0
 def sim() -> Sim:
     made = Sim(
         deadlines={"idle": "20s", "rejoin": "20s", "release": "20s"},
-        intake={"patience": "0s"},
+        intake={"local_wait": "0s"},
     )
     made.tick(2)
     return made

@@ -88,6 +88,25 @@ def test_what_came_of_it_is_known():
     assert reaps(s) == before
 
 
+@pytest.mark.parametrize("ticks", range(66, 76))
+def test_a_job_that_starts_on_one_at_any_moment_is_not_ended(ticks):
+    """Its followers are up at the lead, so its ranks are drained before."""
+    s = Sim(daemon={"orphans": "reap"})
+    s.lead.submit(whole(2))
+    s.tick(2)
+    leave(s)
+    s.tick(ticks)
+    # After the daemon has looked, and before a provider is called.
+    job = s.lead.submit(whole(2))
+    s.lead.schedule()
+    s.tick(10)
+    assert s.lead.jobs[job].result != "failed"
+    s.lead.finish(job)
+    s.tick(100)
+    assert ORPHAN not in {key[2] for key in s.cloud.bursts}
+    assert not s.lead.drained
+
+
 def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
     s = Sim()
     s.joins = False
