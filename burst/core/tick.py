@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One turn of the engine as a function: record what happened, decide what to do."""
+"""One tick as a pure function: sync, select, place, act."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from burst.core.placement.run_time import run_times
 from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import free_slots
 from burst.core.records import Records, Transaction
-from burst.core.select.claims import expire_assignments
+from burst.core.select.assignments import expire_assignments
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
@@ -54,7 +54,7 @@ KEPT_ENDED = 100
 
 
 class TickResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick came to. The records are to be stored before any action is taken."""
+    """What a tick decided. The records are stored before any action is taken."""
 
     records: Records
     events: tuple[tuple[BurstId, Event], ...]
@@ -76,72 +76,72 @@ def run_tick(
     now: float,
     cache: RefusalCache | None = None,
 ) -> TickResult:
-    """Sync, then step. Pure: equal arguments give equal decisions.
+    """Record what happened, decide on the jobs, act on the bursts. Pure.
 
-    `cache` is that of the tick before. Its refusals spare work and change nothing;
-    without it, what is known of jobs that lack a part of their nodes begins anew.
+    `cache` is of the tick before. Its refusals save work and change no decision;
+    without it, the waiting of jobs that lack a part of their nodes begins anew.
     """
     tx = Transaction(records, now)
     same = unchanged_jobs_refusals(cache, records, world.lead)
     sync(tx, world, settings.limits, same)
-    judged: JobDecisions | None = None
+    decided: JobDecisions | None = None
     if world.lead is not None:
-        judged = _judge(tx, world, settings, cache, same)
+        decided = _decide_on_jobs(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
-        # What began in this very tick has its provider asked already.
+        # For a burst that is planned in this tick, the provider is called already.
         if burst.id in records.bursts and not burst.quarantined:
             act_on_burst(tx, burst, world, settings)
-    _forget(tx)
+    _drop_oldest(tx)
     after = tx.result()
-    verdicts: Mapping[JobId, Decision] = {}
-    if judged is not None:
-        verdicts = {**judged.still_refused, **judged.fresh}
-        cache = cache_refusals(judged, after)
+    decisions: Mapping[JobId, Decision] = {}
+    if decided is not None:
+        decisions = {**decided.still_refused, **decided.fresh}
+        cache = cache_refusals(decided, after)
     return TickResult(
         records=after,
         events=tuple(tx.events),
         actions=tuple(tx.actions),
-        decisions=verdicts,
+        decisions=decisions,
         refusal_cache=cache,
-        unsettled=judged is not None and judged.unsettled,
-        behind=judged is not None and judged.behind,
+        unsettled=decided is not None and decided.unsettled,
+        behind=decided is not None and decided.behind,
     )
 
 
-def _judge(
+def _decide_on_jobs(
     tx: Transaction,
     world: World,
     settings: Settings,
     cache: RefusalCache | None,
     same: Mapping[JobId, Decision],
 ) -> JobDecisions:
-    """Find a verdict on each pending job, and write what it asks for."""
+    """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
     expire_assignments(tx, world.lead, settings.deadlines.release)
     inputs = refusal_inputs(tx, world, settings)
     still_refused = valid_refusals(cache, same, inputs, world.lead, tx.now)
     before = cache or RefusalCache(inputs=inputs)
-    bursts_of = tx.bursts_by_job()
-    intake, plan = _place(tx, world, settings, before, still_refused)
+    bursts_by_job = tx.bursts_by_job()
+    triage, plan = _select_and_place(tx, world, settings, before, still_refused)
     if plan.reservation != before.reservation and still_refused:
         # What was refused on account of the slots that were kept may be had now.
         still_refused = lasting_refusals(still_refused, world.lead)
-        intake, plan = _place(tx, world, settings, before, still_refused)
-    _adopt(tx, plan, world)
-    fresh = {**intake.decisions, **intake.downgrade_hopeless(plan.decisions)}
+        triage, plan = _select_and_place(tx, world, settings, before, still_refused)
+    _record_plan(tx, plan, world)
+    fresh = {**triage.decisions, **triage.downgrade_hopeless(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings)
     shortfalls = shortfall.update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
-    plan_job_holds(tx, world.lead, intake, fresh, settings.intake)
+    plan_job_holds(tx, world.lead, triage, fresh, settings.intake)
     limit = settings.deadlines.reservation
     pending = fresh.keys()
     return JobDecisions(
         inputs=left,
         jobs=world.lead.jobs,
-        here=intake.here,
-        helped=bursts_of.keys(),
+        here=triage.here,
+        helped=bursts_by_job.keys(),
         still_refused=still_refused,
         fresh=fresh,
         shortfalls=shortfalls,
@@ -149,12 +149,12 @@ def _judge(
         keepings=update_keepings(
             before.keepings, plan.reservation, pending, tx.now, limit
         ),
-        unsettled=bool(intake.starting),
-        behind=intake.behind,
+        unsettled=bool(triage.starting),
+        behind=triage.behind,
     )
 
 
-def _place(
+def _select_and_place(
     tx: Transaction,
     world: World,
     settings: Settings,
@@ -163,17 +163,17 @@ def _place(
 ) -> tuple[JobTriage, Plan]:
     """Sort the jobs on which no refusal stands, and plan for them. Changes nothing."""
     constraints = Constraints(world.identity)
-    intake = JobTriage(tx, world, constraints, settings, tx.now)
-    intake.sort(tx.bursts_by_job(), still_refused, before.shortfalls)
+    triage = JobTriage(tx, world, constraints, settings, tx.now)
+    triage.sort(tx.bursts_by_job(), still_refused, before.shortfalls)
     passed = {job for job, kept in before.keepings.items() if tx.now < kept.until}
     demands = [
         msgspec.structs.replace(demand, reservation_paused=True)
         if demand.job in passed
         else demand
-        for demand in intake.demands
+        for demand in triage.demands
     ]
     plan = plan_demands(tx, world, settings, constraints, demands)
-    return intake, plan
+    return triage, plan
 
 
 def plan_demands(
@@ -218,11 +218,11 @@ def plan_demands(
 def _nowhere(plan: Plan) -> Plan:
     """Return the plan with the reason why nothing can join."""
     nowhere = Decision(Reason.NO_ADDRESS)
-    verdicts = {
-        job: nowhere if verdict.reason is Reason.NO_SLOTS else verdict
-        for job, verdict in plan.decisions.items()
+    decisions = {
+        job: nowhere if decision.reason is Reason.NO_SLOTS else decision
+        for job, decision in plan.decisions.items()
     }
-    return msgspec.structs.replace(plan, decisions=verdicts)
+    return msgspec.structs.replace(plan, decisions=decisions)
 
 
 def _limit(plan: Plan, market: OfferCatalog, longest: float, now: float) -> Plan:
@@ -243,7 +243,7 @@ def _limit(plan: Plan, market: OfferCatalog, longest: float, now: float) -> Plan
     return replace(plan, proposals=proposals)
 
 
-def _adopt(tx: Transaction, plan: Plan, world: World) -> None:
+def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
     """Put the plan on record: intents first, then what carries them out."""
     assert world.lead is not None
     jobs = world.lead.jobs
@@ -261,7 +261,7 @@ def _adopt(tx: Transaction, plan: Plan, world: World) -> None:
         drain_for_job(tx, tx.bursts[ending])
 
 
-def _forget(tx: Transaction) -> None:
+def _drop_oldest(tx: Transaction) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:

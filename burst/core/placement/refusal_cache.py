@@ -24,7 +24,8 @@ from burst.core.placement.shortfall import Shortfall
 from burst.core.placement.slots import RankSlot, free_slots
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Records, Transaction
-from burst.core.select.triage import in_stopped_queue, wants_isolated
+from burst.core.select.queues import in_stopped_queue
+from burst.core.select.triage import wants_isolated
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision

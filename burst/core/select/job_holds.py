@@ -10,15 +10,17 @@ stays in the stopped queue. In mode scheduler Flux has all jobs, as it blocks no
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.actions import Action, FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.records import Transaction
-from burst.core.select.triage import JobTriage, in_stopped_queue, wants_isolated
+from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
+from burst.core.select.triage import JobTriage, wants_isolated
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
@@ -40,63 +42,92 @@ _PARKED = (HoldState.HOLDING, HoldState.HELD)
 def plan_job_holds(
     tx: Transaction,
     lead: LeadView,
-    intake: JobTriage,
-    verdicts: dict[JobId, Decision],
+    triage: JobTriage,
+    decisions: Mapping[JobId, Decision],
     settings: IntakeSettings,
 ) -> None:
-    """Decide on hold, release, queue or failure of every pending job."""
-    _fail_some(tx, verdicts, settings)
-    bursts_of = tx.bursts_by_job()
-    holding: list[JobId] = []
-    releasing: dict[JobId, int] = {}
-    moving: dict[JobId, str] = {}
-    for job_id, verdict in verdicts.items():
-        job = lead.jobs[job_id]
-        if verdict.reason.about_job.left_alone or _is_over(verdict, settings):
+    """Decide for each pending job whether it is held, released, moved or failed."""
+    _fail_some(tx, decisions, settings)
+    bursts_by_job = tx.bursts_by_job()
+    plan = _HoldPlan(tx, lead, settings)
+    for job_id, decision in decisions.items():
+        if decision.reason.about_job.left_alone or _is_failed(decision, settings):
             continue
-        bursts = bursts_of.get(job_id, [])
-        unread = verdict.reason is Reason.NOT_YET_READ
-        blocks = unread or _blocks_others(job, bursts, intake, lead)
-        queue = _other_queue(job, bursts, blocks, settings)
-        shut = bool(queue) and not _takes_jobs(lead, queue)
-        if shut and not blocks:
+        job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
+        unread = decision.reason is Reason.NOT_YET_READ
+        blocks = unread or _blocks_others(job, bursts, triage, lead)
+        plan.choose_queue(job, bursts, blocks)
+        plan.hold_or_release(job, bursts, blocks)
+    tx.actions.extend(plan.actions())
+
+
+class _HoldPlan:
+    """What is asked of the lead for the jobs of one tick.
+
+    `blocks` is whether a job, if Flux had it now, would wait for absent ranks.
+    """
+
+    def __init__(
+        self, tx: Transaction, lead: LeadView, settings: IntakeSettings
+    ) -> None:
+        self._tx = tx
+        self._lead = lead
+        self._settings = settings
+        self._holding: list[JobId] = []
+        self._releasing: dict[JobId, int] = {}
+        self._moving: dict[JobId, str] = {}
+
+    def actions(self) -> Iterator[Action]:
+        """Yield one action of each kind for which there are jobs."""
+        if self._holding:
+            yield HoldJobs(tuple(self._holding))
+        if self._releasing:
+            yield ReleaseJobs(self._releasing)
+        if self._moving:
+            yield MoveJobs(self._moving)
+
+    def choose_queue(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
+        """Move a job to the queue where it belongs, if that takes jobs."""
+        queue = queue_to_enter(job, bursts, blocks, self._settings)
+        if queue and takes_jobs(self._lead, queue):
+            self._moving[job.id] = queue
+            event = "job-hold" if blocks else "job-release"
+            _record_of_job(self._tx, bursts, event, job.id)
+        elif queue and not blocks:
             # Its time runs all the same: the nodes are paid for.
-            _tell_unreleased(tx, bursts, job_id)
-        elif queue and not shut:
-            moving[job_id] = queue
-            told = "job-hold" if blocks else "job-release"
-            _tell_bursts(tx, bursts, told, job_id)
-        away = wants_isolated(job) or any(
+            _record_release(self._tx, bursts, job.id)
+
+    def hold_or_release(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
+        """Hold a job that would block others, release one that would not."""
+        tx, settings = self._tx, self._settings
+        # A job that an isolated burst runs is held in every mode.
+        isolated = wants_isolated(job) or any(
             behaviour_of(burst).holds_its_job for burst in bursts
         )
-        # Where a job runs elsewhere, Flux must not be able to start it.
-        if blocks and (away or not _waits_harmlessly(job, settings)):
-            if len(holding) < _AT_ONCE and _hold(tx, job):
-                holding.append(job_id)
-                _tell_bursts(tx, bursts, "job-hold", job_id)
-        elif len(releasing) < _AT_ONCE and _release(tx, job, settings):
-            releasing[job_id] = tx.holds[job_id].shown
-            _tell_bursts(tx, bursts, "job-release", job_id)
+        if blocks and (isolated or not _waits_harmlessly(job, settings)):
+            if len(self._holding) < _AT_ONCE and _hold(tx, job):
+                self._holding.append(job.id)
+                _record_of_job(tx, bursts, "job-hold", job.id)
+        elif len(self._releasing) < _AT_ONCE and _release(tx, job, settings):
+            self._releasing[job.id] = tx.holds[job.id].shown
+            _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
             # One that was never held is as good as released once its nodes are up.
-            _tell_unreleased(tx, bursts, job_id)
-    asked = HoldJobs(tuple(holding)), ReleaseJobs(releasing), MoveJobs(moving)
-    some = bool(holding), bool(releasing), bool(moving)
-    tx.actions.extend(itertools.compress(asked, some))
+            _record_release(tx, bursts, job.id)
 
 
 def _fail_some(
-    tx: Transaction, verdicts: dict[JobId, Decision], settings: IntakeSettings
+    tx: Transaction, decisions: Mapping[JobId, Decision], settings: IntakeSettings
 ) -> None:
     """Fail jobs that nothing could ever serve, where the site wants that."""
-    over = (job for job, v in verdicts.items() if _is_over(v, settings))
-    for job in itertools.islice(over, _FAILED_AT_ONCE):
-        tx.actions.append(FailJob(job, verdicts[job].text()))
+    failed = (job for job, found in decisions.items() if _is_failed(found, settings))
+    for job in itertools.islice(failed, _FAILED_AT_ONCE):
+        tx.actions.append(FailJob(job, decisions[job].text()))
 
 
-def _is_over(verdict: Decision, settings: IntakeSettings) -> bool:
+def _is_failed(decision: Decision, settings: IntakeSettings) -> bool:
     """Tell whether nothing could ever serve a job, and the site wants it failed."""
-    return verdict.reason.about_job.final and settings.fails_impossible
+    return decision.reason.about_job.final and settings.fails_impossible
 
 
 def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:
@@ -106,41 +137,19 @@ def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:
     return settings.mode == "scheduler"
 
 
-def _other_queue(
-    job: JobView, bursts: list[Burst], blocks: bool, settings: IntakeSettings
-) -> str:
-    """Return the queue in which the job belongs, empty if it is there.
-
-    Of those in no queue of ours, nothing is known that would speak for another.
-    """
-    if in_stopped_queue(job, settings):
-        return settings.ready if bursts and not blocks else ""
-    ready = settings.mode == "queue" and job.queue == settings.ready
-    return settings.queue if ready and blocks else ""
-
-
-def _takes_jobs(lead: LeadView, queue: str) -> bool:
-    """Tell whether Flux moves a job into the queue, as far as is known.
-
-    It moves none into one that is disabled (flux-queue(1)).
-    """
-    known = lead.queues.get(queue)
-    return known is None or known.enabled
-
-
 def _blocks_others(
-    job: JobView, bursts: list[Burst], intake: JobTriage, lead: LeadView
+    job: JobView, bursts: list[Burst], triage: JobTriage, lead: LeadView
 ) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
-        assert job.request is not None  # or nothing were made for it
+        assert job.request is not None  # or no burst were made for it
         missing, _ = missing_nodes(job.request, bursts, lead)
         return bool(missing) or not all(is_up(burst) for burst in bursts)
     if not job.burstable:
-        # Nothing is held that we are not to hold any more.
+        # Its attribute was taken away: it is not held any more.
         return False
-    assert job.request is not None  # or the verdict were UNREADABLE
-    return wants_isolated(job) or not intake.can_ever_run_here(job.request)
+    assert job.request is not None  # or the decision were UNREADABLE
+    return wants_isolated(job) or not triage.own_nodes.fits_when_idle(job.request)
 
 
 def _hold(tx: Transaction, job: JobView) -> bool:
@@ -178,11 +187,11 @@ def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
     return False
 
 
-def _tell_unreleased(tx: Transaction, bursts: list[Burst], job: JobId) -> None:
+def _record_release(tx: Transaction, bursts: list[Burst], job: JobId) -> None:
     untold = [burst for burst in bursts if burst.times[job].released is None]
-    _tell_bursts(tx, untold, "job-release", job)
+    _record_of_job(tx, untold, "job-release", job)
 
 
-def _tell_bursts(tx: Transaction, bursts: list[Burst], name: str, job: JobId) -> None:
+def _record_of_job(tx: Transaction, bursts: list[Burst], name: str, job: JobId) -> None:
     for burst in bursts:
         tx.record(burst.id, name, {"id": format_f58(job)})

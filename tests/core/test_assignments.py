@@ -5,7 +5,7 @@ import pytest
 
 from burst.core.commands import release_jobs
 from burst.core.records import Records, Transaction
-from burst.core.select.claims import expire_assignments
+from burst.core.select.assignments import expire_assignments
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Queues of Flux: whether they start jobs, and in which one a job belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from burst.config import IntakeSettings
+from burst.model.burst import Burst
+from burst.model.decision import Decision
+from burst.model.lead import JobView, LeadView
+from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
+
+
+def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
+    """Tell whether the job is in the stopped queue, where it can never start."""
+    return settings.mode == "queue" and job.queue == settings.queue
+
+
+def decide_on_queue(
+    job: JobView, lead: LeadView, settings: IntakeSettings
+) -> Decision | None:
+    """Return the decision on a job whose queue does not start it; None if it may.
+
+    The queue of a job in the stopped queue is the one that it is moved to.
+    """
+    moved = in_stopped_queue(job, settings)
+    name = settings.ready if moved else job.queue
+    queue = lead.queues.get(name)
+    if queue is None:
+        return None
+    why = f" ({queue.reason})" if queue.reason else ""
+    if not queue.started:
+        facts = {"queue": f" {name}" if name else "", "why": why}
+        return Decision(Reason.QUEUE_STOPPED, facts)
+    if moved and not queue.enabled:
+        return Decision(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
+    return None
+
+
+def may_leave_queue(
+    request: ResourceRequest,
+    required: Mapping[str, Sequence[str]],
+    settings: IntakeSettings,
+) -> bool:
+    """Tell whether Flux lets a job leave the stopped queue.
+
+    It does where the job's constraints are those of its queue and no others, since
+    those of the new queue replace them (job-manager's queue.c). `required` are the
+    properties that each queue requires.
+    """
+    if not request.constraint:
+        return True
+    properties = list(required.get(settings.queue, ()))
+    expected: dict[str, object] = {"properties": properties}
+    return bool(msgspec.json.decode(request.constraint) == expected)
+
+
+def queue_to_enter(
+    job: JobView, bursts: list[Burst], blocks: bool, settings: IntakeSettings
+) -> str:
+    """Return the queue that a job is to be moved to; empty if it stays in its own.
+
+    `blocks` is whether it would wait for absent ranks. A job in neither of the two
+    queues of mode queue is not moved.
+    """
+    if in_stopped_queue(job, settings):
+        return settings.ready if bursts and not blocks else ""
+    ready = settings.mode == "queue" and job.queue == settings.ready
+    return settings.queue if ready and blocks else ""
+
+
+def takes_jobs(lead: LeadView, queue: str) -> bool:
+    """Tell whether Flux moves a job into the queue, as far as is known.
+
+    It moves none into one that is disabled (flux-queue(1)).
+    """
+    known = lead.queues.get(queue)
+    return known is None or known.enabled
