@@ -163,7 +163,9 @@ class Invariants:
         for job in pending:
             bursts = [b for b in live if job in b.jobs]
             request = world.lead.jobs[job].request
-            there = sum(len(b.expected) for b in bursts)
+            # What a person has drained is none that the job could have.
+            drained = world.lead.drained.keys()
+            there = sum(len(b.expected - drained) for b in bursts)
             # One that lacks a part is held, and gives its part back by a deadline.
             whole = request is not None and there >= request.nodes
             if bursts and whole and all(b.id in up for b in bursts):

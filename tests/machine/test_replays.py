@@ -222,3 +222,20 @@ def test_a_burst_is_used_where_its_job_began_before_all_of_it_was_up() -> None:
             ("turn", {"seconds": 7.0}),
         ],
     )
+
+
+def test_a_job_of_which_a_node_is_drained_by_a_person_is_held_for_as_long() -> None:
+    """It lacks a part, and is not one that Flux does not start."""
+    replay(
+        {"providers": {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}}},
+        [
+            ("submit", {"nodes": 8, "user": 3, "wish": 3, "held": True}),
+            ("turn", {"seconds": 1.0}),
+            ("person_drains", {"rank": 5, "drains": True}),
+            ("turn", {"seconds": 0.1}),
+            ("turn", {"seconds": 7.0}),
+            ("turn", {"seconds": 40.0}),
+            ("submit", {"nodes": 3, "user": 2, "wish": 4, "constraint": 1}),
+            ("turn", {"seconds": 40.0}),
+        ],
+    )
