@@ -15,11 +15,11 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
-from burst.config import LimitSettings, PlanSettings
+from burst.config import DeadlineSettings, LimitSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import offer_catalog
+from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.planner import Planner
 from burst.core.placement.slot_index import SlotIndex
@@ -85,7 +85,8 @@ def offers(count: int) -> dict[str, Sequence[Offer] | None]:
 def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     """Make one plan from scratch, as a tick does."""
     slots = find_slots(lead)
-    market = offer_catalog(offers(offered), {}, 0.0)
+    found = provider_offers(offers(offered), {}, DeadlineSettings(), 0.0)
+    market = offer_catalog(found, {}, 0.0)
     planner = Planner(
         SlotIndex(slots, slots, Constraints(lead), market.providers),
         market,

@@ -124,8 +124,7 @@ def make_requested_burst(
     constraints = Constraints(world.identity)
     plan = plan_demands(tx, world, settings, constraints, [demand])
     for proposal in plan.proposals:
-        place = world.places.get(proposal.lease.provider, "")
-        tx.plan_burst(msgspec.structs.replace(proposal.lease, place=place), {})
+        tx.plan_burst(proposal.lease, {})
     return _decisions(tx), plan.decisions[None]
 
 

@@ -21,7 +21,7 @@ from burst.core.observation import (
     rank_count,
     ranks_of,
 )
-from burst.core.placement.run_time import drain_time
+from burst.core.placement.lease_times import drain_time
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.provider_health import forgive
 from burst.core.records import UNNEEDED, Transaction

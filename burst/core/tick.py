@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -11,14 +11,13 @@ from burst.config import Settings
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
-from burst.core.placement import shortfall
 from burst.core.placement.capacity import burst_capacities
+from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
 from burst.core.placement.limits import Usage
 from burst.core.placement.offers import (
-    OfferCatalog,
-    lease_end,
     offer_catalog,
+    provider_offers,
     provisioning_providers,
 )
 from burst.core.placement.plan import Demand, Plan
@@ -32,8 +31,8 @@ from burst.core.placement.refusal_cache import (
     unchanged_jobs_refusals,
     valid_refusals,
 )
-from burst.core.placement.reservation import update_keepings
-from burst.core.placement.run_time import run_times
+from burst.core.placement.reservation import update_reservation_backoffs
+from burst.core.placement.shortfall import update_shortfalls
 from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import free_slots
 from burst.core.records import Records, Transaction
@@ -122,58 +121,59 @@ def _decide_on_jobs(
     still_refused = valid_refusals(cache, same, inputs, world.lead, tx.now)
     before = cache or RefusalCache(inputs=inputs)
     bursts_by_job = tx.bursts_by_job()
-    triage, plan = _select_and_place(tx, world, settings, before, still_refused)
+    constraints = Constraints(world.identity)
+
+    def place(refused: Mapping[JobId, Decision]) -> tuple[JobTriage, Plan]:
+        triage = JobTriage(tx, world, constraints, settings, tx.now)
+        triage.sort(bursts_by_job, refused, before.shortfalls)
+        demands = _with_backoffs(triage.demands, before.reservation_backoffs, tx.now)
+        return triage, plan_demands(tx, world, settings, constraints, demands)
+
+    triage, plan = place(still_refused)
     if plan.reservation != before.reservation and still_refused:
         # What was refused on account of the slots that were kept may be had now.
         still_refused = lasting_refusals(still_refused, world.lead)
-        triage, plan = _select_and_place(tx, world, settings, before, still_refused)
+        triage, plan = place(still_refused)
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_hopeless(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings)
-    shortfalls = shortfall.update_shortfalls(
+    shortfalls = update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
     plan_job_holds(tx, world.lead, triage, fresh, settings.intake)
     limit = settings.deadlines.reservation
     pending = fresh.keys()
     return JobDecisions(
-        inputs=left,
-        jobs=world.lead.jobs,
-        here=triage.here,
+        left=RefusalCache(
+            inputs=left,
+            jobs=world.lead.jobs,
+            here=triage.here,
+            shortfalls=shortfalls,
+            reservation=plan.reservation,
+            reservation_backoffs=update_reservation_backoffs(
+                before.reservation_backoffs, plan.reservation, pending, tx.now, limit
+            ),
+        ),
         helped=bursts_by_job.keys(),
         still_refused=still_refused,
         fresh=fresh,
-        shortfalls=shortfalls,
-        reservation=plan.reservation,
-        keepings=update_keepings(
-            before.keepings, plan.reservation, pending, tx.now, limit
-        ),
         unsettled=bool(triage.starting),
         behind=triage.behind,
     )
 
 
-def _select_and_place(
-    tx: Transaction,
-    world: World,
-    settings: Settings,
-    before: RefusalCache,
-    still_refused: Mapping[JobId, Decision],
-) -> tuple[JobTriage, Plan]:
-    """Sort the jobs on which no refusal stands, and plan for them. Changes nothing."""
-    constraints = Constraints(world.identity)
-    triage = JobTriage(tx, world, constraints, settings, tx.now)
-    triage.sort(tx.bursts_by_job(), still_refused, before.shortfalls)
-    passed = {job for job, kept in before.keepings.items() if tx.now < kept.until}
-    demands = [
+def _with_backoffs(
+    demands: Sequence[Demand], backoffs: Mapping[JobId, JobBackoff], now: float
+) -> list[Demand]:
+    """Return the demands; those for which no slots are kept now say so."""
+    paused = {job for job, backoff in backoffs.items() if now < backoff.until}
+    return [
         msgspec.structs.replace(demand, reservation_paused=True)
-        if demand.job in passed
+        if demand.job in paused
         else demand
-        for demand in triage.demands
+        for demand in demands
     ]
-    plan = plan_demands(tx, world, settings, constraints, demands)
-    return triage, plan
 
 
 def plan_demands(
@@ -189,18 +189,21 @@ def plan_demands(
         return Plan(
             decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in demands}
         )
-    offers = {name: view.offers for name, view in world.providers.items()}
-    market = offer_catalog(offers, tx.health, tx.now, provisioning_providers(tx.live))
-    lasts = run_times(market, settings.deadlines, tx.now)
-    market = msgspec.structs.replace(market, run_times=lasts)
+    offered = {name: view.offers for name, view in world.providers.items()}
+    catalog = offer_catalog(
+        provider_offers(offered, world.places, settings.deadlines, tx.now),
+        tx.health,
+        tx.now,
+        provisioning_providers(tx.live),
+    )
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
     usage = Usage(settings.limits, tx.live, world.lead.jobs)
     apart = IsolatedPlacement(usage, tx.bursts, unreadable_isolated_record(tx))
     planner = Planner(
-        SlotIndex(slots, free, constraints, market.providers),
-        market,
+        SlotIndex(slots, free, constraints, catalog.providers),
+        catalog,
         apart,
         LiveBursts(
             now=tx.now,
@@ -212,7 +215,7 @@ def plan_demands(
     plan = planner.make(demands, world.identity.owner, tx.now)
     if not world.identity.endpoint:
         plan = _nowhere(plan)
-    return _limit(plan, market, settings.deadlines.lease, tx.now)
+    return plan
 
 
 def _nowhere(plan: Plan) -> Plan:
@@ -225,33 +228,13 @@ def _nowhere(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, decisions=decisions)
 
 
-def _limit(plan: Plan, market: OfferCatalog, longest: float, now: float) -> Plan:
-    """Return the plan with the end of each lease, by settings and offer."""
-    replace = msgspec.structs.replace
-    ends = {
-        (priced.provider, priced.offer.name): lease_end(priced.offer, longest, now)
-        for priced in market.known
-    }
-    leases = [
-        replace(each.lease, end=ends[each.lease.provider, each.lease.offer])
-        for each in plan.proposals
-    ]
-    proposals = tuple(
-        replace(each, lease=lease)
-        for each, lease in zip(plan.proposals, leases, strict=True)
-    )
-    return replace(plan, proposals=proposals)
-
-
 def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
     """Put the plan on record: intents first, then what carries them out."""
     assert world.lead is not None
     jobs = world.lead.jobs
     for proposal in plan.proposals:
-        place = world.places.get(proposal.lease.provider, "")
-        lease = msgspec.structs.replace(proposal.lease, place=place)
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        tx.plan_burst(lease, submitted)
+        tx.plan_burst(proposal.lease, submitted)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, burst in plan.assignments.items():
         assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit

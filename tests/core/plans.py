@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from burst.config import PlanSettings
+from burst.config import DeadlineSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import offer_catalog
+from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.placement.plan import Demand
 from burst.core.placement.planner import Planner
 from burst.core.placement.slot_index import SlotIndex
@@ -34,7 +34,9 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
     found = find_slots(lead)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
-    market = offer_catalog(offers, health, T0)
+    market = offer_catalog(
+        provider_offers(offers, {}, DeadlineSettings(), T0), health, T0
+    )
     free = [slot for slot in found if slot.name not in taken]
     usage = Usage(settings(limits=limits or {}).limits, [])
     in_use = kw.pop("in_use", ())

@@ -4,7 +4,8 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.offers import offer_catalog
+from burst.config import DeadlineSettings
+from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
     Health,
     OfferHealth,
@@ -240,7 +241,8 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
+    offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
     for asked, refusals in (((), []), (("local",), [Reason.ON_TRIAL])):
-        market = offer_catalog({"local": (offer(),)}, {"local": held}, T0, asked)
+        market = offer_catalog(offered, {"local": held}, T0, asked)
         assert [refusal.reason for refusal in market.refusals] == refusals
         assert bool(market.offers) is not bool(refusals)

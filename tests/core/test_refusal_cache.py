@@ -279,7 +279,9 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(
     one = job(1, whole(9))
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
-    judged = JobDecisions(inputs=BEFORE, jobs={ONE: one}, still_refused={}, fresh=fresh)
+    judged = JobDecisions(
+        left=RefusalCache(inputs=BEFORE, jobs={ONE: one}), still_refused={}, fresh=fresh
+    )
     made = cache_refusals(judged, Records(holds=holds))
     assert made.decisions == (fresh if still_refused else {})
 
@@ -292,7 +294,9 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = but(settings=settings(intake={"mode": "scheduler"}))
     judged = JobDecisions(
-        inputs=in_scheduler, jobs={ONE: one}, still_refused={}, fresh=fresh
+        left=RefusalCache(inputs=in_scheduler, jobs={ONE: one}),
+        still_refused={},
+        fresh=fresh,
     )
     assert cache_refusals(judged, Records()).decisions == (
         fresh if still_refused else {}

@@ -10,10 +10,11 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool
+from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import LeasedSlot, find_leased_slots
 from burst.core.placement.limits import BurstUsage
 from burst.core.placement.plan import BurstCapacity, Demand, Reservation
-from burst.core.placement.reservation import Keeping, update_keepings
+from burst.core.placement.reservation import update_reservation_backoffs
 from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.model.burst import BurstId
@@ -298,21 +299,23 @@ def test_a_slot_is_free_when_the_jobs_on_it_have_ended():
 def test_after_its_deadline_a_reservation_is_none_for_as_long():
     first = Reservation(job=JobId(1), slots=frozenset({"burst-0"}), start=math.inf)
     one = {JobId(1)}
-    kept = update_keepings({}, first, one, T0, 60)
-    assert kept == {1: Keeping(since=T0)}
-    assert update_keepings(kept, first, one, T0 + 60, 60) == kept
-    passed = update_keepings(kept, first, one, T0 + 61, 60)
-    assert passed == {1: Keeping(given_up=1, until=T0 + 121)}
-    assert update_keepings(passed, None, one, T0 + 100, 60) == passed
-    again = update_keepings(passed, first, one, T0 + 121, 60)
-    twice = update_keepings(again, first, one, T0 + 182, 60)
-    assert twice == {1: Keeping(given_up=2, until=T0 + 302)}
+    kept = update_reservation_backoffs({}, first, one, T0, 60)
+    assert kept == {1: JobBackoff(since=T0)}
+    assert update_reservation_backoffs(kept, first, one, T0 + 60, 60) == kept
+    passed = update_reservation_backoffs(kept, first, one, T0 + 61, 60)
+    assert passed == {1: JobBackoff(expired=1, until=T0 + 121)}
+    assert update_reservation_backoffs(passed, None, one, T0 + 100, 60) == passed
+    again = update_reservation_backoffs(passed, first, one, T0 + 121, 60)
+    twice = update_reservation_backoffs(again, first, one, T0 + 182, 60)
+    assert twice == {1: JobBackoff(expired=2, until=T0 + 302)}
     # Forgotten with the job, or where another is first.
-    assert update_keepings(twice, None, set(), T0 + 200, 60) == {}
-    assert update_keepings(kept, None, one, T0 + 1, 60) == {}
+    assert update_reservation_backoffs(twice, None, set(), T0 + 200, 60) == {}
+    assert update_reservation_backoffs(kept, None, one, T0 + 1, 60) == {}
     known = msgspec.structs.replace(first, start=T0 + 500)
-    assert update_keepings(kept, known, one, T0 + 400, 60) == {}
-    assert update_keepings({}, known, one, T0 + 501, 60) == {1: Keeping(since=T0 + 501)}
+    assert update_reservation_backoffs(kept, known, one, T0 + 400, 60) == {}
+    assert update_reservation_backoffs({}, known, one, T0 + 501, 60) == {
+        1: JobBackoff(since=T0 + 501)
+    }
 
 
 times = st.sampled_from([0.0, T0 + HOUR, T0 + 3 * HOUR, math.inf])

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.placement.shortfall import Shortfall, update_shortfalls
+from burst.core.placement.job_backoff import JobBackoff
+from burst.core.placement.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
 from burst.model.decision import Decision
@@ -89,7 +90,7 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     sim, big = spread()
     sim.until(lambda: nodes_up(sim) == 4)
     sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
-    returned = shortfall(sim, big).returned
+    returned = shortfall(sim, big).expired
     assert returned >= 1
     # Nothing can be had for a while, so that its refusal stands.
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
@@ -100,13 +101,13 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     )
     sim.tick(3)
     assert big in sim.engine.snapshot.refusal_cache.decisions
-    assert shortfall(sim, big).returned == returned
+    assert shortfall(sim, big).expired == returned
 
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
     sim.until(lambda: nodes_up(sim) == 4, turns=400, seconds=MINUTE)
     sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
     known = shortfall(sim, big)
-    assert known.returned == returned + 1
+    assert known.expired == returned + 1
     assert known.until - sim.now > 10 * MINUTE * 2 ** (returned - 1)
 
 
@@ -144,7 +145,7 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 
 
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
-    before = {JobId(1): Shortfall(returned=1)}
+    before = {JobId(1): JobBackoff(expired=1)}
     tx = Transaction(Records(), T0)
     assert update_shortfalls(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}

@@ -75,6 +75,8 @@ class IsolatedPlacement:
                 userids=() if demand.userid is None else (demand.userid,),
                 created=now,
                 price=candidate.offer.price,
+                end=candidate.lease_end,
+                place=candidate.place,
                 isolated=demand.isolated,
             )
             jobs = () if demand.job is None else (demand.job,)

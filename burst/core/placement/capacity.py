@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from burst.config import Settings
 from burst.core.placement.demand import NodePool, nodes_needed
+from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import BurstCapacity
-from burst.core.placement.run_time import remaining_run_time
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, State
 from burst.model.lead import LeadView

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
+from burst.config import DeadlineSettings
+from burst.core.placement.lease_times import lease_end, offered_run_time
 from burst.core.provider_health import (
     Health,
     OfferHealth,
@@ -21,11 +22,17 @@ from burst.model.reason import Reason
 from burst.provider import Offer
 
 
-class ProviderOffer(msgspec.Struct, frozen=True):
-    """An offer and whose it is."""
+class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """An offer, whose it is, and what a burst of it would be if it is made now."""
 
     provider: str
     offer: Offer
+    lease_end: float
+    """When its lease would end; seconds since the epoch, 0 for never."""
+    run_time: float
+    """For how many seconds jobs could run on it; math.inf without a limit."""
+    place: str
+    """Where its provider would make it: see `Lease.place`."""
 
     @property
     def key(self) -> str:
@@ -38,9 +45,6 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
 
     offers: tuple[ProviderOffer, ...]
     refusals: tuple[OfferRejection, ...] = ()
-    run_times: Mapping[str, float] = {}
-    """By key of an offer: for how many seconds jobs can run on a new burst of it, where
-    that is limited."""
     known: tuple[ProviderOffer, ...] = ()
     """All offers, those that cannot be taken now too."""
     unread: frozenset[str] = frozenset()
@@ -89,8 +93,35 @@ def provisioning_providers(live: Iterable[Burst]) -> set[str]:
     return {burst.lease.provider for burst in live if burst.state in asked}
 
 
-def offer_catalog(
+def provider_offers(
     offers: Mapping[str, Sequence[Offer] | None],
+    places: Mapping[str, str],
+    deadlines: DeadlineSettings,
+    now: float,
+) -> Mapping[str, Sequence[ProviderOffer] | None]:
+    """Return the offers of each provider, None where they could not be read yet.
+
+    `places` are where the providers make bursts, by the provider's name.
+    """
+
+    def made(provider: str, offer: Offer) -> ProviderOffer:
+        end = lease_end(offer, deadlines.lease, now)
+        return ProviderOffer(
+            provider=provider,
+            offer=offer,
+            lease_end=end,
+            run_time=offered_run_time(offer, end, deadlines, now),
+            place=places.get(provider, ""),
+        )
+
+    return {
+        name: None if its is None else [made(name, offer) for offer in its]
+        for name, its in offers.items()
+    }
+
+
+def offer_catalog(
+    offers: Mapping[str, Sequence[ProviderOffer] | None],
     health: Mapping[str, Health],
     now: float,
     asked: Container[str] = (),
@@ -112,8 +143,8 @@ def offer_catalog(
             refusals.append(
                 OfferRejection(f"{provider}/*", Reason.OFFERS_UNKNOWN, facts)
             )
-        for offer in its_offers or ():
-            candidate = ProviderOffer(provider, offer)
+        for candidate in its_offers or ():
+            offer = candidate.offer
             known.append(candidate)
             held = health.get(provider, Health())
             why = why_unavailable(provider, offer.name, held, now)
@@ -142,20 +173,6 @@ def offer_catalog(
         },
         aside=aside,
     )
-
-
-# What ends in the year 10,000 or later never ends; no date can show it.
-_END_OF_TIME = 253_402_300_800.0
-
-
-def lease_end(offer: Offer, longest: float, now: float) -> float:
-    """Return when a burst of the offer ends if it is made now; 0 for never.
-
-    `longest` is how long a burst may live by the settings, in seconds, math.inf for
-    ever. Times are seconds since the epoch.
-    """
-    end = now + min(longest, offer.lifetime or math.inf)
-    return 0.0 if end >= _END_OF_TIME else end
 
 
 def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:

@@ -126,5 +126,7 @@ class PlannedBurst:
             userids=tuple(sorted(self.userids)),
             created=now,
             price=self.provider_offer.offer.price,
+            end=self.provider_offer.lease_end,
+            place=self.provider_offer.place,
         )
         return Proposal(lease, tuple(self.jobs))

@@ -212,7 +212,7 @@ class Planner:
             demand.preferences, planned.provider_offer.provider, offer.price
         ):
             return False
-        lasts = self._run_times.refuse(planned.provider_offer.key, demand) is None
+        lasts = self._run_times.why_too_short(planned.provider_offer, demand) is None
         return lasts and self._may_share(demand, frozenset(planned.userids))
 
     def _could_join_first(self, planned: PlannedBurst) -> bool:
@@ -323,7 +323,7 @@ class Planner:
         if candidate.provider in self._tried & self._catalog.on_trial:
             facts = {"provider": candidate.provider}
             return OfferRejection(candidate.key, Reason.ON_TRIAL, facts)
-        too_short = self._run_times.refuse(candidate.key, demand)
+        too_short = self._run_times.why_too_short(candidate, demand)
         if too_short:
             return too_short
         if burst_mode(demand.preferences, candidate.offer) == "isolated":

@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from burst.config import Settings
+from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import find_leased_slots
 from burst.core.placement.offers import provisioning_providers
 from burst.core.placement.plan import Reservation
-from burst.core.placement.reservation import Keeping
-from burst.core.placement.shortfall import Shortfall
 from burst.core.placement.slots import RankSlot, free_slots
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Records, Transaction
@@ -104,29 +103,6 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
         return now == was or now[0] is CapacityPhase.GOING
 
 
-class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdicts of one tick."""
-
-    inputs: RefusalInputs
-    """With what the tick has given away: refusals rest on what was left."""
-    jobs: Mapping[JobId, JobView]
-    """All jobs."""
-    here: Set[JobId] = frozenset()
-    """Jobs that were given room on own nodes that are free."""
-    helped: Set[JobId] = frozenset()
-    """Jobs that have bursts, though not enough."""
-    still_refused: Mapping[JobId, Decision]
-    """On jobs that were not looked at again."""
-    fresh: Mapping[JobId, Decision]
-    shortfalls: Mapping[JobId, Shortfall] = {}
-    reservation: Reservation | None = None
-    keepings: Mapping[JobId, Keeping] = {}
-    unsettled: bool = False
-    """Whether some job may be starting at this moment."""
-    behind: bool = False
-    """Whether some jobs are left for a later tick."""
-
-
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals of one tick, for the next, and what that tick saw and left."""
 
@@ -139,16 +115,33 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """All holds."""
     decisions: Mapping[JobId, Decision] = {}
     """The refusals: of jobs that wait where they harm nobody."""
-    shortfalls: Mapping[JobId, Shortfall] = {}
+    shortfalls: Mapping[JobId, JobBackoff] = {}
     """Of jobs that could not have all the nodes that they need."""
     reservation: Reservation | None = None
     """What was kept when these jobs were refused."""
-    keepings: Mapping[JobId, Keeping] = {}
+    reservation_backoffs: Mapping[JobId, JobBackoff] = {}
     """Of jobs for which slots are kept, or were kept for too long."""
 
     def without_refusals(self) -> RefusalCache:
         """Return what it says of the jobs that decides, not only spares work."""
         return msgspec.structs.replace(self, decisions={})
+
+
+class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tick decided about its jobs."""
+
+    left: RefusalCache
+    """What the tick saw and, of what there was, left; without its refusals."""
+    helped: Set[JobId] = frozenset()
+    """Jobs that have bursts, though not enough."""
+    still_refused: Mapping[JobId, Decision]
+    """On jobs that were not looked at again."""
+    fresh: Mapping[JobId, Decision]
+    """On all other pending jobs."""
+    unsettled: bool = False
+    """Whether some job may be starting at this moment."""
+    behind: bool = False
+    """Whether some jobs are left for a later tick."""
 
 
 def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> RefusalInputs:
@@ -245,18 +238,13 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
         if decision.reason.about_job.refused
         and job not in made.helped
         # Slots may be kept for it again at a time of its own.
-        and job not in made.keepings
+        and job not in made.left.reservation_backoffs
         and _rests(made, job, records.holds.get(job))
     }
-    return RefusalCache(
-        inputs=made.inputs,
-        jobs=made.jobs,
-        here=made.here,
+    return msgspec.structs.replace(
+        made.left,
         holds=records.holds,
         decisions={**made.still_refused, **new} if new else made.still_refused,
-        shortfalls=made.shortfalls,
-        reservation=made.reservation,
-        keepings=made.keepings,
     )
 
 
@@ -266,16 +254,16 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     It is held, and seen to be; or it need not be, in the stopped queue, or in our
     scheduler, where no room on own nodes was counted as its.
     """
-    intake = made.inputs.settings.intake
+    intake = made.left.inputs.settings.intake
     if made.fresh[job].reason.about_job.final and intake.fails_impossible:
         return False  # it is failed, until that took
     if hold is not None:
         return hold.state is HoldState.HELD
-    if wants_isolated(made.jobs[job]):
+    if wants_isolated(made.left.jobs[job]):
         return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
-        return job not in made.here
-    return in_stopped_queue(made.jobs[job], intake)
+        return job not in made.left.here
+    return in_stopped_queue(made.left.jobs[job], intake)
 
 
 def _is_first_changed(before: RefusalCache, lead: LeadView) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from burst.core.isolated.placement import burst_mode
 from burst.core.placement.demand import nodes_needed
+from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import LeasedSlot, LiveBursts
 from burst.core.placement.limits import BurstUsage, Usage
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
@@ -30,7 +31,6 @@ from burst.model.reason import Reason
 # For so many demands slots are looked for; where that finds none, limits are in the
 # way, as they are for those behind.
 _TRIES = 32
-_MOST_DOUBLINGS = 6
 _Able = tuple[list[tuple[RankSlot, int]], int, int]
 
 
@@ -184,7 +184,7 @@ class SlotReservations:
         ):
             return True
         isolated = burst_mode(demand.preferences, candidate.offer) == "isolated"
-        return isolated or self._run_times.refuse(candidate.key, demand) is not None
+        return isolated or self._run_times.why_too_short(candidate, demand) is not None
 
     def _find(
         self,
@@ -307,42 +307,26 @@ class SlotReservations:
         return there is not None and job in there.jobs
 
 
-class Keeping(msgspec.Struct, frozen=True, kw_only=True):
-    """How long slots were kept for one job. It is not in the store."""
-
-    since: float | None = None
-    """Since when they are kept without knowing until when; None while they are not."""
-    given_up: int = 0
-    """How often that took too long."""
-    until: float = 0.0
-    """None are kept for it before then; seconds since the epoch."""
-
-
-def update_keepings(
-    before: Mapping[JobId, Keeping],
+def update_reservation_backoffs(
+    before: Mapping[JobId, JobBackoff],
     made: Reservation | None,
     pending: Set[JobId],
     now: float,
     limit: float,
-) -> Mapping[JobId, Keeping]:
+) -> Mapping[JobId, JobBackoff]:
     """Return for how long slots are kept; after `limit` seconds none are for as long.
 
     The others must not wait for ever for a job whose slots never come free. Where the
     time limits of jobs say when they do, that is waited for.
     """
     found = {
-        job: msgspec.structs.replace(known, since=None)
+        job: known.without_wait()
         for job, known in before.items()
-        if job in pending and known.given_up
+        if job in pending and known.expired
     }
-    if made is None or now < made.start < math.inf:
-        return found
-    known = before.get(made.job, Keeping())
-    since = now if known.since is None else known.since
-    found[made.job] = msgspec.structs.replace(known, since=since)
-    if now - since > limit:
-        longer = limit * 2.0 ** min(known.given_up, _MOST_DOUBLINGS)
-        found[made.job] = Keeping(given_up=known.given_up + 1, until=now + longer)
+    if made is not None and not now < made.start < math.inf:
+        known = before.get(made.job, JobBackoff())
+        found[made.job] = known.after_wait(now, limit)
     return found
 
 

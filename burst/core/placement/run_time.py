@@ -1,53 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""How long a job can run on a burst before its lease ends.
-
-Jobs are not started on a burst from some time before the end of its lease, so that what
-runs may come to its end: see `drain_time`.
-"""
+"""For how long bursts have to last for the jobs of a plan, and which offers do."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from burst.config import DeadlineSettings
-from burst.core.placement.offers import OfferCatalog, ProviderOffer, lease_end
+from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.plan import Demand
-from burst.model.burst import Lease
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-
-
-def drain_time(created: float, end: float, drain: float) -> float:
-    """Return when a burst is drained as its lease ends; math.inf where it never does.
-
-    That is `drain` seconds before the end. Of a lease that is shorter than twice that,
-    jobs get the first half: drained when it comes up, it would be paid for in vain.
-    """
-    if not end:
-        return math.inf
-    return end - min(drain, (end - created) / 2)
-
-
-def remaining_run_time(lease: Lease, deadlines: DeadlineSettings, now: float) -> float:
-    """Return for how many seconds jobs can run on a live burst, from now on."""
-    return drain_time(lease.created, lease.end, deadlines.drain) - now
-
-
-def run_times(
-    catalog: OfferCatalog, deadlines: DeadlineSettings, now: float
-) -> Mapping[str, float]:
-    """Return for how many seconds jobs can run on a new burst, by offer's key."""
-
-    def of(candidate: ProviderOffer) -> float:
-        end = lease_end(candidate.offer, deadlines.lease, now)
-        until = drain_time(now, end, deadlines.drain)
-        return max(0.0, until - now - candidate.offer.join_time)
-
-    return {candidate.key: of(candidate) for candidate in catalog.known}
 
 
 class RunTimes:
@@ -56,16 +21,16 @@ class RunTimes:
     def __init__(self, catalog: OfferCatalog, live: Iterable[float]) -> None:
         """`live` is for how many seconds jobs can run on each live burst."""
         self._catalog = catalog
-        self._lasts = sorted({*live, *catalog.run_times.values()})
+        self._lasts = sorted(
+            {*live, *(candidate.run_time for candidate in catalog.known)}
+        )
         self._longest: dict[str, float] = {}
 
     def longest_offered(self, preferences: BurstPreferences) -> float:
         """Return for how many seconds any offer that a job may have lasts."""
         found = self._longest.get(preferences.provider)
         if found is None:
-            lasts = [
-                self._on_new(candidate.key) for candidate in self._may_have(preferences)
-            ]
+            lasts = [candidate.run_time for candidate in self._may_have(preferences)]
             found = self._longest[preferences.provider] = max(lasts, default=0.0)
         return found
 
@@ -84,14 +49,16 @@ class RunTimes:
         """Return a number that is the same where the same bursts last long enough."""
         return bisect.bisect_left(self._lasts, self.needed(demand))
 
-    def refuse(self, offer: str, demand: Demand) -> OfferRejection | None:
+    def why_too_short(
+        self, candidate: ProviderOffer, demand: Demand
+    ) -> OfferRejection | None:
         """Return why a new burst does not last for a job, None if it does."""
-        lasts = self._on_new(offer)
+        lasts = candidate.run_time
         if lasts >= self.needed(demand):
             return None
         need = format_fsd(demand.duration) if demand.duration else "ever"
         return OfferRejection(
-            offer, Reason.LEASE_SHORT, {"most": format_fsd(lasts), "need": need}
+            candidate.key, Reason.LEASE_SHORT, {"most": format_fsd(lasts), "need": need}
         )
 
     def why_never(self, demand: Demand) -> dict[str, object] | None:
@@ -109,6 +76,3 @@ class RunTimes:
         for candidate in self._catalog.known:
             if preferences.provider in {"", candidate.provider}:
                 yield candidate
-
-    def _on_new(self, offer: str) -> float:
-        return self._catalog.run_times.get(offer, math.inf)

@@ -9,8 +9,8 @@ from burst.config import Settings
 from burst.core.behaviour import behaviour_of
 from burst.core.isolated import decision as isolated_decision
 from burst.core.placement.capacity import is_up, missing_nodes
+from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
-from burst.core.placement.shortfall import Shortfall
 from burst.core.records import RecordsView
 from burst.core.select.assignments import retry_pause
 from burst.core.select.constraints import Constraints
@@ -57,7 +57,7 @@ class JobTriage:
             for job in burst.jobs
         }
         self._world = world
-        self._shortfalls: Mapping[JobId, Shortfall] = {}
+        self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
         self._unread: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class JobTriage:
         self,
         bursts_by_job: Mapping[JobId, list[Burst]],
         still_refused: Container[JobId],
-        shortfalls: Mapping[JobId, Shortfall] | None = None,
+        shortfalls: Mapping[JobId, JobBackoff] | None = None,
     ) -> None:
         """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
 
