@@ -17,7 +17,7 @@ from burst.core.report import orphan_row
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.runtime import provider_registry
-from burst.runtime.offline import read_snapshot, reap_orphans
+from burst.runtime.offline import read_orphans, reap_orphans
 
 # How long `burst gc --yes` repeats a deletion before it says what is left, in seconds.
 _GC_DEADLINE = 600.0
@@ -59,10 +59,14 @@ def gc(yes: bool, target: Target, listing: Listing) -> None:
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     """Do without a daemon what it would."""
     providers = provider_registry.load_providers(settings, lead.identity().owner)
-    orphans = read_snapshot(lead, settings, providers).orphans
+    orphans, failed = read_orphans(lead, providers)
     left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}
     _say_left(left)
-    return {"orphans": [orphan_row(orphan) for orphan in orphans], "deleting": False}
+    return {
+        "orphans": [orphan_row(orphan) for orphan in orphans],
+        "deleting": False,
+        "failed": {f"provider {name}": why for name, why in failed.items()},
+    }
 
 
 def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:

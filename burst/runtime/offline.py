@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,13 +16,19 @@ from burst.core.world import LastCall, ProviderView, World, observe, repeat_at
 from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.burst import BurstId
+from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import with_public_endpoint
 from burst.runtime.engine import Snapshot
-from burst.runtime.executor import QueuedCall, run_call
+from burst.runtime.executor import (
+    CallResult,
+    ProviderWorkers,
+    QueuedCall,
+    run_call,
+)
 from burst.runtime.last_call import (
     ProviderBurst,
     describe_reap,
@@ -30,6 +37,9 @@ from burst.runtime.last_call import (
 )
 from burst.runtime.record_store import RecordStore
 from burst.runtime.service_api import describe_process
+
+# So long a provider may take to tell what it has, in seconds.
+_ANSWERED_WITHIN = 60.0
 
 
 def read_snapshot(
@@ -56,6 +66,50 @@ def read_snapshot(
         decisions={},
         orphans=find_orphans(records, world),
     )
+
+
+def read_orphans(
+    lead: Lead, providers: Mapping[str, Provider], limit: float = _ANSWERED_WITHIN
+) -> tuple[tuple[Orphan, ...], dict[str, str]]:
+    """Return what no record explains, and which providers did not tell, with why.
+
+    Each is asked on a thread of its own and has `limit` seconds, so that one that fails
+    or hangs keeps nobody from what the others have. Raises BurstError.
+    """
+    clock = Clock()
+    records = RecordStore(lead.store()).load(clock())
+    results = _observe_each(providers, clock, limit)
+    views: dict[str, ProviderView] = {}
+    failed: dict[str, str] = {}
+    for name in providers:
+        result = results.get(name)
+        if result is None:
+            failed[name] = f"no answer within {format_fsd(limit)}"
+        elif result.outcome is not Outcome.OK:
+            failed[name] = result.note
+        else:
+            views[name] = observe(ProviderView(), result.value, [], result.began_at)
+    world = World(identity=lead.identity(), slots=(), lead=None, providers=views)
+    return find_orphans(records, world), failed
+
+
+def _observe_each(
+    providers: Mapping[str, Provider], clock: Clock, limit: float
+) -> dict[str, CallResult]:
+    """Return what came of asking each provider what it has; those that answered."""
+    answered = threading.Event()
+    workers = ProviderWorkers(clock, answered.set)
+    for name in providers:
+        call = QueuedCall(provider=name, verb=Verb.OBSERVE, providers=providers)
+        workers.submit(call)
+    results: dict[str, CallResult] = {}
+    ends = clock() + limit
+    while len(results) < len(providers) and (left := ends - clock()) > 0:
+        answered.wait(left)
+        answered.clear()
+        results |= {result.call.provider: result for result in workers.collect()}
+    workers.close()
+    return results
 
 
 def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:

@@ -149,7 +149,8 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
     assert said.stderr.endswith(
         f"{orphan}: orphan of provider local is deleted, nothing of it is left\n"
     )
-    assert desk.run("gc", "--json").json == {"orphans": [], "deleting": False}
+    none = {"orphans": [], "deleting": False, "failed": {}}
+    assert desk.run("gc", "--json").json == none
 
 
 @pytest.mark.parametrize(

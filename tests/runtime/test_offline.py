@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from burst.config import parse
 from burst.core.records import Records
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError, LeadError, Transient
+from burst.model.burst import BurstId
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
-from burst.runtime.offline import read_snapshot, release_held_jobs
+from burst.model.shape import Shape
+from burst.provider import BurstSpec
+from burst.runtime.offline import read_orphans, read_snapshot, release_held_jobs
 from burst.runtime.record_store import RecordStore
-from burst.testing import FakeProvider
+from burst.testing import FakeCloud, FakeProvider
 from tests.builders import T0, whole
 from tests.fakes import FakeLead
 
@@ -70,3 +75,30 @@ def test_a_provider_that_cannot_answer_is_named() -> None:
     settings = parse({"providers": {"one": {"type": "fake"}}}, "x")
     with pytest.raises(BurstError, match="provider one: observe: ValueError: odd"):
         read_snapshot(FakeLead(), settings, {"one": provider})
+
+
+def test_orphans_are_found_although_a_provider_fails_and_another_hangs() -> None:
+    cloud, owner = FakeCloud(), FakeLead().known.owner
+    providers = {
+        name: FakeProvider(name, owner=owner, cloud=cloud)
+        for name in ("hangs", "fails", "works")
+    }
+    providers["hangs"].hang = released = threading.Event()
+    providers["fails"].next_observe_error = Transient("no route to host")
+    spec = BurstSpec(
+        burst_id=BurstId("burst-1-0rphan"),
+        owner=owner,
+        offer="nodes",
+        hosts=("burst-1-0",),
+        ranks=(6,),
+        shape=Shape(1),
+        lead=FakeLead().known,
+    )
+    providers["works"].provision(spec)
+    found, failed = read_orphans(FakeLead(), providers, limit=0.5)
+    released.set()
+
+    assert [(orphan.provider, orphan.burst) for orphan in found] == [
+        ("works", "burst-1-0rphan")
+    ]
+    assert failed == {"hangs": "no answer within 500ms", "fails": "no route to host"}
