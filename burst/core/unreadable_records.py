@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.core.placement.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records
 from burst.core.world import World
 from burst.errors import BurstError
@@ -34,9 +35,10 @@ def lease_of_unreadable(
 ) -> Lease:
     """Return the lease as far as it can be known: all that may be the burst's.
 
-    The ranks of its slot, by its name, and of the followers that the provider shows;
-    but none that another burst leases. `provider` is empty where it is to be found
-    out. Raises BurstError if it cannot be.
+    The ranks of its slot, by the slot's name and by those of hosts, as slots may have
+    been declared anew since; those of the followers that the provider shows; those that
+    were drained for it. But none that another burst leases. `provider` is empty where
+    it is to be found out. Raises BurstError if it cannot be.
     """
     provider = provider or _find_provider(world, burst)
     if provider not in world.providers:
@@ -49,8 +51,12 @@ def lease_of_unreadable(
     isolated = Isolated(kind="interactive") if slot == ISOLATED_STEM else None
     status = world.providers[provider].statuses.get(burst)
     hosts = {follower.host for follower in status.followers} if status else set()
+    hosts.update(hosts_named_after(slot, world.slots))
     ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}
     ranks.update(r for known in world.slots if known.name == slot for r in known.ranks)
+    drained = world.lead.drained if world.lead else {}
+    tag = f"{DRAIN_TAG}{burst} "
+    ranks.update(rank for rank, why in drained.items() if why.startswith(tag))
     ranks.difference_update(*(other.lease.ranks for other in records.live))
     run = () if isolated else tuple(sorted(ranks))
     return Lease(

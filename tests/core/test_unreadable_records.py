@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from burst.core.commands import TakeDown, take_down_any
+from burst.core.placement.slots import find_slots
 from burst.core.report import unreadable_rows
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
@@ -84,6 +85,22 @@ def test_it_is_on_record_before_it_is_acted_on():
     assert sim.burst.id == name
     assert sim.burst.state is State.REAP
     assert sim.burst.lease.ranks == (2, 3, 4, 5)
+
+
+def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
+    """Else its slot were free at once, and what runs there reaped under its job."""
+    sim = Sim()
+    name, _ = spoilt(sim)
+    seen = sim.engine.snapshot
+    anew = ("burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
+    blind = msgspec.structs.replace(seen.world.providers["local"], statuses={})
+    world = msgspec.structs.replace(
+        seen.world,
+        slots=find_slots(seen.world.identity, anew),
+        providers={"local": blind},
+    )
+    made, _ = take_down_any(seen.records, world, TakeDown(name), sim.now)
+    assert made.records.bursts[name].lease.ranks == (2, 3, 4, 5)
 
 
 def test_ranks_of_other_bursts_are_not_drained():

@@ -239,3 +239,20 @@ def test_a_job_of_which_a_node_is_drained_by_a_person_is_held_for_as_long() -> N
             ("turn", {"seconds": 40.0}),
         ],
     )
+
+
+def test_ranks_drained_by_a_lost_record_are_undrained_where_slots_are_others() -> None:
+    replay(
+        {"providers": {"a": {"max_nodes": 8}}},
+        [
+            ("submit", {"nodes": 2, "user": 1, "wish": 4, "constraint": 1}),
+            ("provider_fails", {"name": "a", "error": "later", "call": "provision"}),
+            ("turn", {"seconds": 1.0}),
+            ("turn", {"seconds": 0.1}),
+            ("turn", {"seconds": 7.0}),
+            ("job_ends", {"job": 7, "result": "canceled"}),
+            ("time_passes", {"turns": 3}),
+            ("record_is_spoiled", {"burst": 5, "text": "{"}),
+            ("settings_change", {"change": 9, "reload": True}),
+        ],
+    )

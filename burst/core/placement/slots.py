@@ -89,10 +89,7 @@ def slot_holders(
             ranks |= dict.fromkeys(burst.lease.ranks, burst.id)
             hosts |= dict.fromkeys(burst.lease.hosts, burst.id)
     for key in unread:
-        named = re.compile(re.escape(_slot_name(key)) + r"(-?\d+)?")
-        alike = [
-            h for s in slots for h in s.hosts if named.fullmatch(dns_label(h, "slot"))
-        ]
+        alike = hosts_named_after(_slot_name(key), slots)
         kept = alike or [host for slot in slots for host in slot.hosts]
         hosts = {**dict.fromkeys(kept, key), **hosts}
     found: dict[str, str] = {}
@@ -102,6 +99,18 @@ def slot_holders(
         elif not hosts.keys().isdisjoint(slot.hosts):
             found[slot.name] = next(hosts[h] for h in slot.hosts if h in hosts)
     return found
+
+
+def hosts_named_after(name: str, slots: Iterable[RankSlot]) -> list[str]:
+    """Return the hosts of slots, as they are now, that bear the name of one of before.
+
+    Slots may have been declared anew since; a slot's name is what its hosts share.
+    """
+    if not name:
+        return []
+    named = re.compile(re.escape(name) + r"(-?\d+)?")
+    hosts = [host for slot in slots for host in slot.hosts]
+    return [host for host in hosts if named.fullmatch(dns_label(host, "slot"))]
 
 
 def free_slots(
