@@ -216,7 +216,7 @@ class EmbeddedInstance(LastingInstance):
         return last.context["type"], last.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.call(calls.DrainRanks(frozenset({rank_of(host)}), reason), type(None))
+        self.call(calls.DrainCall(frozenset({rank_of(host)}), reason), type(None))
 
     def call(self, body: calls.Body, kind: type[Any]) -> Any:
         """Call the lead as a client of its own would."""

@@ -16,7 +16,7 @@ from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import parse_jobid
-from burst.runtime import service_api
+from burst.runtime import service_answers
 
 _OVER = {"inactive", "gone"}
 
@@ -87,7 +87,7 @@ def _by_records(
     """Return a story from the records; raises the error where there is none."""
     snapshot = read_records(lead, target, error)
     try:
-        found = service_api.explain(snapshot, name)
+        found = service_answers.explain(snapshot, name)
     except BurstError:
         raise error from None
     click.echo(f"{error}; this is what is on record", err=True)

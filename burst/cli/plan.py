@@ -10,7 +10,7 @@ from burst.cli.listing import Column, Listing, listing_options, print_json, prin
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.runtime.offline import read_snapshot
-from burst.runtime.service_api import plan as plan_of
+from burst.runtime.service_answers import plan as plan_of
 
 _JOBS = (
     Column("JOB", lambda row: row["id"]),

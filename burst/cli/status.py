@@ -18,7 +18,7 @@ from burst.cli.listing import (
 from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
 from burst.errors import NoDaemon
-from burst.runtime import service_api
+from burst.runtime import service_answers
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -56,7 +56,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
         try:
             found = lead.call("status", {})
         except NoDaemon as error:
-            found = service_api.status(read_records(lead, target, error), None)
+            found = service_answers.status(read_records(lead, target, error), None)
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:

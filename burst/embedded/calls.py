@@ -62,14 +62,14 @@ class RaiseException(_Body, frozen=True):
     note: str
 
 
-class DrainRanks(_Body, frozen=True):
+class DrainCall(_Body, frozen=True):
     """Drain ranks; those that are keep their reason. Answer: nothing."""
 
     ranks: frozenset[int]
     reason: str
 
 
-class UndrainRanks(_Body, frozen=True):
+class UndrainCall(_Body, frozen=True):
     """The opposite. Answer: nothing."""
 
     ranks: frozenset[int]
@@ -129,8 +129,8 @@ Body = (
     | SetUrgencies
     | MergeMemos
     | RaiseException
-    | DrainRanks
-    | UndrainRanks
+    | DrainCall
+    | UndrainCall
     | ListJobs
     | Lookup
     | Attach

@@ -88,11 +88,11 @@ class EmbeddedLead:
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Have no new job start on these ranks."""
-        self._ask(calls.DrainRanks(ranks, reason), _NOTHING)
+        self._ask(calls.DrainCall(ranks, reason), _NOTHING)
 
     def undrain(self, ranks: frozenset[int]) -> None:
         """Let jobs start on these ranks again."""
-        self._ask(calls.UndrainRanks(ranks), _NOTHING)
+        self._ask(calls.UndrainCall(ranks), _NOTHING)
 
     def store(self) -> Store:
         """Return the file beside the lead's other state."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -126,19 +125,7 @@ class FluxLead:
         queues = read_queues(self._client, self.identity().queues) if pending else {}
         ranks = read_ranks(self._client)
         changed = self._journal.changed()
-        return LeadView(
-            read_at=time.time(),
-            jobs=jobs,
-            online=ranks.online,
-            torpid=ranks.torpid,
-            drained=ranks.drained,
-            excluded=ranks.excluded,
-            allocated=ranks.allocated,
-            free=ranks.free,
-            granting=ranks.granting,
-            queues=queues,
-            changed=changed,
-        )
+        return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """See `burst.lead.Lead`."""

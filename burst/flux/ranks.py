@@ -13,6 +13,7 @@ from burst.errors import BurstError, Unreadable
 from burst.flux.loop import Loop
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.flux.stream import Stream
+from burst.model.lead import LeadView
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.shape import Shape
 
@@ -56,22 +57,10 @@ def parse_properties(resource_set: Mapping[str, Any]) -> dict[str, frozenset[int
     return {name: parse_idset(ranks) for name, ranks in properties.items()}
 
 
-class RankSide(msgspec.Struct, frozen=True):
-    """The rank side of a LeadView, with the same meanings."""
-
-    online: frozenset[int]
-    torpid: frozenset[int]
-    drained: Mapping[int, str]
-    excluded: frozenset[int]
-    allocated: frozenset[int]
-    free: Mapping[int, Shape]
-    granting: Mapping[int, Shape]
-
-
 def read_ranks(
     client: RpcClient, heard_deadline_s: float = HEARD_DEADLINE_S
-) -> RankSide:
-    """Return how the ranks are, so that `allocated` keeps LeadView's promise.
+) -> LeadView:
+    """Return a LeadView of the ranks only, so that `allocated` is as it promises.
 
     A rank that is drained here and not allocated gets no job any more. Draining is
     done in the resource module first; the scheduler hears of it a moment later (in
@@ -94,7 +83,7 @@ def read_ranks(
         raise Unreadable(error.what, advice) from error
 
 
-def _read(client: RpcClient, heard_deadline_s: float) -> RankSide:
+def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
     deadline = time.monotonic() + heard_deadline_s
     while True:
         status = client.ask("resource.status")
@@ -117,7 +106,9 @@ def _read(client: RpcClient, heard_deadline_s: float) -> RankSide:
         parse_nodes(manager["allocated"]),
     )
     granting = {rank: _less(given, shown, rank) for rank in sorted(given.ranks)}
-    return RankSide(
+    return LeadView(
+        read_at=time.time(),
+        jobs={},
         online=parse_idset(status["online"]),
         torpid=parse_idset(status.get("torpid", "")),
         drained=drained,

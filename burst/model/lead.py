@@ -125,8 +125,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
 
     read_at: float
     jobs: Mapping[JobId, JobView]
-    """Burstable jobs, and those to be shown besides (Lead.remember), that are active or
-    ended less than a minute ago."""
+    """Burstable jobs, and those that Lead.listen was told of, that are active or ended
+    less than a minute ago."""
     online: frozenset[int]
     torpid: frozenset[int] = frozenset()
     drained: Mapping[int, str] = {}

@@ -36,7 +36,7 @@ from burst.runtime.last_call import (
     next_call,
 )
 from burst.runtime.record_store import RecordStore
-from burst.runtime.service_api import describe_process
+from burst.runtime.service_answers import describe_process
 
 # So long a provider may take to tell what it has, in seconds.
 _ANSWERED_WITHIN = 60.0

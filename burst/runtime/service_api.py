@@ -7,36 +7,35 @@ instance owner's. Answers to reads come from the last tick, without waiting for 
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
-from typing import Annotated, Any, TypeVar
-
-import msgspec
 
 from burst import __version__
 from burst.config import Settings
-from burst.core import commands, cost, report
-from burst.core.burst_story import burst_story
+from burst.core import commands, report
 from burst.core.commands import TakeDown
-from burst.core.placement.plan import Demand
 from burst.core.placement.slots import LENT
 from burst.core.records import Records
-from burst.core.tick import TickResult, run_tick
+from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.errors import MALFORMED, BurstError, Denied, LeadError
+from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
-from burst.model.burst import BurstId, Isolated
-from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.jobid import format_f58
+from burst.runtime import service_answers
 from burst.runtime.engine import Engine, EngineCommand, Snapshot
+from burst.runtime.service_answers import Row, burst_totals, jobs_of
+from burst.runtime.service_requests import (
+    MAX_NAME,
+    BurstRequest,
+    NamedRequest,
+    demand_of,
+    parse_job,
+    read_request,
+)
 
 # How long a command may wait for the tick that carries it out, in seconds.
 _TICK_DEADLINE = 30.0
-# Names and ids in a request have at most so many characters.
-_LONGEST_NAME = 255
-Row = dict[str, Any]
 
 
 class ServiceApi:
@@ -80,7 +79,7 @@ class ServiceApi:
         method = self._methods.get(request.method)
         if method is None:
             raise BurstError(
-                f"the daemon knows no method {request.method[:_LONGEST_NAME]}",
+                f"the daemon knows no method {request.method[:MAX_NAME]}",
                 f"it is version {__version__}; the command may be newer",
             )
         return method(request, self._engine().snapshot)
@@ -111,35 +110,35 @@ class ServiceApi:
         }
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        row = status(snapshot, self.holder())
+        row = service_answers.status(snapshot, self.holder())
         if request.owner:
             return row
-        mine = {format_f58(job) for job in _jobs_of(request.userid, snapshot)}
+        mine = {format_f58(job) for job in jobs_of(request.userid, snapshot)}
         row["held"] = [job for job in row["held"] if job in mine]
         row["bursts"] = [
             {**burst, "jobs": [job for job in burst["jobs"] if job in mine]}
             for burst in row["bursts"]
             if mine.intersection(burst["jobs"])
         ]
-        row["totals"] = _totals(row["bursts"], snapshot)
+        row["totals"] = burst_totals(row["bursts"], snapshot)
         row |= {"orphans": [], "unreadable": {}, "pending": len(mine)}
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        return explain(
+        return service_answers.explain(
             snapshot,
-            _read(request, _Named).id,
+            read_request(request, NamedRequest).id,
             None if request.owner else request.userid,
         )
 
     def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
-        return plan(snapshot)
+        return service_answers.plan(snapshot)
 
     def _request(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = _read(request, _Wanted)
+        asked = read_request(request, BurstRequest)
         if asked.provider:
             _check_provider(asked.provider, snapshot)
-        demand = _demand(asked)
+        demand = demand_of(asked)
         if asked.slot and asked.isolated is None:
             commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
 
@@ -160,7 +159,7 @@ class ServiceApi:
 
     def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return what ran in an isolated burst has written."""
-        name = _read(request, _Named).id
+        name = read_request(request, NamedRequest).id
         burst = report.find_isolated(snapshot.records, name)
         theirs = burst is not None and request.userid in burst.lease.userids
         if burst is None or not (request.owner or theirs):
@@ -177,13 +176,13 @@ class ServiceApi:
         return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}
 
     def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = _read(request, _Named)
+        asked = read_request(request, NamedRequest)
         if asked.all:
             jobs = commands.held_jobs(snapshot.records)
         else:
-            jobs = [_job(text) for text in asked.ids]
+            jobs = [parse_job(text) for text in asked.ids]
         if not request.owner:
-            mine = _jobs_of(request.userid, snapshot)
+            mine = jobs_of(request.userid, snapshot)
             jobs = [job for job in jobs if job in mine]
             if not jobs:
                 raise Denied("none of these jobs is yours and held")
@@ -196,7 +195,7 @@ class ServiceApi:
         )
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
-        asked = _read(request, _Named)
+        asked = read_request(request, NamedRequest)
         note = asked.note or "taken down by hand"
         return self._take_down(TakeDown(asked.burst, note, asked.provider))
 
@@ -212,7 +211,7 @@ class ServiceApi:
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
         spoilt = report.unreadable_rows(snapshot.records, snapshot.world)
-        yes = _read(request, _Named).yes
+        yes = read_request(request, NamedRequest).yes
         failed: dict[str, str] = {}
         if yes:
             self._engine().reap_orphans(snapshot.orphans)
@@ -239,7 +238,7 @@ class ServiceApi:
         return failed
 
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        provider = _read(request, _Named).provider
+        provider = read_request(request, NamedRequest).provider
         _check_provider(provider, snapshot)
         return self._carry_out(
             lambda records, _, __, now: (
@@ -270,86 +269,6 @@ class ServiceApi:
         return answer
 
 
-def describe_process(since: float, config: str = "") -> Row:
-    """Return who this process is, which serves since then, as `Lead.serve` wants it.
-
-    `config` is the path of its settings file, empty for none.
-    """
-    return {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": since,
-        "version": __version__,
-        "config": config,
-    }
-
-
-def status(snapshot: Snapshot, daemon: Row | None) -> Row:
-    """Return everything at a glance; `daemon` is who serves, None for nobody."""
-    now, bursts = snapshot.now, snapshot.records.bursts
-    row = report.status(snapshot.records, snapshot.world, snapshot.orphans, now)
-    for each in row["bursts"]:
-        left = cost.seconds_until_drain(bursts[each["id"]], snapshot.settings, now)
-        each["down_in"] = None if left is None else round(left, 3)
-    pending = len(snapshot.decisions)
-    totals = _totals(row["bursts"], snapshot)
-    return {**row, "totals": totals, "daemon": daemon, "pending": pending}
-
-
-def _totals(rows: list[Row], snapshot: Snapshot) -> Row:
-    return cost.totals(rows, snapshot.world.slots, snapshot.settings)
-
-
-def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
-    """Return the story of a job or a burst, for this user or, if None, for the owner.
-
-    A burst's has a key `burst`. Raises BurstError for what is not known, or not his.
-    """
-    burst = snapshot.records.bursts.get(BurstId(name))
-    if burst is not None and (userid is None or userid in burst.lease.userids):
-        return burst_story(burst, snapshot.now)
-    job_id = _job(name)
-    row = report.explain(snapshot.records, snapshot.world, snapshot.decisions, job_id)
-    if row is None or userid not in (None, row["userid"]):
-        attribute = snapshot.settings.intake.attribute
-        raise BurstError(
-            f"{format_f58(job_id)} is no burstable job that burst knows",
-            f"submit with --setattr={attribute}; what ended is soon forgotten",
-        )
-    return row
-
-
-def plan(snapshot: Snapshot) -> Row:
-    """Return what a tick would do now, by the planner's own code, without doing it."""
-    made = run_tick(snapshot.records, snapshot.world, snapshot.settings, snapshot.now)
-    lead = snapshot.world.lead
-    jobs = lead.jobs if lead else {}
-    new = [
-        b
-        for name, b in made.records.bursts.items()
-        if name not in snapshot.records.bursts
-    ]
-    return {
-        "bursts": [
-            {
-                **report.burst_row(burst, snapshot.world, snapshot.now),
-                "price": burst.lease.price * burst.lease.nodes,
-            }
-            for burst in new
-        ],
-        "jobs": [
-            report.job_row(jobs[job], verdict)
-            for job, verdict in made.decisions.items()
-        ],
-        "trouble": snapshot.world.trouble,
-    }
-
-
-def _jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
-    lead = snapshot.world.lead
-    return {j.id for j in lead.jobs.values() if j.userid == userid} if lead else set()
-
-
 def _check_provider(provider: str, snapshot: Snapshot) -> None:
     known = snapshot.world.providers
     if provider not in known:
@@ -357,50 +276,3 @@ def _check_provider(provider: str, snapshot: Snapshot) -> None:
             f"there is no provider {provider}",
             f"the settings have {', '.join(known) or 'none'}",
         )
-
-
-_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
-_Asked = TypeVar("_Asked", bound=msgspec.Struct)
-
-
-class _Named(msgspec.Struct):
-    """What requests name; each method reads what is its own."""
-
-    id: _Name = ""
-    ids: list[_Name] = []
-    burst: _Name = ""
-    provider: _Name = ""
-    note: str = ""
-    all: bool = False
-    yes: bool = False
-
-
-class _Wanted(msgspec.Struct):
-    """What `burst request` asks for."""
-
-    nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)] = 0
-    provider: _Name = ""
-    slot: str = ""
-    isolated: Isolated | None = None
-
-
-def _read(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
-    """Return what a request says. Raises BurstError where it is not of that shape."""
-    try:
-        return msgspec.convert(request.payload, shape)
-    except MALFORMED as error:
-        raise BurstError(f"{request.method[:_LONGEST_NAME]}: {error}") from None
-
-
-def _demand(asked: _Wanted) -> Demand:
-    """Return what a request asks for. Raises BurstError."""
-    if asked.isolated is None:
-        return commands.request_nodes(asked.nodes, asked.provider, asked.slot)
-    return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
-
-
-def _job(text: str) -> JobId:
-    try:
-        return parse_jobid(text)
-    except ValueError as error:
-        raise BurstError(str(error)) from None

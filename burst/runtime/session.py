@@ -23,7 +23,8 @@ from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.lead_upkeep import prepare_intake
-from burst.runtime.service_api import ServiceApi, describe_process
+from burst.runtime.service_answers import describe_process
+from burst.runtime.service_api import ServiceApi
 from burst.wakeup import WakeUp
 
 # From the first of several events to the turn that deals with all of them, in seconds.

@@ -19,7 +19,7 @@ from burst.embedded.calls import (
     ClientResponse,
     Identify,
     ServiceReply,
-    UndrainRanks,
+    UndrainCall,
     WatchInstance,
 )
 from burst.embedded.client import ClientSocket
@@ -94,7 +94,7 @@ def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(
     control: Control, client: ClientSocket, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "burst"):
-        answer = ask(control, client, 1, UndrainRanks(frozenset({0})))
+        answer = ask(control, client, 1, UndrainCall(frozenset({0})))
     assert answer.fault is not None
     assert "internal error: RuntimeError('a bug of ours')" in answer.fault.what
     assert "answering Undrain" in caplog.text

@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from burst.lead import ServiceRequest
-from burst.runtime.service_api import ServiceApi, describe_process
+from burst.runtime.service_answers import describe_process
+from burst.runtime.service_api import ServiceApi
 from tests.sim import Sim
 
 GUEST = 1234

@@ -11,7 +11,8 @@ from burst.model.burst import BurstId, State
 from burst.model.jobid import format_f58
 from burst.provider import BurstSpec
 from burst.runtime.engine_config import EngineConfig
-from burst.runtime.service_api import ServiceApi, describe_process
+from burst.runtime.service_answers import describe_process
+from burst.runtime.service_api import ServiceApi
 from burst.testing import FakeProvider
 from tests.builders import NODE, whole
 from tests.runtime.asking import GUEST, Asking

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Requests to the service `burst`: their shapes, and reading them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from burst.core import commands
+from burst.core.placement.plan import Demand
+from burst.errors import MALFORMED, BurstError
+from burst.lead import ServiceRequest
+from burst.model.burst import Isolated
+from burst.model.jobid import JobId, parse_jobid
+
+MAX_NAME = 255
+"""Characters of a name or an id in a request."""
+_Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+_Asked = TypeVar("_Asked", bound=msgspec.Struct)
+
+
+class NamedRequest(msgspec.Struct):
+    """What requests name; each method reads what is its own."""
+
+    id: _Name = ""
+    ids: list[_Name] = []
+    burst: _Name = ""
+    provider: _Name = ""
+    note: str = ""
+    all: bool = False
+    yes: bool = False
+
+
+class BurstRequest(msgspec.Struct):
+    """What `burst request` asks for."""
+
+    nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)] = 0
+    provider: _Name = ""
+    slot: str = ""
+    isolated: Isolated | None = None
+
+
+def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
+    """Return what a request says. Raises BurstError where it is not of that shape."""
+    try:
+        return msgspec.convert(request.payload, shape)
+    except MALFORMED as error:
+        raise BurstError(f"{request.method[:MAX_NAME]}: {error}") from None
+
+
+def demand_of(asked: BurstRequest) -> Demand:
+    """Return what a request asks for. Raises BurstError."""
+    if asked.isolated is None:
+        return commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+    return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
+
+
+def parse_job(text: str) -> JobId:
+    """Return the job of an id in any form that Flux takes. Raises BurstError."""
+    try:
+        return parse_jobid(text)
+    except ValueError as error:
+        raise BurstError(str(error)) from None
