@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The daemon: connects, turns, reloads, stops. What it decides is in burst.core."""
+"""The daemon: connects to the lead, ticks, reloads, stops.
+
+What it decides is in `burst.core`.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,14 @@ from burst.runtime.retry import Retry
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 
-# After the store refused a write, in seconds: a full disk does not empty faster.
+# Pause after the store refused a write, in seconds.
 _STORE_PAUSE = 5.0
 
 Connector = Callable[[str, str], Lead]
 
 
 class Daemon:
-    """One process beside one lead. `run` in the main thread; signals do the rest."""
+    """One daemon of one lead. Call `run` in the main thread; signals stop it."""
 
     def __init__(
         self,
@@ -50,16 +53,16 @@ class Daemon:
         path: Path | None,
         connector: Connector = connect,
     ) -> None:
-        """Make one that reads its settings now and on each reload.
+        """Read the settings; each reload calls `read` again.
 
-        `path` is of the file that `read` reads, None where there is none. Raises
+        `path` is the file that `read` reads, None where there is none. Raises
         ConfigError.
         """
         self._read = read
         self._settings = read()
         self._path = path
         self._connect = connector
-        # Plain flags and a wakeup: signal handlers may touch nothing that has a lock.
+        # Signal handlers use only these flags and the wake-up: none has a lock.
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
         self._stopping = False
@@ -67,9 +70,10 @@ class Daemon:
         self._reloads = SettingsReloader(read, path, self._wakeup)
 
     def run(self) -> None:
-        """Serve the lead until told to stop, or until it stays away.
+        """Serve the lead until `stop` is called.
 
-        Raises ServiceTaken, ConfigError, StoreError, LeadError: cannot even begin.
+        Raises ServiceTaken, ConfigError, StoreError, LeadError where it cannot start,
+        and LeadError where the lead is lost and cannot be reached again in time.
         """
         session = self._connect_first()
         while session is not None:
@@ -77,13 +81,13 @@ class Daemon:
             session = None if self._stopping else self._reconnect()
 
     def stop(self) -> None:
-        """Have `run` come to its end. The second time, leave at once what it reaps."""
+        """Have `run` return. A second call ends the deletion of bursts, too."""
         self._stop_at_once = self._stopping
         self._stopping = True
         self._wakeup.wake()
 
     def reload(self) -> None:
-        """Have the settings read again before the next turn."""
+        """Have the settings read again before the next tick."""
         self._reloads.request_by_signal()
 
     def handle_signals(self) -> None:
@@ -104,9 +108,10 @@ class Daemon:
         return self._settings.intake.attribute
 
     def _connect_first(self) -> Session | None:
-        """Begin. A broker that is there but still starting is waited for.
+        """Connect for the first time; None if told to stop meanwhile.
 
-        One that is not there is if there is a deadline for it. Raises LeadError.
+        Waits for `[deadlines] lead` while the lead cannot be reached. One that can be
+        reached, but is still starting, is waited for in any case. Raises LeadError.
         """
         limit = self._settings.deadlines.lead
         try:
@@ -114,7 +119,7 @@ class Daemon:
         except LeadError as error:
             if limit and _may_come(error):
                 raise LeadError(
-                    f"the lead was not there within {format_fsd(limit)}: {error}",
+                    f"no lead was reached within {format_fsd(limit)}: {error}",
                     "deadlines.lead sets how long the daemon waits for it to start",
                 ) from error
             if not isinstance(error, Unreadable) or isinstance(error, LeadGone):
@@ -155,7 +160,7 @@ class Daemon:
             raise self._reloads.with_file(error) from error
 
     def _serve(self, session: Session) -> None:
-        """Turn until told to stop, or the lead is gone."""
+        """Tick until told to stop, or until the connection to the lead is lost."""
         try:
             while not self._stopping:
                 self._tick(session)
@@ -178,12 +183,18 @@ class Daemon:
         except LeadGone:
             raise
         except (StoreError, Unreadable) as error:
-            # Unreadable: the lead did not answer whether it has what was to be kept.
-            log.say("nothing is done: %s", error, level=logging.ERROR)
+            # Unreadable: the lead did not answer whether it has written the records.
+            log.say(
+                "the records of this tick were not written, so it started and deleted"
+                " nothing: %s; the daemon tries again in %g s",
+                error,
+                _STORE_PAUSE,
+                level=logging.ERROR,
+            )
             self._wakeup.wait(_STORE_PAUSE)
 
     def _stop(self, session: Session) -> None:
-        """End as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
+        """Stop as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
         if self._settings.daemon.on_stop == "reap":
             self._reap_all(session)
         records = session.engine.snapshot.records
@@ -194,13 +205,13 @@ class Daemon:
         )
 
     def _reap_all(self, session: Session) -> None:
-        """Take everything down and wait until it is gone, or until told again.
+        """Delete all bursts and wait until they are gone, or `stop` is called again.
 
-        Ranks that were drained for that are undrained, as nobody else would.
+        Ranks that were drained for that are undrained, as nobody does it later.
         """
         limit = self._settings.deadlines.reap
         ends = session.clock() + limit
-        log.say("taking all bursts down, for at most %s", format_fsd(limit))
+        log.say("deleting all bursts, for at most %s", format_fsd(limit))
         session.engine.stop_provisioning()
         asked = session.engine.post(take_down_all_bursts)
         try:
@@ -209,21 +220,21 @@ class Daemon:
                 if session.clock() > ends:
                     break
                 if asked.done() and asked.exception():
-                    # The store refused it, for a moment perhaps; nothing was begun.
+                    # The store refused it, perhaps only this time; nothing was done.
                     asked = session.engine.post(take_down_all_bursts)
                 self._tick(session, 1.0)
         finally:
-            # If the lead goes meanwhile, too: often both are stopped together.
+            # Also if the lead stops meanwhile: often both are stopped together.
             self._log_bursts_left(session)
 
     def _log_bursts_left(self, session: Session) -> None:
-        """Say of each burst that is still live how to finish it."""
+        """Log how to delete each burst that is still live."""
         snapshot = session.engine.snapshot
         for burst in snapshot.records.live:
             note = burst_row(burst, snapshot.world, snapshot.now)["note"]
             log.say(
-                "%s of provider %s is not down: it is in state %s%s; burst daemon goes"
-                " on with it, or run-burst --down --provider %s --name %s",
+                "%s of provider %s is not down: it is in state %s%s; start the daemon"
+                " again, or run-burst --down --provider %s --name %s",
                 burst.id,
                 burst.lease.provider,
                 burst.state.value,
@@ -234,10 +245,11 @@ class Daemon:
             )
 
     def _reconnect(self) -> Session | None:
-        """Return once the lead is back and can be read, None if told to stop meanwhile.
+        """Connect again after the lead was lost; None if told to stop meanwhile.
 
-        Its broker takes connections before it has all that is asked of it. Raises
-        LeadError if it stays away, ServiceTaken if another daemon was faster.
+        Tries for `[lead] reconnect`, also while its broker takes connections but does
+        not answer all calls yet. Raises LeadError past that, ServiceTaken if another
+        daemon serves the lead by then.
         """
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
@@ -255,8 +267,8 @@ class Daemon:
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the address that is set.
 
-        Nothing is spent on followers before. False if told to stop meanwhile. Raises
-        ConfigError past the deadline.
+        No provider is called before. False if told to stop meanwhile. Raises
+        ConfigError past `[deadlines] address`.
         """
         if not self._settings.lead.address:
             return True
@@ -278,19 +290,19 @@ class Daemon:
 
 
 def _may_come(error: BurstError) -> bool:
-    """Tell whether a lead that could not be begun with may be there later."""
+    """Tell whether a later attempt to connect may succeed."""
     return isinstance(error, LeadError) and not isinstance(error, ServiceTaken)
 
 
 def _has_work(records: Records) -> bool:
-    """Tell whether there are bursts to take down, or ranks to undrain after them."""
+    """Tell whether there are bursts to delete, or ranks of them to undrain."""
     return any(burst.live or burst.drained for burst in records.bursts.values())
 
 
 def take_down_all_bursts(
     records: Records, _: World, __: Settings, now: float
 ) -> tuple[TickResult, None]:
-    """Take every live burst down; a command for `Engine.post`."""
+    """Delete every live burst; a command for `Engine.post`."""
     decisions = TickResult(records=records, events=(), actions=(), decisions={})
     for burst in records.live:
         made = take_down_burst(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Carries out what a tick decided. The store has the intent of all of it by now."""
+"""Carries out the actions of a tick. The store has the intent of all of them by now."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from burst.runtime.provider_tracker import ProviderTracker
 
 
 class ActionRunner:
-    """Does it, once; what fails is seen by a later tick, which decides anew."""
+    """Carries out each action once; a later tick deals with those that failed."""
 
     def __init__(
         self, lead: Lead, identity: LeadIdentity, watch: ProviderTracker
@@ -51,10 +51,10 @@ class ActionRunner:
     def perform(self, actions: Sequence[Action], records: Records) -> list[Action]:
         """Carry the actions out, in order; return those that the lead did not answer.
 
-        Such an action may be carried out all the same, later. Its intent is on record,
-        so later ticks see its effect or ask again. Once the lead is silent nothing more
-        is asked of it in this tick, as each question would take as long. Raises
-        LeadGone.
+        The lead may still carry out such an action later. Its intent is on record, so
+        later ticks see the effect or ask again. After the first one that is not
+        answered the lead is not called again in this tick, as each call would take as
+        long to time out. Raises LeadGone.
         """
         unanswered: list[Action] = []
         for action in actions:
@@ -69,7 +69,7 @@ class ActionRunner:
             except LeadGone:
                 raise
             except Unreadable as error:
-                log.say("%s; asked again later", error, level=logging.WARNING)
+                log.say("%s; the daemon asks again later", error, level=logging.WARNING)
                 unanswered.append(action)
             except (ConfigError, Denied, LeadError) as error:
                 log.say("%s", error, level=logging.WARNING)
@@ -115,7 +115,7 @@ class ActionRunner:
             case FailJob(job, reason):
                 self._lead.fail_job(job, reason)
             case EndJob(job, memo, reason):
-                self._report("tell", self._lead.write_memos({job: memo}))
+                self._report("write the memo of", self._lead.write_memos({job: memo}))
                 self._lead.fail_job(job, reason)
             case DrainBurst(ranks, reason):
                 self._lead.drain(ranks, reason)
@@ -124,11 +124,17 @@ class ActionRunner:
 
     def _report(self, what: str, failures: JobFailures) -> None:
         for job, why in failures.items():
-            log.say("%s %s: %s", what, format_f58(job), why, level=logging.WARNING)
+            log.say(
+                "the lead did not %s job %s: %s",
+                what,
+                format_f58(job),
+                why,
+                level=logging.WARNING,
+            )
 
 
 def _needs_lead(action: Action, records: Records) -> bool:
-    """Tell whether the lead is asked for something by an action."""
+    """Tell whether carrying out an action calls the lead."""
     if isinstance(action, ReapBurst):
         return False
     if not isinstance(action, ProvisionBurst):
@@ -139,7 +145,7 @@ def _needs_lead(action: Action, records: Records) -> bool:
 def make_spec(
     burst: Burst, identity: LeadIdentity, program: Program | None = None
 ) -> BurstSpec:
-    """Return what a provider is to make, from the record and the lead as it is now."""
+    """Return what a provider is to make, from the record and the lead's identity."""
     lease = burst.lease
     return BurstSpec(
         burst_id=lease.id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The time of day that never goes back while we run."""
+"""Time since the epoch that never goes back while the process runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 
 
 class Clock:
-    """Seconds since the epoch, as it was at the start plus what went by since.
+    """Seconds since the epoch: the system clock at the start plus monotonic time since.
 
-    A clock that is set back would make deadlines late by as much, and one that is set
-    ahead would end every burst at once.
+    If the system clock is set back, deadlines would be late by as much; if it is set
+    ahead, every burst would end at once.
     """
 
     def __init__(self) -> None:

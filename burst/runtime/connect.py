@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds the lead by its URI, and sees it as followers will."""
+"""Connects to the lead at a URI, and finds the address at which followers reach it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def connect(
 
 
 def is_flux(uri: str) -> bool:
-    """Return whether it is Flux that runs at this URI, and not a stand-in for it."""
+    """Return whether a Flux instance runs at this URI, and not the embedded lead."""
     scheme = urlsplit(uri).scheme
     return scheme == _FLUX or scheme not in _by_scheme(None)
 
@@ -57,8 +57,8 @@ def with_public_endpoint(
 ) -> LeadIdentity:
     """Return the identity with the address and port that the settings give.
 
-    Where they say that the cluster knows them, it is asked. Raises ConfigError where
-    an address is set but no port is known, and what `outside.ask_cluster` raises.
+    Where they are to be read from the cluster, it is asked. Raises ConfigError where
+    an address is set but no port is known, and what `read_service_address` raises.
     """
     if settings.is_learnt:
         # Its client is an extra, and takes a second to import.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One tick: observe, decide, store, act. All that a daemon and `run-burst` share.
+"""The engine: each tick observes, decides, stores and acts, in this order.
 
-The order is the point. Nothing is asked of a provider or the lead before the store has
-the intent; what the store could not take is not done and not remembered.
+No provider or lead is asked to change anything before the store has the intent. What
+the store could not take is not done. The daemon and `run-burst` both use it.
 """
 
 from __future__ import annotations
@@ -44,24 +44,25 @@ from burst.runtime.poll_schedule import log_health_changes
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.record_store import RecordStore
 
-# So much after a deadline a turn is taken, in seconds.
+# A tick is due this long after a deadline, in seconds.
 _LATE = 0.01
-# So much later the lead is read again where a job may have been starting, in seconds:
-# several times what a scheduler takes to write an allocation down.
+# The next tick is due after this many seconds where a job may just have been starting:
+# several times what a scheduler takes to commit an allocation.
 _AGAIN = 0.01
-# So much later the next tick follows where jobs were left for it, in seconds: the lead
-# and its clients have their turn meanwhile.
+# The next tick is due after this many seconds where this one left jobs for it, so that
+# the lead can serve its other clients meanwhile.
 _BEHIND = 0.05
-# So long a deadline waits that has passed and that this tick could not act on.
+# A deadline that has passed, and on which this tick could not act, is looked at again
+# after this many seconds.
 _UNMET_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
 
 EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
-"""A person's wish as a pure function: what it decides, and what he is answered."""
+"""A request as a pure function: it returns what to do, and the answer to the caller."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The last tick, for whoever asks. Immutable, so that any thread may read it."""
+    """What the last tick saw and decided. Immutable, so any thread may read it."""
 
     now: float
     records: Records
@@ -69,10 +70,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     decisions: Mapping[JobId, Decision]
     refusal_cache: RefusalCache | None = None
-    """Of the verdicts, those that need no second look as long as nothing changes."""
+    """Decisions that hold as long as nothing changes, so need not be made again."""
     orphans: tuple[Orphan, ...] = ()
     reaps: Mapping[ProviderBurst, LastCall] = {}
-    """How it stands with orphans that are or were deleted."""
+    """The last call for each orphan that is or was deleted."""
 
 
 class Engine:
@@ -111,16 +112,17 @@ class Engine:
         )
 
     def reload_records(self, now: float) -> None:
-        """Read the records again, as the one daemon of the lead from now on.
+        """Read the records again, once this process serves the lead.
 
-        Another may have written them after this engine was made, until it let go of
-        the lead's service. Raises StoreError and Unreadable.
+        Until then another daemon may have written to them. Raises StoreError and
+        Unreadable.
         """
         self._records = self._record_store.load(now, self._config.settings.limits)
         self._snapshot = msgspec.structs.replace(self._snapshot, records=self._records)
         for key, why in self._records.unreadable.items():
             log.say(
-                "record %s: %s; left alone, burst down or gc decides",
+                "record %s cannot be read: %s; its burst stays as it is until"
+                " burst down or burst gc --yes deletes it",
                 key,
                 why,
                 level=logging.WARNING,
@@ -132,7 +134,7 @@ class Engine:
         return self._snapshot
 
     def post(self, command: EngineCommand) -> Future[Any]:
-        """Have the next tick carry out a command; the future is its answer."""
+        """Have the next tick carry out a command; the future gets its answer."""
         future: Future[Any] = Future()
         self._commands.put((command, future))
         return future
@@ -214,7 +216,7 @@ class Engine:
         return min(due, *later)
 
     def close(self) -> None:
-        """Take no more turns. Bursts and held jobs stay as they are."""
+        """End. Bursts and held jobs stay as they are."""
         self._executor.close()
         while not self._commands.empty():
             _, future = self._commands.get()
@@ -239,7 +241,7 @@ class Engine:
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
 
     def stop_provisioning(self) -> None:
-        """Make nothing new from the next tick on: the daemon takes all down."""
+        """Make no new bursts from the next tick on: the daemon deletes all."""
         self._closing = True
 
     def _observe(self) -> tuple[LeadView | None, str]:
@@ -249,7 +251,7 @@ class Engine:
         except LeadGone:
             raise
         except LeadError as error:
-            # Said once, not each tick, which may come often.
+            # Logged once, not in each tick.
             if str(error) != trouble:
                 log.say("the lead cannot be read: %s", error, level=logging.WARNING)
             return None, str(error)
@@ -272,7 +274,7 @@ class Engine:
             except BurstError as error:
                 future.set_exception(error)
             else:
-                # Who is answered may look at once, and is to see what was done.
+                # The caller may read the snapshot at once, and is to see what was done.
                 self._snapshot = msgspec.structs.replace(
                     self._snapshot, records=self._records
                 )
@@ -284,7 +286,7 @@ class Engine:
         now: float,
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> TickResult:
-        """Store, remember, log, act: in this order. Return what was adopted."""
+        """Store, remember, log, act: in this order. Return what was stored."""
         before = self._records
         try:
             self._record_store.write(self._records, decisions.records)
@@ -319,8 +321,8 @@ class Engine:
         done.add_done_callback(tell)
 
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
-        """Have these deleted, from the next tick on, until nothing is left of them.
+        """Have these deleted from the next tick on, until NotFound. From any thread.
 
-        From any thread. What comes of it is in the snapshot.
+        `Snapshot.reaps` shows how far that is.
         """
         self._orphan_reaper.request(orphans)

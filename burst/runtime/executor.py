@@ -35,8 +35,7 @@ from burst.provider import BurstSpec, Provider
 
 Clock = Callable[[], float]
 
-# The first that fits. A wrong setting, as our kits raise it, is a lasting refusal of
-# its provider.
+# The first that fits counts. ConfigError is what our kits raise for a wrong setting.
 _OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((NotFound,), Outcome.NOT_FOUND),
     ((InsufficientCapacity,), Outcome.CAPACITY),
@@ -103,16 +102,16 @@ class Executor(Protocol):
         ...
 
     def collect(self) -> list[CallResult]:
-        """Return the results that came since the last call."""
+        """Return the results since `collect` was called last."""
         ...
 
     def close(self) -> None:
-        """Take no more calls. A call under way goes on; its answer is dropped."""
+        """Take no more calls. One under way goes on; its result is dropped."""
         ...
 
 
 class ProviderWorkers:
-    """One daemon thread a provider, made on its first call."""
+    """One daemon thread for each provider, started at its first call."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
@@ -128,7 +127,7 @@ class ProviderWorkers:
             calls: queue.SimpleQueue[QueuedCall | None] = queue.SimpleQueue()
             self._calls[call.provider] = calls
             name = f"provider-{call.provider}"
-            # A daemon thread: a provider that hangs must not keep us from stopping.
+            # A daemon thread, so that the process can end while a provider hangs.
             thread = threading.Thread(
                 target=self._work, args=(calls,), name=name, daemon=True
             )
@@ -148,7 +147,7 @@ class ProviderWorkers:
         return provider in self._busy
 
     def close(self) -> None:
-        """Have each thread end after its present call."""
+        """Have each thread end after the calls that were submitted."""
         for calls in self._calls.values():
             calls.put(None)
 
@@ -170,20 +169,20 @@ class ProviderWorkers:
 
 
 def read_offers(provider: Provider) -> Any:
-    """Return what a provider offers. Raises BadAnswer, and what it raises."""
+    """Return the checked offers. Raises BadAnswer, and what `offers` raises."""
     return check_offers(provider.offers())
 
 
 def read_statuses(provider: Provider) -> Any:
-    """Return what a provider sees of its bursts. Raises as `read_offers`."""
+    """Return the checked statuses. Raises BadAnswer, and what `observe` raises."""
     return check_statuses(provider.observe())
 
 
 def run_call(call: QueuedCall, clock: Clock) -> CallResult:
-    """Run a call now. Never raises: the class of what it raised is the outcome.
+    """Run a call now. Never raises: the class of what the call raised is the outcome.
 
-    That goes for what is no Exception, too, such as asyncio.CancelledError: it would
-    end the worker's thread, and nothing of that provider would be deleted any more.
+    Also where it is no Exception, such as asyncio.CancelledError: it would end the
+    worker's thread, and no burst of that provider would be deleted any more.
     """
     began_at = clock()
     value: Any = None
@@ -209,7 +208,7 @@ def run_call(call: QueuedCall, clock: Clock) -> CallResult:
 
 
 def _outcome_of(error: BaseException | None) -> Outcome:
-    """Return what a call means by what it raised, None where it returned."""
+    """Return the outcome for what a call raised, None where it returned."""
     if error is None:
         return Outcome.OK
     found = (outcome for kinds, outcome in _OUTCOMES if isinstance(error, kinds))
@@ -217,18 +216,15 @@ def _outcome_of(error: BaseException | None) -> Outcome:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return what an error says. A plug-in's may fail at that, too."""
+    """Return the text of an error. An error of a plug-in may fail to give one."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001
-        return "it does not say why"
+        return "it has no text"
 
 
 def _retry_after(error: Transient) -> float | None:
-    """Return after how many seconds it may be asked again, None if that is no number.
-
-    A plug-in may have set anything.
-    """
+    """Return the error's `retry_after` in seconds, None if it is no finite number."""
     asked: object = error.retry_after
     try:
         seconds = float(asked) if isinstance(asked, int | float) else math.nan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tells jobs what became of them: a memo each, sent only when it says something new."""
+"""Writes a memo to each job that says why it waits; only where it changed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView
 
-# Jobs whose memo is to be changed later are looked at again after this, in seconds.
+# Seconds after which jobs whose memo is to change later are looked at again.
 _LOOK_AGAIN = 2.0
 
 
 class JobMemos:
-    """What each pending job was told last. Use from one thread."""
+    """Remembers the last memo of each pending job. Use from one thread."""
 
     def __init__(self, lead: Lead) -> None:
         self._lead = lead
         self._told: dict[JobId, LastMemo] = {}
         self._settled: dict[JobId, Decision] = {}
-        """Verdicts that are told, or not yet to be told."""
+        """Decisions whose memo is written, or not to be written yet."""
         self._later: set[JobId] = set()
-        """Those not yet to be told."""
+        """Jobs whose memo is not to be written yet."""
         self._look_at = 0.0
 
     def send(
@@ -36,9 +36,9 @@ class JobMemos:
         jobs: Mapping[JobId, JobView],
         now: float,
     ) -> None:
-        """Send the memos that changed; one that failed is sent again next time.
+        """Write the memos that changed. Raises Unreadable.
 
-        One that the lead has dropped since is sent again, too. Raises Unreadable.
+        One that failed, or that the lead has dropped since, is written again.
         """
         self._forget(verdicts, jobs, now)
         memos = dict(self._changed(verdicts, now))
@@ -67,7 +67,7 @@ class JobMemos:
         jobs: Mapping[JobId, JobView],
         now: float,
     ) -> None:
-        """Drop jobs that are not pending any more, and what does not hold any more."""
+        """Drop jobs that are not pending any more, and memos that the lead dropped."""
         for known in (self._told, self._settled):
             for job in known.keys() - verdicts.keys():
                 del known[job]

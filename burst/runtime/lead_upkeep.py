@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the lead is asked for in each tick beside its actions: queues, leases, memos.
+"""Calls to the lead in each tick besides its actions: queues, leases, memos.
 
-Nothing of it is on record. What fails, or is not answered, is asked again by a later
-tick, and never ends the daemon.
+None of them is on record. A call that fails is repeated by a later tick, and never ends
+the daemon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from burst.runtime.job_memos import JobMemos
 
 
 class LeadUpkeep:
-    """Remembers what the lead was told last. Use from one thread."""
+    """Remembers what it sent to the lead last. Use from one thread."""
 
     def __init__(self, lead: Lead, settings: Settings, now: float) -> None:
         self._lead = lead
@@ -36,12 +36,12 @@ class LeadUpkeep:
         self._releases: dict[JobId, int] = {}
 
     def change(self, settings: Settings) -> None:
-        """Go on with other settings. A scheduler is told of leases anew."""
+        """Go on with other settings. The scheduler is sent the leases again."""
         self._settings = settings
         self._lent = self._lent[0], None
 
     def release_later(self, urgencies: Mapping[JobId, int]) -> None:
-        """Note jobs that were to be released, of which the lead said nothing."""
+        """Note jobs to release, as the lead did not answer when asked to."""
         self._releases |= urgencies
 
     def ask(
@@ -51,7 +51,7 @@ class LeadUpkeep:
         verdicts: Mapping[JobId, Decision],
         now: float,
     ) -> None:
-        """Ask for all that is due. Raises LeadGone."""
+        """Make all calls that are due. Raises LeadGone."""
         try:
             self._release(records, view)
             self._prepare_queues(now)
@@ -60,12 +60,12 @@ class LeadUpkeep:
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
-            log.say("%s; asked again later", error, level=logging.WARNING)
+            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
 
     def _release(self, records: Records, view: LeadView) -> None:
-        """Ask again to release jobs that a person let go of and that are still held.
+        """Release again the jobs that `burst release` named and that are still held.
 
-        All others are asked for again by the tick, as their records say so.
+        All others are released again by the tick, from their records.
         """
         holds = records.holds
         self._releases = {

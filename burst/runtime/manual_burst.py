@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One burst by hand: the engine for as long as it takes, then nobody.
+"""`run-burst`: an engine in the command's own process, until one burst is done.
 
-What `run-burst` does. It takes the daemon's place and its lock; where a daemon serves
-the lead already, the command asks that one instead.
+It registers the service `burst`, as a daemon does. Where a daemon serves the lead, the
+command asks that daemon instead.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from burst.model.reason import Reason
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 
-# How often progress is shown, in seconds.
+# Seconds between two looks at the progress.
 _SHOW_EVERY = 0.2
-# So long may a provider take to tell what it offers before that is said, in seconds.
+# Seconds that a provider may take to return its offers.
 _OFFERS_DEADLINE = 60.0
 
 Show = Callable[[dict[str, Any]], None]
@@ -56,7 +56,7 @@ def find_slot_hosts(identity: LeadIdentity, name: str) -> str:
 
 
 def manual_burst_settings(base: Settings, provider: str, slot: str) -> Settings:
-    """Return settings under which an engine makes one burst and leaves it up."""
+    """Return settings with which an engine makes one burst and keeps it."""
     table = base.providers.get(provider) or ProviderTable(type=provider)
     replace = msgspec.structs.replace
     return replace(
@@ -68,14 +68,16 @@ def manual_burst_settings(base: Settings, provider: str, slot: str) -> Settings:
 
 
 def _no_reload() -> Future[dict[str, Any]]:
-    raise BurstError("run-burst serves the lead, and reads no settings again", "wait")
+    raise BurstError(
+        "run-burst serves this lead and cannot reload", "try again once it has ended"
+    )
 
 
 class ManualBurst:
-    """An engine of our own, for the time of one command."""
+    """Makes or deletes one burst with an engine of its own."""
 
     def __init__(self, lead: Lead, settings: Settings, show: Show) -> None:
-        """Take the daemon's place. Raises ServiceTaken, and what a daemon raises."""
+        """Serve the lead. Raises ServiceTaken, and what a daemon's start raises."""
         self._wakeup = WakeUp()
         self._show = show
         self._session = Session(lead, settings, self._wakeup, _no_reload)
@@ -92,7 +94,7 @@ class ManualBurst:
             names = ", ".join(burst.id for burst in self._in(slot))
             raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
         if provider in session.engine.snapshot.records.health:
-            # A person asks for it by hand: what failed a while ago is to be tried.
+            # A person asks for it: a provider that was disabled is tried again.
             session.engine.post(
                 lambda records, _, __, now: (
                     commands.enable_provider(records, provider, now),
@@ -116,7 +118,7 @@ class ManualBurst:
         return self._until(burst, State.ONLINE)
 
     def down(self, slot: str) -> list[dict[str, Any]]:
-        """Take down what is in the slot, and return the rows once it is gone."""
+        """Delete the bursts in the slot, and return their rows once they are gone."""
         self._session.tick(0.0)
         found = self._in(slot)
         if not found:
@@ -125,8 +127,8 @@ class ManualBurst:
         for burst in found:
             if burst.lease.provider not in known:
                 raise BurstError(
-                    f"{burst.id} was made by provider {burst.lease.provider}, of which"
-                    " these settings say nothing",
+                    f"{burst.id} was made by provider {burst.lease.provider},"
+                    " which these settings do not have",
                     "give --provider, or the flags with which it was made",
                 )
         for burst in found:
@@ -134,14 +136,14 @@ class ManualBurst:
         return [self._until(burst, State.INACTIVE) for burst in found]
 
     def undo(self, slot: str) -> None:
-        """Take down what was begun in the slot and is not online yet."""
+        """Delete bursts in the slot that are not online yet."""
         for burst in self._in(slot):
             if burst.state is not State.ONLINE:
                 self._ask_down(burst.id)
                 self._until(burst, State.INACTIVE)
 
     def close(self) -> None:
-        """Let go of every job that is still held, and of the daemon's place."""
+        """Release every job that is still held, and stop serving the lead."""
         session = self._session
         held = commands.held_jobs(session.engine.snapshot.records)
         if held:
@@ -155,7 +157,7 @@ class ManualBurst:
         session.close()
 
     def _ask_down(self, burst_id: str) -> None:
-        """Have a burst taken down from the next turn on."""
+        """Have a burst deleted from the next tick on."""
         self._session.engine.post(
             lambda records, _, __, now: (
                 commands.take_down_burst(records, burst_id, "taken down by hand", now),
@@ -176,14 +178,15 @@ class ManualBurst:
             view = session.engine.snapshot.world.providers[provider]
             if session.clock() > ends:
                 raise BurstError(
-                    f"provider {provider} has no answer: {view.trouble or 'silence'}",
+                    f"provider {provider} did not return its offers:"
+                    f" {view.trouble or 'no answer'}",
                     f"burst doctor --provider {provider}",
                 )
             session.tick(_SHOW_EVERY)
         session.tick(0.0)
 
     def _until(self, burst: Burst, state: State) -> dict[str, Any]:
-        """Turn until the burst is in the state, and its jobs are released."""
+        """Tick until the burst is in the state, and its jobs are released."""
         session = self._session
         while True:
             snapshot = session.engine.snapshot

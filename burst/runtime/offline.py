@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Looks at a lead once, or takes its daemon's place for a moment, without a daemon."""
+"""What the command line does without a daemon: read a snapshot, release, delete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ANSWERED_WITHIN = 60.0
 def read_snapshot(
     lead: Lead, settings: Settings, providers: Mapping[str, Provider] | None = None
 ) -> Snapshot:
-    """Read lead, store and providers once; do nothing. Raises BurstError."""
+    """Read lead, store and providers once; change nothing. Raises BurstError."""
     clock = Clock()
     identity = with_public_endpoint(lead.identity(), settings.lead)
     if providers is None:
@@ -113,7 +113,7 @@ def _observe_each(
 
 
 def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
-    """Read lead and store once, and ask no provider. Raises BurstError."""
+    """Read lead and store once, and call no provider. Raises BurstError."""
     now = Clock()()
     identity = lead.identity()
     records = RecordStore(lead.store()).load(now)
@@ -133,9 +133,9 @@ def release_held_jobs(
 ) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
-    Returns those that have it, and why others have not. For when there is no daemon
-    any more: it holds the daemon's lock meanwhile. Raises ServiceTaken if there is
-    one, LeadError for a job that is not held.
+    Returns those that were released, and why others were not. It registers the service
+    `burst` meanwhile, so that no daemon starts. Raises ServiceTaken if one serves,
+    LeadError for a job that is not held.
     """
     now = Clock()()
     lead.serve(_refuse, describe_process(now))
@@ -144,15 +144,17 @@ def release_held_jobs(
     wanted = held_jobs(records) if jobs is None else jobs
     release_jobs(records, wanted, now)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
-    # Recorded afterwards, unlike what a daemon does, as nobody would try again. A held
-    # job that is free without a record of it counts as freed by its user.
+    # Recorded afterwards, unlike in a daemon, as no later tick would try again. A held
+    # job that has its urgency without a record of it counts as released by its user.
     free = [job for job in wanted if job not in failures]
     ledger.write(records, release_jobs(records, free, now).records)
     return free, failures
 
 
 def _refuse(_: ServiceRequest) -> dict[str, object]:
-    raise LeadError("this is not the daemon, but burst release; ask again in a moment")
+    raise LeadError(
+        "no daemon serves this lead: burst release runs; try again in a moment"
+    )
 
 
 def _ask(name: str, providers: Mapping[str, Provider], clock: Clock) -> ProviderView:
@@ -174,10 +176,10 @@ def reap_orphans(
     tell: Callable[[str], None],
     limit: float,
 ) -> dict[BurstId, str]:
-    """Have orphans deleted as a daemon would, for at most `limit` seconds.
+    """Delete orphans as a daemon would, for at most `limit` seconds.
 
-    Each is asked for until its provider has nothing of it any more, later each time.
-    Returns those that are left, and why.
+    `reap` of each is called until NotFound, with longer pauses each time. Returns those
+    that are left, and why.
     """
     clock = Clock()
     ends = clock() + limit

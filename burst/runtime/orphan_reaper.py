@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Orphans while a daemon runs: reported once it is sure, deleted until gone."""
+"""Orphans while a daemon runs: logged after SURE_AFTER, deleted until NotFound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burst.runtime.provider_tracker import ProviderTracker
 
 
 class OrphanReaper:
-    """What no record explains. Use from one thread, but for `request`."""
+    """Logs and deletes orphans. Use from one thread, except `request`."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class OrphanReaper:
         self._tracker = watch
         self._adopt = adopt
         self.reap_harmless = reap_harmless
-        """Whether they are deleted without a person's word, too."""
+        """Whether those that are harmless are deleted though nobody asked for it."""
         self._suspects: dict[ProviderBurst, float] = {}
         self._going: dict[ProviderBurst, bool] = {}
-        """Those that are to be deleted, and whether a person said so."""
+        """Orphans to delete, and whether a person asked for it."""
         self._asked: queue.SimpleQueue[ProviderBurst] = queue.SimpleQueue()
 
     def request(self, orphans: Iterable[Orphan]) -> None:
@@ -45,9 +45,9 @@ class OrphanReaper:
     def tick(
         self, orphans: tuple[Orphan, ...], records: Records, world: World, now: float
     ) -> float:
-        """Report what is seen for long enough, and have deleted what is to be.
+        """Log orphans seen for SURE_AFTER, and call `reap` where that is due.
 
-        Returns when to come back.
+        Returns when the next call is due.
         """
         due = math.inf
         seen = {(orphan.provider, orphan.burst): orphan for orphan in orphans}
@@ -57,7 +57,8 @@ class OrphanReaper:
                 continue
             self._suspects[key] = now
             log.say(
-                "%s: orphan of provider %s: %s; burst gc lists and deletes it",
+                "%s: orphan of provider %s: %s; burst gc lists it, with --yes it"
+                " deletes it",
                 orphan.burst,
                 orphan.provider,
                 orphan.why,
@@ -93,13 +94,13 @@ class OrphanReaper:
         world: World,
         now: float,
     ) -> None:
-        """Stop with what is gone, and with what is nobody's orphan any more."""
+        """End with those that are deleted, and those that are no orphans any more."""
         for key, call in self._tracker.orphans.items():
             if key not in self._going:
                 if key not in seen:
                     self._tracker.forget_orphan(key)
             elif call.outcome is Outcome.NOT_FOUND:
-                # It may be listed for a while yet; then it is a suspect anew.
+                # The provider may still list it for a while; SURE_AFTER begins again.
                 del self._going[key]
                 self._suspects[key] = now
         for key in list(self._going):

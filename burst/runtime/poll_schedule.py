@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When a provider is asked again for its offers, or for what it sees."""
+"""When to call a provider's `offers` and `observe` again."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from burst import log
 from burst.core.provider_health import Health, Outcome, Verb, pause_after
 from burst.runtime.executor import CallResult
 
-# While a burst is coming or going its provider is asked after this many seconds, then
+# While a burst is made or deleted its provider is called after this many seconds, then
 # after twice as long each time, up to `[daemon] observe`.
 SHORTEST_PAUSE = 0.1
 
 
 class PollSchedule:
-    """What one provider is asked again and again, one at a time."""
+    """When to call one method of one provider; one call at a time."""
 
     def __init__(self, provider: str, verb: Verb) -> None:
         self.verb = verb
         self.asked_at: float | None = None
-        """When it was asked; None while no answer is out."""
+        """When the call under way was made; None if there is none."""
         self._provider = provider
         self._next = 0.0
         self._failures = 0
@@ -29,10 +29,10 @@ class PollSchedule:
         self._trouble = ""
 
     def due(self, every: float, now: float, health: Health) -> float:
-        """Return when it is to be asked, once the last answer is in.
+        """Return when the next call is due, once the last one has returned.
 
-        `health` is what is held against the provider: one that refused is asked at
-        once where a person has enabled it since.
+        A provider that refused is called at once after `burst enable`, which `health`
+        shows.
         """
         held, self._held = self._held, self.verb.value in health.refused
         if held and not self._held and self._failures:
@@ -42,17 +42,17 @@ class PollSchedule:
         return min(self._next, now + every)
 
     def ask(self, every: float, now: float) -> None:
-        """Note that it is being asked, and to be asked again `every` seconds later."""
+        """Note that the call is made now, and due again `every` seconds later."""
         self.asked_at = now
         self._next = now + every
 
     def poll_soon(self) -> None:
-        """Have it asked with the next tick, unless it failed a moment ago."""
+        """Make the call due at the next tick, unless the last one failed."""
         if not self._failures:
             self._next = 0.0
 
     def note_result(self, result: CallResult) -> str:
-        """Note how it was answered; return what is wrong, empty if nothing is."""
+        """Note how the call ended; return what is wrong, empty if nothing is."""
         self.asked_at = None
         worked = result.outcome is Outcome.OK
         self._failures = 0 if worked else self._failures + 1
@@ -66,7 +66,7 @@ class PollSchedule:
         return trouble
 
     def _tell(self, trouble: str, result: CallResult) -> None:
-        """Log a change of what is wrong, once."""
+        """Log what is wrong now, or that it works again."""
         if not trouble:
             log.say("provider %s: %s works again", self._provider, self.verb.value)
         elif result.error:
@@ -80,14 +80,14 @@ class PollSchedule:
 def log_health_changes(
     before: Mapping[str, Health], after: Mapping[str, Health]
 ) -> None:
-    """Log which providers were disabled, or left alone, and which are not any more."""
+    """Log which providers are disabled or paused now, and which no longer are."""
     if before is after:
         return
     for name in sorted(before.keys() | after.keys()):
         was, is_ = before.get(name, Health()), after.get(name, Health())
         if is_.disabled and is_.disabled != was.disabled:
             log.say(
-                "provider %s is disabled: %s; burst enable %s tries it again at once",
+                "provider %s is disabled: %s; burst enable %s enables it again",
                 name,
                 is_.disabled,
                 name,
@@ -95,9 +95,11 @@ def log_health_changes(
             )
         elif is_.until and not was.until:
             log.say(
-                "provider %s failed %d times in a row: it gets no new bursts for now",
+                "provider %s failed %d times in a row: it gets no new bursts for now;"
+                " burst enable %s ends that",
                 name,
                 max(is_.failed.values()),
+                name,
                 level=logging.WARNING,
             )
         elif (was.disabled or was.until) and not (is_.disabled or is_.until):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the providers were asked and what they said: half of the world of a tick."""
+"""Calls providers through the executor, and keeps what they returned."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from burst.runtime.last_call import (
 )
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
 
-# Offers change when prices or quotas do, so seldom; in seconds.
+# Seconds between two calls of `offers`, which change only as prices and quotas do.
 _OFFERS_EVERY = 60.0
-# After this long without an answer to `observe` a provider counts as silent.
+# Seconds after which a provider that has not returned from `observe` is in trouble.
 _SILENT_AFTER = 120.0
 _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
 _SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 class ProviderTracker:
-    """Asks providers through the executor, at a pace that fits what their bursts do."""
+    """Calls `observe` and `offers` when due, `provision` and `reap` when told to."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class ProviderTracker:
     def replace(
         self, providers: Mapping[str, Provider], settings: DaemonSettings
     ) -> None:
-        """Go on with these. What is known of those that are the same stays known.
+        """Go on with these providers. What is known of unchanged ones is kept.
 
-        Calls under way of another object under a provider's name come to their end
-        before one of the new object begins, as both have the same worker.
+        A call under way ends before the first call of a new object of the same name, as
+        both have the same worker.
         """
         new = [n for n, p in providers.items() if self._providers.get(n) is not p]
         for name in new:
@@ -100,7 +100,7 @@ class ProviderTracker:
 
     @property
     def views(self) -> Mapping[str, ProviderView]:
-        """What each provider said last."""
+        """What each provider returned last."""
         return dict(self._views)
 
     @property
@@ -115,13 +115,13 @@ class ProviderTracker:
 
     @property
     def answered(self) -> tuple[ProviderAnswer, ...]:
-        """How calls ended since `forget_answers`."""
+        """How calls ended, until `forget_answers`."""
         return tuple(self._answered)
 
     def forget_answers(
         self, answered: tuple[ProviderAnswer, ...], records: Records
     ) -> None:
-        """Forget these answers, as the store has what followed from them."""
+        """Forget these answers, as the store has what they changed."""
         self._answered = [said for said in self._answered if said not in answered]
         for burst in list(self._calls):
             if burst not in records.bursts or not records.bursts[burst].live:
@@ -157,12 +157,12 @@ class ProviderTracker:
         return math.inf
 
     def forget_orphan(self, key: ProviderBurst) -> None:
-        """Forget what came of reaping it, as it is not seen any more, or anew."""
+        """Forget the calls for an orphan, as it is gone or its deletion begins."""
         self._orphans.pop(key, None)
         self._notes.pop(key, None)
 
     def poll(self, records: Records, now: float) -> float:
-        """Ask what is due of each provider; return when the next question is due."""
+        """Call `offers` and `observe` where due; return when the next call is due."""
         due = now + self._settings.cadence
         for name, (offers, observe) in self._questions.items():
             states = {b.state for b in records.live if b.lease.provider == name}
@@ -174,7 +174,7 @@ class ProviderTracker:
             health = records.health.get(name, Health())
             for question, every in ((offers, _OFFERS_EVERY), (observe, pace)):
                 if question.asked_at is not None:
-                    continue  # its answer wakes the engine
+                    continue  # its result wakes the engine
                 at = question.due(every, now, health)
                 if at <= now:
                     self._put(name, question, every, now)
@@ -183,7 +183,7 @@ class ProviderTracker:
         return due
 
     def collect_results(self, records: Records, now: float) -> None:
-        """Take in the answers that have come."""
+        """Take in the results that have come."""
         for result in self._executor.collect():
             call = result.call
             if call.burst is not None:
@@ -226,7 +226,7 @@ class ProviderTracker:
         )
 
     def _take_answer(self, result: CallResult, records: Records) -> None:
-        """Take in offers, or an observation."""
+        """Take in the result of `offers` or `observe`."""
         name, verb = result.call.provider, result.call.verb
         question = self._questions[name][verb is Verb.OBSERVE]
         trouble = question.note_result(result)
@@ -263,7 +263,7 @@ class ProviderTracker:
         )
 
     def _take_call(self, result: CallResult) -> None:
-        """Take in how a provision or a reap ended."""
+        """Take in the result of `provision` or `reap`."""
         burst, name = result.call.burst, result.call.provider
         assert burst is not None
         key = name, burst

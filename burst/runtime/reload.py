@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads the settings again while the daemon goes on: wholly, or not at all.
+"""Reads the settings again while the daemon runs: all of them, or none.
 
-What is new is made on a thread of its own, where it may fail in any way, or hang. The
-daemon turns meanwhile, and changes over between two ticks.
+Providers are made on a thread of their own, where they may fail or hang. The daemon
+ticks meanwhile, and changes to the new settings between two ticks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SettingsReloader:
         self._reload: _Reload | None = None
 
     def ask(self) -> Future[Row]:
-        """Have the settings read again; the future tells what came of it."""
+        """Have the settings read again; the future gets what changed, or the error."""
         future: Future[Row] = Future()
         self._asked.put(future)
         self._wakeup.wake()
@@ -59,7 +59,7 @@ class SettingsReloader:
         self._wakeup.wake()
 
     def tick(self, session: Session) -> None:
-        """Begin what is asked for, or end what is made by now."""
+        """Begin a reload that was asked for, or finish the one under way."""
         if self._reload is None:
             waiting = self._take()
             if waiting or self._signaled:
@@ -69,21 +69,23 @@ class SettingsReloader:
             self._end(session, self._reload)
 
     def time_left(self) -> float | None:
-        """Return for how long a reload under way may take, in seconds; None if none."""
+        """Return the seconds left for the reload under way, None if there is none."""
         return None if self._reload is None else self._reload.making.time_left()
 
     def cancel(self) -> None:
-        """Give up what is under way, and tell who waits for it."""
+        """Give up the reload under way; its callers get an error."""
         waiting = self._take()
         if self._reload is not None:
             waiting += self._reload.waiting
             self._reload = None
         for future in waiting:
-            what = "the daemon is stopping, or has lost its lead"
-            future.set_exception(BurstError(what, "burst reload asks again"))
+            what = "not reloaded: the daemon is stopping, or lost its lead"
+            future.set_exception(
+                BurstError(what, "run burst reload again once it serves")
+            )
 
     def with_file(self, error: ConfigError) -> ConfigError:
-        """Return the error with the file in it, where it names only the key."""
+        """Return the error with the name of the file, where it has only the key."""
         if self._path is None or str(self._path) in error.what:
             return error
         return ConfigError(f"{self._path}: {error.what}", error.advice)
@@ -127,8 +129,8 @@ class SettingsReloader:
         log.say("reloaded %s; changed: %s", self._path, ", ".join(changed) or "nothing")
         for name in late:
             log.say(
-                "provider %s has not answered its last call yet; it gets no other"
-                " before it has",
+                "provider %s has not returned from a call yet; its new settings count"
+                " once it has",
                 name,
                 level=logging.WARNING,
             )
@@ -137,7 +139,11 @@ class SettingsReloader:
 
     def _refuse(self, error: BurstError, waiting: list[Future[Row]]) -> None:
         told = self.with_file(error) if isinstance(error, ConfigError) else error
-        log.say("the old settings stay: %s", told, level=logging.WARNING)
+        log.say(
+            "not reloaded, the old settings stay in use: %s",
+            told,
+            level=logging.WARNING,
+        )
         for future in waiting:
             future.set_exception(told)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tries again and again, until it works, a deadline passes or the daemon stops."""
+"""Repeats an attempt until it succeeds, a deadline passes or the daemon stops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVERY = 1.0
 
 
 class Retry:
-    """Waits at a wakeup, and gives up at once when `stopping` tells to."""
+    """Waits at a wake-up between attempts, until `stopping` returns True."""
 
     def __init__(self, wakeup: WakeUp, stopping: Callable[[], bool]) -> None:
         self._wakeup = wakeup
@@ -32,10 +32,10 @@ class Retry:
         *,
         told: bool = True,
     ) -> _T | None:
-        """Return what the attempt does once it succeeds, None if told to stop.
+        """Return what the attempt returns once it succeeds, None if told to stop.
 
-        After errors that are `retried` it is made again, for so many seconds; then
-        the last of them is raised. If they are `told`, each new one is logged.
+        An error for which `retried` returns True is tried again, for `limit` seconds;
+        then the last one is raised. With `told` each new error is logged.
         """
         clock, said = Clock(), ""
         ends = clock() + limit

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Learns of the cluster where a lead in one of its pods is reached from outside.
+"""Reads from Kubernetes the address at which a lead in a pod is reached from outside.
 
 A Service leads to the lead: by a NodePort, at the address of any node, or by a load
-balancer, at an address of its own. Both are known to the cluster only.
+balancer, at an address of its own. Only the cluster knows both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def read_service_address(settings: LeadSettings) -> LeadSettings:
-    """Return the settings with address and port as the cluster that we are in has them.
+    """Return the settings with address and port as read from the cluster we run in.
 
     Raises ConfigError outside of a pod, LeadError where the address is not known yet,
     and what asking the cluster raises: Transient, Refused.
@@ -31,8 +31,8 @@ def read_service_address(settings: LeadSettings) -> LeadSettings:
         namespace = _NAMESPACE.read_text().strip()
     except OSError as error:
         raise ConfigError(
-            f'lead.address: "{settings.address}" is learnt of the cluster, and this'
-            " runs in no pod with a service account",
+            f'lead.address: "{settings.address}" is read from the cluster, but this'
+            " process runs in no pod with a service account",
             "set the address at which followers reach the lead",
         ) from error
     cluster = Cluster(InCluster())
@@ -45,7 +45,7 @@ def read_service_address(settings: LeadSettings) -> LeadSettings:
 def resolve_service_address(
     settings: LeadSettings, cluster: Cluster, namespace: str
 ) -> LeadSettings:
-    """Return the settings with what that cluster says of the Service named in them."""
+    """Return the settings with address and port of the Service that they name."""
     service = cluster.get(SERVICE, namespace, settings.service)
     if service is None:
         raise LeadError(
@@ -111,11 +111,15 @@ def _node_address(cluster: Cluster, namespace: str, service: Manifest) -> str:
 
 
 def _external(cluster: Cluster, name: str) -> str:
-    """Return the node's external address; empty if it has none, or none may know."""
+    """Return the node's external address; empty if it has none, or it is forbidden."""
     try:
         node = cluster.get(NODE, "", name)
     except Refused as error:
-        log.say("the node's internal address is told to followers: %s", error.what)
+        log.say(
+            "followers get the node's internal address, as reading its external one"
+            " failed: %s",
+            error.what,
+        )
         return ""
     addresses = (node or {}).get("status", {}).get("addresses", [])
     external = [a["address"] for a in addresses if a["type"] == "ExternalIP"]

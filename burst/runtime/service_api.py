@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The service `burst` as functions: what the command line asks a daemon.
+"""The methods of the service `burst`, which the command line calls.
 
 Guests may read what concerns their own jobs and release those; everything else is the
 instance owner's. Answers to reads come from the last tick, without waiting for one.
@@ -39,7 +39,7 @@ _TICK_DEADLINE = 30.0
 
 
 class ServiceApi:
-    """Answers requests, from several threads; `engine` may change on a reload."""
+    """Answers requests, on several threads."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ServiceApi:
         }
 
     def holder(self) -> Row:
-        """Return who we are, for a second daemon to be told."""
+        """Return what a second daemon is told of this one."""
         return self._served_by
 
     def answer(self, request: ServiceRequest) -> Row:
@@ -95,11 +95,11 @@ class ServiceApi:
         return guarded
 
     def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
-        """Say who serves, and which settings file it has read."""
+        """Return which process serves, and which settings file it has read."""
         return self.holder()
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Say how jobs come in; `flux submit --burst` asks that."""
+        """Return how jobs come in; `flux submit --burst` asks that."""
         intake = snapshot.settings.intake
         return {
             "mode": intake.mode,
@@ -158,7 +158,7 @@ class ServiceApi:
         return self._carry_out(command)
 
     def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Return what ran in an isolated burst has written."""
+        """Return the output of what ran in an isolated burst."""
         name = read_request(request, NamedRequest).id
         burst = report.find_isolated(snapshot.records, name)
         theirs = burst is not None and request.userid in burst.lease.userids
@@ -248,12 +248,12 @@ class ServiceApi:
         )
 
     def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
-        # Its providers may take so long to be made; then it is refused.
+        # Providers may take that long to be made; past it the reload is refused.
         limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
         return self._wait(self._reload(), limit)
 
     def _carry_out(self, command: EngineCommand) -> Row:
-        """Have the next tick do it, and wait for that tick."""
+        """Have the next tick carry out the command, and wait for it."""
         future = self._engine().post(command)
         self._wake()
         return self._wait(future, self._deadline)
@@ -263,8 +263,8 @@ class ServiceApi:
             answer: Row = future.result(limit)
         except LateError:
             raise LeadError(
-                f"the daemon has not turned for {limit:g} s",
-                "its log says what it waits for",
+                f"the daemon took no tick for {limit:g} s",
+                "its log shows what it waits for",
             ) from None
         return answer
 

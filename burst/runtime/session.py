@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An engine beside a lead, as the daemon, `run-burst` and the dry runs have it."""
+"""An engine connected to a lead, as the daemon and `run-burst` use it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.wakeup import WakeUp
 
-# From the first of several events to the turn that deals with all of them, in seconds.
-# Nodes that join together and jobs that are submitted together are heard of one by one,
-# within a millisecond; a turn for the first alone would be in vain.
+# Seconds from an event to the tick that deals with it. Nodes that join together and
+# jobs that are submitted together cause one event each, within a millisecond; one tick
+# serves them all.
 GATHER_PAUSE = 0.001
 # Time that plug-ins have at the start at least, in seconds: longer than in a reload, as
 # what they need is imported then, which takes long for the SDK of a cloud.
@@ -37,16 +37,16 @@ _FIRST_LIMIT = 60.0
 
 
 def relax_garbage_collector() -> None:
-    """Have the garbage collector look through old objects less often.
+    """Have the garbage collector visit old objects less often.
 
-    Tens of thousands of jobs are known for hours, and are in no cycles; looking through
-    them took half of the time of a turn.
+    Tens of thousands of jobs are kept for hours and are in no cycles; visiting them
+    took half of the time of a tick.
     """
     gc.set_threshold(100_000, 20, 100)
 
 
 class Session:
-    """Holds what lives as long as the connection to a lead. Use from one thread."""
+    """All that lives as long as the connection to a lead. Use from one thread."""
 
     def __init__(
         self,
@@ -56,12 +56,11 @@ class Session:
         reload: Callable[[], Future[dict[str, Any]]],
         config: str = "",
     ) -> None:
-        """Make an engine. `reload` is called, from any thread, when asked to reload.
+        """Make providers and an engine. Raises ConfigError, StoreError, Unreadable.
 
-        `wakeup` is what `tick` waits at; it outlives the session. `config` is the path
-        of the settings file, for who asks.
-
-        Raises ConfigError, StoreError, and Unreadable.
+        `tick` waits at `wakeup`, which outlives the session. The service calls
+        `reload`, on any thread. `config` is the path of the settings file, which
+        `burst status` shows.
         """
         self.lead = lead
         self.clock = Clock()
@@ -86,24 +85,24 @@ class Session:
         return provider_registry.load_providers(settings, owner)
 
     def wake(self) -> None:
-        """Have the next turn taken now. From any thread."""
+        """Have the next tick taken now. From any thread."""
         self._wakeup.wake()
 
     def start(self) -> None:
-        """Become the one daemon of this lead, and listen to it.
+        """Become the only daemon of this lead, and listen to it.
 
-        Raises ServiceTaken naming the holder, and ConfigError where jobs cannot come
-        in the way that the settings say.
+        Raises ServiceTaken naming the holder, and ConfigError where the lead lacks what
+        the intake mode needs.
         """
         relax_garbage_collector()
         prepare_intake(self.lead, self.settings.intake)
         self.lead.serve(self.api.answer, self.api.holder())
-        # The service is the lock: until we had it, another daemon may have written.
+        # The service is the lock: another daemon may have written until we had it.
         self.engine.reload_records(self.clock())
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, longest: float | None = None) -> None:
-        """Take one turn, then wait for the next to be due, at most `longest` seconds.
+        """Take one tick, then wait until the next is due, at most `longest` seconds.
 
         Raises LeadGone, and StoreError if nothing could be recorded or done.
         """
@@ -146,7 +145,7 @@ class Session:
         ]
 
     def close(self) -> None:
-        """Take no more turns. Bursts stay."""
+        """End. Bursts stay as they are."""
         self.engine.close()
 
     def _log_not_enabled(self) -> None:

@@ -83,7 +83,7 @@ def test_where_told_so_a_stop_takes_all_down_first(desk: Desk) -> None:
     with desk.daemon() as daemon:
         bring_up(desk)
         assert daemon.end() == 0
-        assert "taking all bursts down, for at most 10m" in daemon.log
+        assert "deleting all bursts, for at most 10m" in daemon.log
         assert "stopped; live bursts: 0, held jobs: 0" in daemon.log
     assert list(desk.provider().observe()) == []
 
@@ -97,7 +97,7 @@ def test_a_second_signal_leaves_what_is_still_being_taken_down(
         job = instance.submit(nodes=2, command=SLEEP)
         wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
         daemon.process.send_signal(signal.SIGTERM)
-        daemon.says("taking all bursts down")
+        daemon.says("deleting all bursts")
         assert daemon.end() == 0
         assert "stopped; live bursts: 1" in daemon.log
         assert instance.info(job).state is JobState.RUN
@@ -176,8 +176,10 @@ def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
             desk.config.unlink()
         else:
             desk.config.write_text(text)
-        line = hang_up(daemon, "the old settings stay: ", len(daemon.log))
-    assert f"the old settings stay: {desk.config}: " in line
+        line = hang_up(
+            daemon, "not reloaded, the old settings stay in use: ", len(daemon.log)
+        )
+    assert f"the old settings stay in use: {desk.config}: " in line
     assert told in line
     # What a provider offers is asked anew after each reload.
     wait_until(lambda: bool(desk.status()["providers"][0]["offers"]), "its offers")

@@ -148,7 +148,7 @@ def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> No
 
     lead.at_turn = fill_up
     daemon.run()
-    assert "nothing is done: no space left; make room" in said()
+    assert "started and deleted nothing: no space left; make room" in said()
     assert lead.jobs[job].urgency == 16
 
 
@@ -198,7 +198,7 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
     daemon.run()
     told = said()
     assert "provider local has live bursts but is not enabled" in told
-    assert "taking all bursts down, for at most 0s" in told
+    assert "deleting all bursts, for at most 0s" in told
     assert f"{burst.id} of provider local is not down: it is in state drain" in told
     assert "run-burst --down --provider local --name burst-0" in told
     assert "stopped; live bursts: 1, held jobs: 0" in told

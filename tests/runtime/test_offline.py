@@ -65,7 +65,7 @@ def test_a_job_that_is_not_held_is_refused_before_anything_is_done() -> None:
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:
     lead = lead_with_holds()
     release_held_jobs(lead, None)
-    with pytest.raises(LeadError, match="this is not the daemon, but burst release"):
+    with pytest.raises(LeadError, match="this lead: burst release runs"):
         lead.call("status", {})
 
 

@@ -237,7 +237,7 @@ def test_who_waits_for_a_reload_is_told_when_the_daemon_stops(bench):
     one.reloads.cancel()
 
     for future in (first, second):
-        with pytest.raises(BurstError, match="the daemon is stopping"):
+        with pytest.raises(BurstError, match="not reloaded: the daemon is stopping"):
             future.result(0)
     assert one.reloads.time_left() is None
 

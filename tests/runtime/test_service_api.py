@@ -249,7 +249,7 @@ def test_a_daemon_that_does_not_turn_is_said_to_be_stuck():
         describe_process(0.0),
         deadline=0.01,
     )
-    with pytest.raises(LeadError, match="has not turned"):
+    with pytest.raises(LeadError, match="took no tick"):
         api.answer(ServiceRequest("request", {"nodes": 1}, 0, True))
 
 
