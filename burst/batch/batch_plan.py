@@ -65,7 +65,7 @@ def parse_slot_request(text: str) -> SlotRequest:
     count, *shape = map(int, numbers)
     if not count:
         raise ConfigError(
-            f"--slots {text}: nothing could ever join",
+            f"--slots {text}: no burst could ever join",
             "ask for as many ranks as one burst may have nodes",
         )
     return SlotRequest(count, Shape(*shape) if shape else None)

@@ -105,7 +105,7 @@ class ScriptRunner:
                 return True
             if not daemon.is_running() or time.monotonic() > ends:
                 raise LeadError(
-                    "the daemon does not serve, so the script was not run:"
+                    "the daemon did not start, so the script was not run:"
                     f" {daemon.last_words()}"
                 )
             time.sleep(_LOOK_S)

@@ -79,7 +79,8 @@ def read_task(environment: Mapping[str, str] = os.environ) -> BatchTask:
         )
     except (KeyError, ValueError) as error:
         raise ConfigError(
-            f"this is no task of a Flux job: {error}", "it is for burst lead batch"
+            f"this process is not a task of a Flux job: {error}",
+            "only tasks of `burst lead batch` run this command",
         ) from error
 
 
@@ -123,7 +124,7 @@ def _run_broker(
     if status and not directory.has_begun():
         raise LeadError(
             f"the broker ended with status {status} before the script began",
-            "the job's output has what it said",
+            "see the broker's messages in the job's output",
         )
     return status
 
@@ -142,7 +143,8 @@ def await_script_start(
         if time.monotonic() > ends:
             raise LeadError(
                 f"not all own nodes joined rank 0 within {limit_s:.0f} s",
-                "they connect to its node's name; --address and --port set others",
+                "they connect to the name of its node; set others with --address and"
+                " --port",
             )
         time.sleep(_LOOK_S)
 
@@ -193,7 +195,7 @@ def _end_job(task: BatchTask, error: BurstError) -> None:
     try:
         run_flux(find_program() or "flux", *words)
     except LeadError as other:
-        raise LeadError(f"{error}; nor can the job be ended: {other}") from error
+        raise LeadError(f"{error}; and the job could not be ended: {other}") from error
 
 
 def await_lead_files(
@@ -205,8 +207,10 @@ def await_lead_files(
     while not directory.certificate.exists():
         if time.monotonic() > ends:
             raise LeadError(
-                f"{directory.certificate} was not seen here within {limit_s:.0f} s",
-                "every node has to see that directory: name another with --dir",
+                f"{directory.certificate} did not appear on this node within"
+                f" {limit_s:.0f} s",
+                "the directory has to be on a file system that all nodes share; set"
+                " it with --dir",
             )
         time.sleep(_LOOK_S)
 

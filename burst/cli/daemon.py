@@ -15,11 +15,11 @@ from burst.daemon import Daemon
 @click.command()
 @target_options
 def daemon(target: Target) -> None:
-    """Serve a lead: hear of its jobs, burst for them, take everything down again.
+    """Serve a lead: watch its jobs, burst for them, and take the bursts down again.
 
     SIGTERM ends it and leaves bursts alone, unless `[daemon] on_stop = "reap"`;
     SIGHUP reads the settings again. In a pod other than the first of an indexed Job it
-    ends at once: the lead is not there.
+    ends at once, since the lead runs in the first.
     """
     log.start(target.settings().daemon.log)
     # The Job controller sets it. A MiniCluster has its sidecars in every pod, and is

@@ -32,16 +32,17 @@ _COLUMNS = (
 
 
 @click.command()
-@click.option("--provider", default="", help="Ask this provider only.")
+@click.option("--provider", default="", help="Check this provider only.")
 @click.option(
     "--probe",
     is_flag=True,
-    help="Also have a pod, where followers would run, try whether it reaches the lead.",
+    help="Also start a pod where followers would run, and test whether it reaches the"
+    " lead.",
 )
 @target_options
 @listing_options
 def doctor(provider: str, probe: bool, target: Target, listing: Listing) -> None:
-    """Look at all that bursts rest on; say what is wrong, and what to do.
+    """Check everything that bursts depend on; say what is wrong and what to do.
 
     Nothing is changed; --probe starts a pod, and removes it. Without -c, the settings
     are those of the running daemon. The exit status is 1 if anything is wrong.

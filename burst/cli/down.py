@@ -11,18 +11,20 @@ from burst.cli.watch import watch_burst
 
 @click.command()
 @click.argument("burst_id", metavar="BURST")
-@click.option("--note", default="", help="Why, for the record.")
+@click.option("--note", default="", help="Reason, kept in the record.")
 @click.option(
-    "--provider", default="", help="Who made it, where its record cannot be read."
+    "--provider",
+    default="",
+    help="Provider that made it, where its record cannot be read.",
 )
-@click.option("--no-wait", is_flag=True, help="Return once it is asked for.")
+@click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
 def down(
     burst_id: str, note: str, provider: str, no_wait: bool, target: Target
 ) -> None:
-    """Take a BURST down. What runs on it goes on to its end first.
+    """Take a BURST down, once the jobs that run on it have ended.
 
-    One whose record cannot be read, too: all that may be its is taken down.
+    Also takes down a burst whose record cannot be read.
     """
     asked = {"burst": burst_id, "note": note, "provider": provider}
     with target.lead() as lead:

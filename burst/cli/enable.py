@@ -12,7 +12,7 @@ from burst.cli.target import Target, target_options
 @click.argument("provider")
 @target_options
 def enable(provider: str, target: Target) -> None:
-    """Try a PROVIDER again that was disabled or set aside."""
+    """Use a PROVIDER again that was disabled or failed."""
     with target.lead() as lead:
         lead.call("enable", {"provider": provider}, timeout=60.0)
     click.echo(f"{provider} is tried again from now on")

@@ -36,9 +36,9 @@ _ORPHANS = (
 @target_options
 @listing_options
 def gc(yes: bool, target: Target, listing: Listing) -> None:
-    """List what bears our tag and no record explains; delete it with --yes.
+    """List orphans: what burst made and has no record of. Delete them with --yes.
 
-    Look first: an orphan means that the store was lost, and jobs may run on it.
+    Look first: an orphan means that records were lost, and jobs may run on it.
     """
     with target.lead() as lead:
         found = call_daemon(lead, "gc", {"yes": yes})

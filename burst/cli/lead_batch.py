@@ -27,35 +27,40 @@ _BASE = "~/.local/share/burst/batch"
 
 
 @click.command(context_settings=_PASS_ON)
-@click.option("-N", "--nodes", type=int, help="Own nodes, of this instance.")
+@click.option(
+    "-N", "--nodes", type=int, help="Number of own nodes, from this instance."
+)
 @click.option(
     "--slots",
     multiple=True,
     required=True,
     metavar="COUNT[:CORES[:GPUS]]",
-    help="Ranks for one burst; may be given again. By default its nodes are as the"
+    help="Size of a rank slot; may be repeated. By default its nodes are like the"
     " first own one.",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings of the daemon: who brings nodes. Default: as burst daemon has it.",
+    help="Settings file of the daemon. Default: the one that burst daemon uses.",
 )
 @click.option("-t", "--time-limit", metavar="FSD", help="Of the job.")
 @click.option("--output", metavar="FILE", help="Default: flux-JOBID.out.")
 @click.option("-q", "--queue", metavar="NAME", help="Of this instance, for the job.")
-@click.option("--address", default="", help="Where followers reach the first own node.")
+@click.option(
+    "--address", default="", help="Address at which followers reach the first own node."
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help="And at which port. Default for both: [lead] of the settings, else the node's"
-    " name and a free port.",
+    help="Port at which they reach it. Default for both: [lead] of the settings, else"
+    " the node's name and a free port.",
 )
 @click.option(
     "--dir",
     "base",
     type=click.Path(path_type=Path, file_okay=False),
-    help=f"Where the lead's files are while it lives; all nodes have to see it."
+    help=f"Directory for the lead's files while it runs, on a file system that all"
+    " nodes share."
     f" Default: {_BASE}.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the jobspec; submit nothing.")

@@ -31,24 +31,27 @@ _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
     "slots",
     multiple=True,
     metavar="HOSTLIST[:CORES[:GPUS]]",
-    help="Ranks for a burst; may be given again. By default its nodes are as the own"
-    f" ones. Default: {' and '.join(_DEFAULT_SLOTS)}.",
+    help="A rank slot; may be repeated. By default its nodes are like the own hosts."
+    f" Default: {' and '.join(_DEFAULT_SLOTS)}.",
 )
 @click.option(
     "--address",
-    help="Where followers reach rank 0. Default: 127.0.0.1 for the local provider and"
+    help="Address at which followers reach rank 0. Default: 127.0.0.1 for the local"
+    " provider and"
     " one own host, else the name of the first.",
 )
 @click.option("--port", type=int, default=8050, show_default=True)
 @click.option(
-    "--gateways", is_flag=True, help="Let a slot's hosts join through its first."
+    "--gateways",
+    is_flag=True,
+    help="Let the hosts of a slot join through its first host.",
 )
 @click.option(
     "--provider",
     type=click.Choice(["local", "none"]),
     default="local",
     show_default=True,
-    help="Who brings the nodes, for burst.toml.",
+    help="Provider to write into burst.toml.",
 )
 @click.option(
     "--mode",

@@ -17,7 +17,9 @@ from burst.lead_setup.own_host import own_shape
 @click.command("add-slot")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Only say what would be added.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be added, and change nothing."
+)
 def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
     """Declare further rank slots in the files of the lead in DIR.
 

@@ -33,7 +33,7 @@ def sweep(directories: tuple[Path, ...]) -> None:
             failed = True
             click.echo(f"{lead.path}: {error}", err=True)
     if not leads:
-        click.echo("nothing is left of any lead")
+        click.echo("no lead left anything")
     if failed:
         sys.exit(1)
 

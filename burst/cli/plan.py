@@ -36,7 +36,7 @@ _BURSTS = (
 def plan(target: Target, listing: Listing) -> None:
     """Show what would be bursted now, where, at what price, and what is refused.
 
-    A dry run by the planner's own code. Nothing is asked of a provider but its offers.
+    A dry run of the planner. It asks providers for their offers and changes nothing.
     """
     with target.lead() as lead:
         found = call_daemon(lead, "plan")

@@ -22,7 +22,7 @@ def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:
     Works without a daemon too: for jobs that one left held when it ended.
     """
     if bool(jobs) == everything:
-        raise click.UsageError("name jobs, or say --all")
+        raise click.UsageError("give JOBS, or --all")
     try:
         wanted = [parse_jobid(job) for job in jobs]
     except ValueError as error:

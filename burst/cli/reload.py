@@ -17,6 +17,6 @@ def reload(target: Target) -> None:
     click.echo(f"reloaded; changed: {', '.join(found['changed']) or 'nothing'}")
     for name in found["late"]:
         click.echo(
-            f"provider {name} has not answered its last call yet, and gets no other"
-            " before it has"
+            f"provider {name} has not answered its last call yet; it is called again"
+            " after that"
         )

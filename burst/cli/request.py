@@ -15,17 +15,17 @@ from burst.cli.watch import watch_burst
 @click.command()
 @click.option("-N", "--nodes", type=int, required=True, help="Number of nodes.")
 @click.option("--provider", default="", help="Name of a provider; default: any.")
-@click.option("--slot", default="", help="Hosts that they must have, a hostlist.")
-@click.option("--no-wait", is_flag=True, help="Return once it is on its way.")
+@click.option("--slot", default="", help="Rank slot to use, as a hostlist.")
+@click.option("--no-wait", is_flag=True, help="Return without waiting for the nodes.")
 @click.option(
     "--isolated",
     is_flag=True,
-    help="An instance of their own instead, for COMMAND or for you.",
+    help="Make an isolated instance, which runs COMMAND or waits for you.",
 )
 @click.option(
     "--service",
     is_flag=True,
-    help="With --isolated: it runs the service of its provider's settings.",
+    help="With --isolated: run the service from the provider's settings.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @target_options

@@ -29,7 +29,7 @@ from burst.runtime.manual_burst import (
 
 @click.command("run-burst")
 @click.option(
-    "--name", default="burst-0", show_default=True, help="Of the rank slot to use."
+    "--name", default="burst-0", show_default=True, help="Name of the rank slot to use."
 )
 @click.option(
     "--provider",
@@ -42,27 +42,30 @@ from burst.runtime.manual_burst import (
     "--nodes",
     type=int,
     default=0,
-    help="If no burstable job waits: so many; default: all that the slot has.",
+    help="Number of nodes if no burstable job waits. Default: all of the slot.",
 )
-@click.option("--lead-host", default="", help="Where followers reach the lead.")
+@click.option(
+    "--lead-host", default="", help="Address at which followers reach the lead."
+)
 @click.option(
     "--lead-port",
     type=click.IntRange(1, 65535),
-    help="And at which port. Default for both: as the lead's own hosts say.",
+    help="Port at which they reach it. Default for both: from [bootstrap] hosts of"
+    " the lead.",
 )
 @click.option(
     "--lead-size",
     default=0,
-    help="Size that you believe the lead to have, with its burst hosts or without;"
-    " ranks would not line up otherwise.",
+    help="Expected size of the lead, with its burst hosts or without; another size is"
+    " an error.",
 )
-@click.option("--down", is_flag=True, help="Take it down instead.")
+@click.option("--down", is_flag=True, help="Take the burst down.")
 @provider_flag_options
 @target_options
 def command(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
-    Waits until its nodes are online and prints what joined. It stays up until
+    Waits until its nodes are online and prints which ranks joined. It stays up until
     run-burst --down takes it down. Where a daemon serves the lead, that one does it.
     """
     _Pass(target, flags, **wanted).run()
@@ -149,7 +152,7 @@ class _Pass:
                 else:
                     rows = [one.up(provider, slot, self._wanted["nodes"])]
             except KeyboardInterrupt:
-                spinner.update("taking down what was begun; Ctrl-C again leaves it")
+                spinner.update("taking down what was made; Ctrl-C again leaves it")
                 one.undo(slot)
                 raise
             finally:

@@ -40,22 +40,24 @@ _LOCAL_QUEUE = "batch"
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="All into this directory.",
+    help="Install everything into this directory.",
 )
 @click.option(
     "--mode",
     type=click.Choice(["hold", "queue", "scheduler"]),
-    help="How jobs come in. Default: [intake] mode of the settings.",
+    help="Intake mode, see docs/intake.md. Default: [intake] mode of the settings.",
 )
 @click.option(
     "--policy",
     type=click.Choice(["fifo", "backfill"]),
     default="fifo",
     show_default=True,
-    help="Of sched-burst, in mode scheduler.",
+    help="Queue policy of sched-burst, in mode scheduler.",
 )
-@click.option("--remove", "removing", is_flag=True, help="Take out what was put in.")
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--remove", "removing", is_flag=True, help="Remove the installed files.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would change, and change nothing."
+)
 @target_options
 def setup(
     where: str | None,
@@ -64,7 +66,7 @@ def setup(
     dry_run: bool,
     **asked: Any,
 ) -> None:
-    """Put in place what Flux loads for bursts: by default for this user.
+    """Install the files that Flux loads for burst, by default for this user.
 
     Those are the command-line plugin (flux submit --burst), the frobnicator that keeps
     other jobs off lent nodes, the format of flux jobs -o burst, and a piece of the
@@ -101,7 +103,9 @@ def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
     check_flux_version(intake)
     uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
     if not uri or not is_flux(uri):
-        click.echo("no running Flux to look at: its queues and scheduler are not known")
+        click.echo(
+            "no running Flux was found, so its queues and scheduler are not known"
+        )
         return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
     try:
         instance = read_instance(uri)
@@ -124,7 +128,7 @@ def _show(steps: Sequence[FileStep]) -> None:
 def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:
     mode = choice.intake.mode
     if directories.environment:
-        yield "\nHave this in the environment of users and of the lead's broker:\n"
+        yield "\nSet this in the environment of users and of the lead's broker:\n"
         for name, value in directories.environment.items():
             yield f"    export {name}={shlex.quote(value)}"
     yield "\nThe lead's broker reads its piece of the configuration from here; put it"

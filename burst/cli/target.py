@@ -112,7 +112,8 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
         + ".",
     )
     @click.option(
-        "--uri", help="Of the lead: local://... or embedded://... Default: FLUX_URI."
+        "--uri",
+        help="URI of the lead: local://... or embedded://... Default: FLUX_URI.",
     )
     @functools.wraps(function)
     def command(config: Path | None, uri: str | None, **others: Any) -> None:

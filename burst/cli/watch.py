@@ -37,9 +37,7 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
                 spinner.update(line_of(row))
                 time.sleep(_EVERY)
     except KeyboardInterrupt:
-        click.echo(
-            f"\n{burst_id} goes on without being watched; burst status", err=True
-        )
+        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
         raise
     took = fsd(round(time.monotonic() - began, 1))
     if until == "online" and row["isolated"]:

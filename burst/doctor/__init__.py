@@ -112,8 +112,8 @@ def _without_lead(question: DoctorRequest) -> Iterator[Finding]:
     providers = collect_facts.ask_providers(settings, None, question.provider)
     yield from _supply(providers, (), Records())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
-    advice = "mend the lead first, then ask again"
-    yield from _about("lead", [note(f"not looked at without it: {rest}", advice)])
+    advice = "fix the lead first, then run burst doctor again"
+    yield from _about("lead", [note(f"not checked without the lead: {rest}", advice)])
 
 
 def _beside(

@@ -22,7 +22,8 @@ def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
         return ReadFailure(error.what, error.advice)
     except Exception as error:  # noqa: BLE001  the other checks are to be told too
         return ReadFailure(
-            f"{type(error).__name__}: {error}", "nobody expected that: report it"
+            f"{type(error).__name__}: {error}",
+            "this is a bug in burst or in a plug-in; please report it",
         )
 
 

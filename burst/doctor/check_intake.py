@@ -24,7 +24,9 @@ def check_intake(
 ) -> list[Finding]:
     """Judge scheduler and queues by the mode, then what makes each mode pleasant."""
     if isinstance(instance, ReadFailure):
-        return [wrong(instance.what, instance.advice or "see what is said of the lead")]
+        return [
+            wrong(instance.what, instance.advice or "see the finding about the lead")
+        ]
     return [
         *_judge_scheduler(instance, intake),
         *_judge_queues(instance, intake),
@@ -39,12 +41,12 @@ def _judge_scheduler(
 ) -> Iterator[Finding]:
     name = instance.scheduler or "no module"
     if intake.mode != "scheduler":
-        yield ok(f"jobs come in by {intake.mode}; the instance schedules by {name}")
+        yield ok(f"[intake] mode is {intake.mode}; the scheduler is {name}")
     elif name == _SCHEDULER:
-        yield ok(f"jobs come in by scheduler, and that is {name}")
+        yield ok(f"[intake] mode is scheduler, and {name} is loaded")
     else:
         yield wrong(
-            f"[intake] mode is scheduler, but the instance schedules by {name}",
+            f"[intake] mode is scheduler, but the loaded scheduler is {name}",
             f"{_SETUP}; or set another mode",
         )
 
@@ -59,7 +61,7 @@ def _judge_queues(
             yield wrong(f"the instance has no queue {name}", _SETUP)
         elif instance.queues[name].get("requires") != [LENT]:
             yield wrong(
-                f"queue {name} is not for burst jobs alone",
+                f"queue {name} does not require the property of lent nodes",
                 f'give it requires = ["{LENT}"], or name another under [intake]',
             )
         else:
@@ -70,7 +72,8 @@ def _judge_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Fin
     ours = [p for p in instance.frobnicators if Path(p).name == _FROBNICATOR]
     if not ours:
         return note(
-            "no frobnicator of ours: any job may run on nodes that are lent for others",
+            "the burst frobnicator is not loaded: jobs that do not burst may run on"
+            " lent nodes",
             _SETUP,
         )
     table = instance.config["ingest"]["frobnicator"].get("burst", {})

@@ -27,8 +27,8 @@ def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
     if not slots:
         return [
             wrong(
-                "the lead has no rank slots: no host is named as burst-0-1 is, and"
-                " [lead] slots names none",
+                "the lead has no rank slots: no host has a name such as burst-0-1,"
+                " and [lead] slots is empty",
                 "ranks are fixed when a lead starts: write its files with `burst lead"
                 " init DIR --slot 'burst-0-[0-3]'` and start it with those",
             )
@@ -52,14 +52,17 @@ def check_certificate(facts: EndpointFacts) -> list[Finding]:
     if not facts.certificate:
         return [
             wrong(
-                "the lead names no certificate, so nothing can join it",
+                "the lead's configuration names no certificate, so no follower can"
+                " join",
                 "set curve_cert under [bootstrap]; `burst lead init DIR` does, and"
                 " `burst keygen` makes one",
             )
         ]
     if isinstance(facts.keys, ReadFailure):
         return [wrong(facts.keys.what, facts.keys.advice)]
-    text = f"{facts.certificate}: certificate of {facts.keys}, readable by us only"
+    text = (
+        f"{facts.certificate}: certificate of {facts.keys}, readable by this user only"
+    )
     if facts.handshake is HandshakeResult.ACCEPTED:
         return [ok(f"{text}; the lead uses it")]
     return [ok(text)]
@@ -76,9 +79,9 @@ def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
     if own and told and own != told:
         found.append(
             note(
-                f"followers are told port {told}, the lead listens on {own}",
-                "that is right only if something forwards the one to the other, as a"
-                " NodePort does",
+                f"followers connect to port {told}, but the lead listens on {own}",
+                "this works only if something forwards the port, such as a NodePort"
+                " Service",
             )
         )
     elsewhere = sorted(
@@ -113,7 +116,7 @@ def _reached(facts: EndpointFacts, lead: LeadSettings) -> Finding:
         return wrong(f"{where}: nothing listens there ({facts.detail})", advice)
     text = f"{where}: cannot be reached from here ({facts.detail})"
     if lead.address and not lead.is_learnt:
-        return note(text, "that is fine if followers can, from where they are")
+        return note(text, "this is fine if followers can reach it from their network")
     return wrong(text, advice)
 
 
@@ -123,18 +126,20 @@ def _answered(facts: EndpointFacts) -> Finding:
         return ok(f"{where}: the lead listens there and accepts its certificate")
     if facts.handshake is HandshakeResult.UNVERIFIED:
         return note(
-            f"{where}: something listens there; without a usable certificate there is"
-            " no telling whether it is the lead",
-            "see what is said of the certificate",
+            f"{where}: something listens there; without a usable certificate it"
+            " cannot be checked whether it is the lead",
+            "see the finding about the certificate",
         )
     if facts.handshake is HandshakeResult.NO_ANSWER:
         return wrong(
-            f"{where}: what listens there did not answer as a lead does"
+            f"{where}: the program that listens there did not answer as a lead does"
             f" {facts.detail}: it is another program, or the lead is very busy",
-            "look again in a moment; `ss -ltnp` shows who listens",
+            "try again in a moment; `ss -ltnp` shows which program listens",
         )
     return wrong(
-        f"{where}: what listens there does not accept {facts.certificate}: it is"
+        f"{where}: the program that listens there does not accept"
+        f" {facts.certificate}: it is"
         " another program, or the lead runs with another certificate",
-        "`ss -ltnp` shows who listens; restart the lead if the file was changed",
+        "`ss -ltnp` shows which program listens; restart the lead if the file was"
+        " changed",
     )

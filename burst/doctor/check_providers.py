@@ -17,7 +17,7 @@ _DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
 def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     """Judge one provider by what it answered, and what is held against it."""
     if not facts.enabled:
-        return [note("is switched off", "set enabled = true to use it")]
+        return [note("is not enabled", "set enabled = true to use it")]
     if facts.trouble:
         return [wrong(facts.trouble.what, facts.trouble.advice or "see its settings")]
     found = []
@@ -25,21 +25,21 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
         found.append(
             wrong(
                 f"it is disabled: {health.disabled}",
-                f"once that is mended: burst enable {facts.name}",
+                f"when the cause is fixed: burst enable {facts.name}",
             )
         )
     if isinstance(facts.offers, ReadFailure):
         text = f"its offers cannot be read: {facts.offers.what}"
         found.append(wrong(text, facts.offers.advice or "see its settings"))
     elif not facts.offers:
-        found.append(wrong("it offers nothing", "see its settings"))
+        found.append(wrong("it has no offers", "see its settings"))
     else:
         found += [ok(_describe(offer)) for offer in facts.offers]
     if isinstance(facts.statuses, ReadFailure):
-        text = f"it cannot say which bursts there are: {facts.statuses.what}"
+        text = f"its bursts cannot be listed: {facts.statuses.what}"
         found.append(wrong(text, facts.statuses.advice or "see its settings"))
     if isinstance(facts.findings, ReadFailure):
-        text = f"its own examination failed: {facts.findings.what}"
+        text = f"its own checks failed: {facts.findings.what}"
         found.append(wrong(text, facts.findings.advice or "see its settings"))
     else:
         found += facts.findings
@@ -51,7 +51,9 @@ def check_probe(
 ) -> Sequence[Finding]:
     """Judge what came of trying the way to the lead from over there."""
     if isinstance(found, ReadFailure):
-        text = f"the way to the lead could not be tried from there: {found.what}"
+        text = (
+            f"the connection to the lead could not be tested from there: {found.what}"
+        )
         return [wrong(text, found.advice or "try again")]
     return found
 
@@ -69,7 +71,7 @@ def check_offers(
     if not any(facts.enabled for facts in providers):
         return [
             wrong(
-                "no provider is set up, so nobody brings nodes",
+                "no provider is configured, so no burst can be made",
                 'add a table such as [providers.local] with type = "local"',
             )
         ]
@@ -88,7 +90,9 @@ def check_offers(
         if not any(_fits(offer, slot) for offer in offers.values()):
             text = f"no offer fits rank slot {slot.name}: {_compare(offers, [slot])}"
             found.append(note(text, _DECLARE))
-    return found or [ok("each rank slot has an offer for it, and each offer a slot")]
+    return found or [
+        ok("every rank slot fits an offer, and every offer fits a rank slot")
+    ]
 
 
 def _fits(offer: Offer, slot: RankSlot) -> bool:

@@ -35,11 +35,14 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     held = [format_f58(job) for job in held_jobs(facts.records)]
     if held:
         names = " ".join(held[:_NAMED]) + (" and others" if held[_NAMED:] else "")
-        text = f"{len(held)} jobs were left held and nobody will release them: {names}"
+        text = (
+            f"{len(held)} jobs are held, and without a daemon nothing releases"
+            f" them: {names}"
+        )
         found.append(wrong(text, f"{start}, or `burst release --all`"))
     live = ", ".join(sorted(burst.id for burst in facts.records.live))
     if live:
-        text = f"bursts go on, and nobody will take them down: {live}"
+        text = f"bursts are live, and without a daemon nothing takes them down: {live}"
         found.append(wrong(text, start))
     return found
 
@@ -60,7 +63,12 @@ def _serving(holder: dict[str, object]) -> Finding:
 def check_records(records: Records | ReadFailure) -> list[Finding]:
     """Judge the store, and the records that a person has to look at."""
     if isinstance(records, ReadFailure):
-        return [wrong(records.what, records.advice or "mend the store")]
+        return [
+            wrong(
+                records.what,
+                records.advice or "repair the store, then run burst doctor again",
+            )
+        ]
     unreadable = [
         wrong(
             f"record {key} cannot be read: {why}",
@@ -71,9 +79,9 @@ def check_records(records: Records | ReadFailure) -> list[Finding]:
     ]
     quarantined = [
         wrong(
-            f"burst {burst.id} is quarantined, nothing is done about it:"
+            f"burst {burst.id} is quarantined, so the daemon does not act on it:"
             f" {burst.quarantined}",
-            f"look at what there is of it, then take it down: burst down {burst.id}",
+            f"check what exists of it, then take it down: burst down {burst.id}",
         )
         for burst in records.live
         if burst.quarantined
@@ -94,7 +102,9 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
     for slot in facts.slots:
         if slot.name not in leased:
             found += _why_not_free(slot, view)
-    return found or [ok("no rank slot is drained, excluded or taken by strangers")]
+    return found or [
+        ok("no free rank slot is drained, excluded, or used by unknown brokers")
+    ]
 
 
 def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
@@ -103,14 +113,19 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     found = []
     up = (view.online | view.torpid) & ranks
     if up:
-        text = f"{blocked} brokers that no record explains are up on {_ranks(up)}"
-        found.append(wrong(text, "`burst gc` lists those of ours; end others by hand"))
+        text = f"{blocked} brokers of no known burst are up on {_ranks(up)}"
+        found.append(
+            wrong(text, "`burst gc` lists what burst made; stop other brokers by hand")
+        )
     drained = {rank: why for rank, why in view.drained.items() if rank in ranks}
     for why in sorted(set(drained.values())):
         theirs = [rank for rank, reason in drained.items() if reason == why]
         who = "by burst" if why.startswith(DRAIN_TAG) else "by hand"
         text = f"{blocked} {_ranks(theirs)} drained {who}: {why or 'no reason given'}"
-        advice = f"if that is over: flux resource undrain {format_idset(theirs)}"
+        advice = (
+            f"when the reason no longer holds: flux resource undrain"
+            f" {format_idset(theirs)}"
+        )
         found.append(note(text, advice))
     excluded = view.excluded & ranks
     if excluded:
@@ -131,4 +146,4 @@ def check_orphans(facts: RuntimeFacts) -> list[Finding]:
             "look at it, then delete it: burst gc --yes",
         )
         for orphan in facts.orphans
-    ] or [ok("nothing bears our tag that no record explains")]
+    ] or [ok("there are no orphans")]

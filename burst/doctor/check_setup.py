@@ -48,7 +48,7 @@ def check_flux_program(facts: FluxFacts, needed: bool) -> list[Finding]:
             wrong(
                 f"{facts.program} is Flux {facts.version}, but the Python bindings are"
                 f" of {facts.library}",
-                "put the flux that goes with the lead first on PATH",
+                "put the directory of the lead's flux first on PATH",
             )
         )
     return found
@@ -61,7 +61,8 @@ def _program(facts: FluxFacts) -> Finding:
         )
     if isinstance(facts.version, ReadFailure):
         return wrong(
-            facts.version.what, f"see that `{facts.program} version` works as this user"
+            facts.version.what,
+            f"check that `{facts.program} version` works as this user",
         )
     try:
         old = major_minor(facts.version) < OLDEST
@@ -91,7 +92,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
         bindings = flux.bindings
         if isinstance(bindings, ReadFailure) and lead.what == bindings.what:
             text = "the lead cannot be reached without Flux's Python bindings"
-            return [wrong(f"{text}: {where}{source}", "see what is said of flux")]
+            return [wrong(f"{text}: {where}{source}", "see the finding about flux")]
         if isinstance(facts.boot, BootInfo):
             text = f"{where}{source} answers, but not to this user: {lead.what}"
         else:
@@ -104,9 +105,9 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
     if isinstance(facts.boot, BootInfo) and facts.boot.rank:
         found.append(
             wrong(
-                f"this is rank {facts.boot.rank} of the instance; the daemon belongs to"
-                " rank 0",
-                "run it on the lead, beside its broker",
+                f"this is rank {facts.boot.rank} of the instance; the daemon has to"
+                " run on rank 0",
+                "run it on the host of rank 0",
             )
         )
     return found
@@ -121,8 +122,8 @@ def check_bootstrap(
     if boot and boot.method != "config":
         return [
             wrong(
-                f"the lead was started by {boot.method}, not from [bootstrap] hosts:"
-                " nothing can join it",
+                f"the lead was started by {boot.method}, not from [bootstrap] hosts,"
+                " so no follower can join",
                 _ANEW,
             )
         ]
@@ -158,10 +159,10 @@ def _out_of_order(hosts: Sequence[str], names: Sequence[str], what: str) -> Find
         ),
         min(len(hosts), len(names)),
     )
-    ours = format_hostlist(hosts[rank : rank + 1]) or "nobody"
-    theirs = format_hostlist(names[rank : rank + 1]) or "nobody"
+    ours = format_hostlist(hosts[rank : rank + 1]) or "no host"
+    theirs = format_hostlist(names[rank : rank + 1]) or "no host"
     return wrong(
         f"the lead runs with {ours} as rank {rank}, but {what} {theirs} there:"
-        " followers would be turned away",
+        " the lead would reject followers",
         "its files were changed after it was started: restore them, or restart it",
     )

@@ -84,7 +84,7 @@ def _keep(path: Path) -> Path:
     except OSError as error:
         raise ConfigError(
             f"{copy}: cannot be written: {error.strerror}",
-            "nothing was changed; be who may write there",
+            "nothing was changed; run it as a user who may write there",
         ) from error
     return copy
 
@@ -116,8 +116,9 @@ def compare_with_running(
     moved = files[:same] != runs[:same] or len(files) < len(runs)
     if moved:
         said.append(
-            "its files name other hosts for ranks that it has: a restart would give"
-            " running bursts and drained ranks to others; restore the order first"
+            "the files name other hosts for ranks that the lead has: after a restart,"
+            " records of bursts and drained ranks would be about other hosts; restore"
+            " the order first"
         )
     else:
         new = format_hostlist(files[same:])

@@ -70,7 +70,7 @@ def resolve_plan(plan: LeadPlan) -> tuple[HostGroup, ...]:
     uri_host(plan.address)
     if not plan.slots:
         raise ConfigError(
-            "there is no rank slot, so nothing could ever join",
+            "there is no rank slot, so no burst could ever join",
             "give at least one, such as burst-0-[0-3]",
         )
     own = HostGroup(_hosts(plan.hosts), plan.shape)

@@ -136,7 +136,7 @@ def test_a_port_of_the_settings_is_listened_at(directory: Path) -> None:
 def test_a_node_that_does_not_see_the_files_says_so(directory: Path) -> None:
     place = place_with(directory)
     with pytest.raises(
-        LeadError, match=r"was not seen here within 0 s; every node has"
+        LeadError, match=r"did not appear on this node within 0 s; the directory has"
     ):
         await_lead_files(place, 0.0)
     with pytest.raises(ConfigError, match="which all of its nodes have to see"):
@@ -195,7 +195,7 @@ def test_a_node_that_cannot_start_its_broker_ends_the_job(directory: Path) -> No
     )
     assert not place.path.exists()
     (directory / "flux").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(LeadError, match=r"nor can the job be ended: .*job raise"):
+    with pytest.raises(LeadError, match=r"and the job could not be ended: .*job raise"):
         run_node(place, [], ["script"])
 
 
@@ -229,7 +229,7 @@ def test_outside_of_a_job_it_says_what_it_is_for() -> None:
     told = {"FLUX_TASK_RANK": "1", "FLUX_JOB_ID": "f1", "FLUX_JOB_TMPDIR": "/tmp/x"}
     assert read_task(told) == BatchTask(1, "f1", Path("/tmp/x"))
     with pytest.raises(
-        ConfigError, match=r"no task of a Flux job: .*; it is for burst"
+        ConfigError, match=r"is not a task of a Flux job: .*; only tasks"
     ):
         read_task({})
 

@@ -64,7 +64,10 @@ def test_lines_may_have_a_form(shared: Shared) -> None:
             {"limits": {"max_node": 3}},
             "limits.max_node: no such key -> did you mean max_",
         ),
-        ({"providers": {}}, "no provider is set up, so nobody brings nodes -> add a"),
+        (
+            {"providers": {}},
+            "no provider is configured, so no burst can be made -> add a",
+        ),
         ({"lead": {"slots": ["x-[0-1]"]}}, "x-[0-1] is not in the lead's hosts -> "),
         (
             {"providers": {"a": {"type": "nosuch"}}},
@@ -113,7 +116,9 @@ def test_without_a_lead_the_rest_is_looked_at_all_the_same(shared: Shared) -> No
     said = desk.run("doctor", "--uri", f"embedded://{desk.directory}/none")
     assert f"{desk.directory}/none" in wrong(said)
     assert "offers local: up to 8 nodes" in said.stdout
-    assert "not looked at without it: rank slots, endpoint, certificate" in said.stdout
+    assert (
+        "not checked without the lead: rank slots, endpoint, certificate" in said.stdout
+    )
 
 
 def test_a_lead_without_a_daemon_is_told_of(desk: Desk) -> None:

@@ -213,5 +213,5 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(desk: Desk) -> 
         finally:
             said = end(process)
         assert said.status == 1
-        assert "goes on without being watched; burst status" in said.stderr
+        assert "continues; `burst status` shows it" in said.stderr
         assert desk.status()["bursts"][0]["state"] in {"provision", "join"}

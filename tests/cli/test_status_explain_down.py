@@ -208,7 +208,7 @@ def test_release_is_of_some_jobs_or_of_all(
     _, desk, _ = shared
     said = desk.run("release", *words)
     assert said.status == 2
-    assert "name jobs, or say --all" in said.stderr
+    assert "give JOBS, or --all" in said.stderr
 
 
 def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:

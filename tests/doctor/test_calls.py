@@ -26,7 +26,10 @@ def test_what_works_is_returned() -> None:
         (Refused("401"), ReadFailure("401", "")),
         (
             ValueError("odd"),
-            ReadFailure("ValueError: odd", "nobody expected that: report it"),
+            ReadFailure(
+                "ValueError: odd",
+                "this is a bug in burst or in a plug-in; please report it",
+            ),
         ),
     ],
 )

@@ -50,13 +50,13 @@ def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
 @pytest.mark.parametrize(
     ("mode", "facts", "says"),
     [
-        ("scheduler", {}, "the instance schedules by sched-simple"),
-        ("scheduler", {"scheduler": ""}, "the instance schedules by no module"),
+        ("scheduler", {}, "the loaded scheduler is sched-simple"),
+        ("scheduler", {"scheduler": ""}, "the loaded scheduler is no module"),
         ("queue", {"queues": {"burst": QUEUES["burst"]}}, "has no queue burst-ready"),
         (
             "queue",
             {"queues": {**QUEUES, "burst": {}}},
-            "queue burst is not for burst jobs alone",
+            "queue burst does not require the property",
         ),
         ("hold", {"any_job": True}, "[intake] any_job says True"),
     ],
@@ -71,13 +71,13 @@ def test_what_only_makes_it_pleasant_is_noted() -> None:
     instance = RunningInstance(scheduler="sched-simple", config={})
     found = check_intake(instance, InstalledFacts(), IntakeSettings())
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
-    assert "any job may run on nodes that are lent for others" in said(found)
+    assert "jobs that do not burst may run on lent nodes" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
 
 
 def test_what_cannot_be_asked_is_told() -> None:
     found = check_intake(ReadFailure("no answer"), INSTALLED, IntakeSettings())
-    assert said(found) == "no answer -> see what is said of the lead"
+    assert said(found) == "no answer -> see the finding about the lead"
 
 
 def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:

@@ -66,13 +66,17 @@ def test_the_lead_itself_cannot_be_lent() -> None:
 @pytest.mark.parametrize(
     ("changes", "level", "text"),
     [
-        ({}, OK, "of lead-0, fingerprint 0123, readable by us only; the lead uses it"),
+        (
+            {},
+            OK,
+            "of lead-0, fingerprint 0123, readable by this user only; the lead uses it",
+        ),
         (
             {"handshake": HandshakeResult.REFUSED},
             OK,
-            "fingerprint 0123, readable by us only",
+            "fingerprint 0123, readable by this user only",
         ),
-        ({"certificate": ""}, WRONG, "the lead names no certificate"),
+        ({"certificate": ""}, WRONG, "names no certificate"),
         ({"keys": ReadFailure("/x: is empty", "make one")}, WRONG, "/x: is empty"),
     ],
 )
@@ -168,7 +172,7 @@ def test_a_port_that_only_a_forwarder_makes_right_is_noted() -> None:
     facts = way(endpoint="tcp://10.0.0.7:30850")
     found = check_endpoint(facts, settings(lead={"port": 30850}))
     assert levels(found) == [OK, NOTE]
-    assert "told port 30850, the lead listens on 8050" in said(found)
+    assert "connect to port 30850, but the lead listens on 8050" in said(found)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])

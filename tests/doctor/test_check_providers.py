@@ -34,7 +34,7 @@ def provider(**changes: Any) -> ProviderFacts:
 def test_a_try_of_the_way_that_failed_is_wrong() -> None:
     (found,) = check_probe(ReadFailure("no rights", "get some"))
     assert (found.level, found.advice) == (WRONG, "get some")
-    assert "could not be tried from there: no rights" in found.what
+    assert "could not be tested from there: no rights" in found.what
     assert check_probe([note("x")]) == [note("x")]
 
 
@@ -49,7 +49,7 @@ def test_what_a_provider_offers_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "health", "expected", "text"),
     [
-        ({"enabled": False}, {}, [NOTE], "is switched off -> set enabled = true"),
+        ({"enabled": False}, {}, [NOTE], "is not enabled -> set enabled = true"),
         (
             {"trouble": ReadFailure("x.type: no")},
             {},
@@ -60,7 +60,7 @@ def test_what_a_provider_offers_is_told() -> None:
             {},
             {"refused": {"observe": RefusedCall("403")}},
             [WRONG, OK],
-            "disabled: 403 -> once that is mended: burst enable here",
+            "disabled: 403 -> when the cause is fixed: burst enable here",
         ),
         (
             {"offers": ReadFailure("401", "log in")},
@@ -68,18 +68,18 @@ def test_what_a_provider_offers_is_told() -> None:
             [WRONG],
             "its offers cannot be read: 401 -> log in",
         ),
-        ({"offers": ()}, {}, [WRONG], "it offers nothing"),
+        ({"offers": ()}, {}, [WRONG], "it has no offers"),
         (
             {"statuses": ReadFailure("503")},
             {},
             [OK, WRONG],
-            "it cannot say which bursts there are: 503",
+            "its bursts cannot be listed: 503",
         ),
         (
             {"findings": ReadFailure("ValueError: x")},
             {},
             [OK, WRONG],
-            "its own examination failed: ValueError: x",
+            "its own checks failed: ValueError: x",
         ),
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
     ],

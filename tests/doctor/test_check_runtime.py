@@ -83,20 +83,23 @@ def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
-    assert f"held and nobody will release them: {format_f58(1)} ->" in said(found)
+    assert (
+        f"held, and without a daemon nothing releases them: {format_f58(1)} ->"
+        in said(found)
+    )
     assert "`burst release --all`" in said(found)
 
 
 def test_of_many_held_jobs_some_are_named() -> None:
     text = said(check_daemon(state(daemon=None, records=held(6)), ""))
-    assert "6 jobs were left held" in text
+    assert "6 jobs are held" in text
     assert f"{format_f58(5)} and others" in text
 
 
 def test_bursts_left_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=LIVE), "")
     assert levels(found) == [NOTE, WRONG]
-    assert "nobody will take them down: burst-0-3fa9c1" in said(found)
+    assert "without a daemon nothing takes them down: burst-0-3fa9c1" in said(found)
 
 
 QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
@@ -111,7 +114,7 @@ QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
         (
             Records(bursts={LEASED.id: QUARANTINED}),
             WRONG,
-            "burst-0-3fa9c1 is quarantined, nothing is done about it: no rule for it",
+            "burst-0-3fa9c1 is quarantined, so the daemon does not act on it: no rule",
         ),
     ],
 )
@@ -130,14 +133,13 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
             Records(),
             {"online": (0, 2, 3)},
             [WRONG],
-            "burst-0 is not leased: brokers that no record explains are up on ranks"
-            " 2-3",
+            "burst-0 is not leased: brokers of no known burst are up on ranks 2-3",
         ),
         (
             Records(),
             {"torpid": frozenset({9})},
             [WRONG],
-            "burst-1 is not leased: brokers that no record explains are up on rank 9",
+            "burst-1 is not leased: brokers of no known burst are up on rank 9",
         ),
         (LIVE, {"online": (0, 2, 3)}, [OK], ""),
         (Records(unreadable={"burst/burst-0-1": "x"}), {"online": (0, 2)}, [OK], ""),
@@ -146,8 +148,8 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
             Records(),
             {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
             [NOTE, NOTE, NOTE],
-            "ranks 2,5 drained by hand: bad fan -> if that is over: flux resource"
-            " undrain 2,5",
+            "ranks 2,5 drained by hand: bad fan -> when the reason no longer holds:"
+            " flux resource undrain 2,5",
         ),
         (
             Records(),

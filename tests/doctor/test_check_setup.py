@@ -71,7 +71,7 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
         (
             {"version": ReadFailure("/usr/bin/flux cannot be asked")},
             [WRONG, OK],
-            "cannot be asked -> see that `/usr/bin/flux version` works",
+            "cannot be asked -> check that `/usr/bin/flux version` works",
         ),
         (
             {"version": "0.83.9", "library": "0.83.0"},
@@ -82,7 +82,7 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
         (
             {"library": "0.87.1"},
             [OK, OK, WRONG],
-            "is Flux 0.88.0, but the Python bindings are of 0.87.1 -> put the flux",
+            "is Flux 0.88.0, but the Python bindings are of 0.87.1 -> put the",
         ),
         (
             {"bindings": BAD_BINDINGS, "library": ""},
@@ -125,7 +125,7 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
             LeadFacts(uri="", source="", identity=BAD_BINDINGS),
             msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS),
             "without Flux's Python bindings: Flux's default, as FLUX_URI is not set ->"
-            " see what is said of flux",
+            " see the finding about flux",
         ),
         (
             LeadFacts(
@@ -172,7 +172,7 @@ def test_one_order_of_hosts_everywhere_is_fine(boot: BootInfo | None) -> None:
         ),
         (
             msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3]),
-            "runs with burst-0-1 as rank 3, but R names nobody there",
+            "runs with burst-0-1 as rank 3, but R names no host there",
         ),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_start_by_which_nothing_can_join_is_wrong(
         ),
         (
             "lead-[0-1],burst-0-[0-3],burst-1-[0-9]",
-            "runs with nobody as rank 10, but [bootstrap] hosts name burst-1-4 there",
+            "runs with no host as rank 10, but [bootstrap] hosts name burst-1-4 there",
         ),
         ("lead-[0-", "not a hostlist: 'lead-[0-'"),
     ],

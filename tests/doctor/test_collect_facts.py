@@ -145,7 +145,7 @@ def test_a_try_that_fails_is_a_trouble() -> None:
 
     assert try_way(broken(probe=fail))[0] == ReadFailure("no rights", "get some")
     assert try_way(lambda *_: {})[0] == ReadFailure(
-        "KeyError: 'one'", "nobody expected that: report it"
+        "KeyError: 'one'", "this is a bug in burst or in a plug-in; please report it"
     )
 
 

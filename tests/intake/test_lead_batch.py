@@ -106,7 +106,7 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     assert said.lines == [f"{place}: nothing is left"]
     assert "burst: taking down burst-0-" in said.stderr
     user.ends_clean()
-    nothing = ["nothing is left of any lead"]
+    nothing = ["no lead left anything"]
     assert user.run(BURST, "lead", "sweep").lines == nothing
 
 
@@ -220,7 +220,7 @@ def test_a_dry_run_prints_the_jobspec_and_does_nothing(user: User) -> None:
         (
             ("-N1", "--slots=0", "plain.sh"),
             "#!/bin/sh",
-            "--slots 0: nothing could ever join",
+            "--slots 0: no burst could ever join",
         ),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
 @pytest.mark.parametrize(
     ("mode", "extra", "says"),
     [
-        ("scheduler", {}, "the instance schedules by sched-simple"),
+        ("scheduler", {}, "the loaded scheduler is sched-simple"),
         ("queue", {}, "the instance has no queue burst"),
         (
             "queue",

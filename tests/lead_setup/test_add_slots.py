@@ -154,4 +154,4 @@ def test_what_a_restart_would_change_is_said(lead: Path) -> None:
 def test_ranks_that_would_change_are_no_safe_restart(lead: Path, runs: str) -> None:
     said, safe = compare_with_running(lead, identity(runs), view())
     assert not safe
-    assert "its files name other hosts for ranks that it has" in said[0]
+    assert "the files name other hosts for ranks that the lead has" in said[0]
