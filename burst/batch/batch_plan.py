@@ -13,7 +13,8 @@ from burst.config import Settings
 from burst.errors import ConfigError
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.host import is_host_name
-from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
+from burst.model.ranks import format_hostlist
+from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
 from burst.model.shape import Shape
 
 _LOOPBACK = "127.0.0.1"
@@ -47,10 +48,7 @@ class AllocatedNode(msgspec.Struct, frozen=True):
     @property
     def shape(self) -> Shape:
         """How much that is."""
-        return Shape(
-            len(parse_idset(self.children.get("core", ""))),
-            len(parse_idset(self.children.get("gpu", ""))),
-        )
+        return shape_of(self.children)
 
 
 def parse_slot_request(text: str) -> SlotRequest:
@@ -71,25 +69,26 @@ def parse_slot_request(text: str) -> SlotRequest:
     return SlotRequest(count, Shape(*shape) if shape else None)
 
 
-def parse_allocation(r: Mapping[str, Any]) -> tuple[AllocatedNode, ...]:
-    """Return the nodes of a job's R (RFC 20), in the order of its tasks.
-
-    Raises ConfigError for an R of another form.
-    """
+def read_allocation(text: str) -> ResourceSet:
+    """Return R of a job, as `flux job info` prints it. Raises ConfigError."""
     try:
-        execution = r["execution"]
-        children = {
-            rank: entry["children"]
-            for entry in execution["R_lite"]
-            for rank in parse_idset(str(entry["rank"]))
-        }
-        names = [n for text in execution["nodelist"] for n in parse_hostlist(text)]
-        ranked = [children[rank] for rank in sorted(children)]
-        return tuple(AllocatedNode(*pair) for pair in zip(names, ranked, strict=True))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"R of this job cannot be read: {error!r}", "flux job info JOBID R shows it"
-        ) from error
+        return decode_resource_set(text)
+    except ValueError as error:
+        raise _unreadable(error) from error
+
+
+def allocated_nodes(allocation: ResourceSet) -> tuple[AllocatedNode, ...]:
+    """Return the nodes of a job's R, in the order of its tasks. Raises ConfigError."""
+    try:
+        return tuple(AllocatedNode(n.host, n.children) for n in allocation.nodes)
+    except ValueError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: ValueError) -> ConfigError:
+    return ConfigError(
+        f"R of this job cannot be read: {error!r}", "flux job info JOBID R shows it"
+    )
 
 
 def own_hosts(nodes: Sequence[AllocatedNode]) -> tuple[str, ...]:

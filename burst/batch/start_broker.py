@@ -10,7 +10,6 @@ the one that a broker bootstrapped by PMI sets (src/broker/bootstrap.c in flux-c
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -19,17 +18,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import tomli_w
 
 from burst.batch.batch_plan import (
     AllocatedNode,
+    allocated_nodes,
     batch_tables,
     make_plan,
     own_hosts,
-    parse_allocation,
+    read_allocation,
 )
 from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import LeadDirectory
@@ -40,6 +39,7 @@ from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.init_lead import install_intake
 from burst.lead_setup.lead_files import write_lead
+from burst.model.resource_set import ResourceSet
 
 FILES_DEADLINE_S = 300.0
 """How long rank 0's files may take to be seen on the other nodes: NFS hides a new
@@ -161,8 +161,8 @@ def prepare_broker(
     """
     request = directory.request()
     flux = request.flux
-    r: dict[str, Any] = json.loads(run_flux(flux, "job", "info", task.job, "R"))
-    nodes = parse_allocation(r)
+    r = read_allocation(run_flux(flux, "job", "info", task.job, "R"))
+    nodes = allocated_nodes(r)
     rundir = task.tmpdir / "burst"
     environment: Mapping[str, str] = {}
     if task.rank == 0:
@@ -217,15 +217,14 @@ def await_lead_files(
 
 def _make_lead(
     directory: LeadDirectory,
-    r: Mapping[str, Any],
+    r: ResourceSet,
     nodes: Sequence[AllocatedNode],
     rundir: Path,
 ) -> Mapping[str, str]:
     """Write all files of the lead; return what its broker's environment needs."""
     tables = read_settings(directory.given)
     settings = parse(tables, str(directory.given))
-    expiration = float(r["execution"].get("expiration", 0.0))
-    left_s = expiration - time.time() if expiration else None
+    left_s = r.expiration - time.time() if r.expiration else None
     found = batch_tables(tables, settings, left_s)
     write_atomically(directory.settings, tomli_w.dumps(found))
     request = directory.request()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,8 @@ from burst.kits import certificate
 from burst.kits.broker import expand_hosts
 from burst.kits.certificate import Certificate
 from burst.model.lead import Bootstrap, HostEntry
-from burst.model.ranks import parse_hostlist, parse_idset
+from burst.model.ranks import parse_idset
+from burst.model.resource_set import ResourceSet, decode_resource_set
 
 _ENTRY_KEYS = frozenset(HostEntry.__struct_fields__)
 
@@ -48,27 +49,6 @@ class _Heartbeat(msgspec.Struct, frozen=True):
     timeout: Seconds = Seconds(300)
     period: Seconds = Seconds(2)
     warn_thresh: int = 3
-
-
-class _Children(msgspec.Struct, frozen=True):
-    core: str
-    gpu: str = ""
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    rank: str
-    children: _Children
-
-
-class _Execution(msgspec.Struct, frozen=True):
-    entries: tuple[_Entry, ...] = msgspec.field(name="R_lite")
-    nodelist: tuple[str, ...]
-    properties: Mapping[str, str] = {}
-
-
-class _R(msgspec.Struct, frozen=True):
-    version: Literal[1]
-    execution: _Execution
 
 
 def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
@@ -125,14 +105,13 @@ def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, .
         )
     where = Path(source)
     try:
-        execution = msgspec.json.decode(where.read_bytes(), type=_R).execution
-        nodes = _nodes(execution)
+        nodes = _nodes(decode_resource_set(where.read_bytes()))
     except OSError as error:
         raise ConfigError(
             f"{where}: cannot be read: {error.strerror}",
             f"it is resource.path of {path}",
         ) from error
-    except (msgspec.MsgspecError, ValueError) as error:
+    except ValueError as error:
         raise ConfigError(
             f"{where}: is no R: {error}", "`burst lead init` or `flux R encode` do one"
         ) from error
@@ -157,26 +136,23 @@ def _refuse_unknown_keys(entries: Any, path: Path) -> None:
             )
 
 
-def _nodes(execution: _Execution) -> tuple[NodeResources, ...]:
-    children = {
-        rank: entry.children
-        for entry in execution.entries
-        for rank in parse_idset(entry.rank)
-    }
-    hosts = [host for text in execution.nodelist for host in parse_hostlist(text)]
-    properties = {
-        name: parse_idset(ranks) for name, ranks in execution.properties.items()
-    }
-    return tuple(
+def _nodes(resources: ResourceSet) -> tuple[NodeResources, ...]:
+    properties = resources.properties
+    nodes = tuple(
         NodeResources(
-            rank=rank,
-            host=host,
-            cores=parse_idset(children[rank].core),
-            gpus=parse_idset(children[rank].gpu),
-            properties=frozenset(n for n, ranks in properties.items() if rank in ranks),
+            rank=node.rank,
+            host=node.host,
+            cores=parse_idset(node.children.get("core", "")),
+            gpus=parse_idset(node.children.get("gpu", "")),
+            properties=frozenset(
+                name for name, ranks in properties.items() if node.rank in ranks
+            ),
         )
-        for rank, host in zip(sorted(children), hosts, strict=True)
+        for node in resources.nodes
     )
+    if not all(node.cores for node in nodes):
+        raise ValueError("a rank has no cores")
+    return nodes
 
 
 def _difference(named: Sequence[str], hosts: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from burst.flux.handle import Handle
 from burst.flux.rpc import RpcClient
-from burst.model.ranks import parse_hostlist
+from burst.model.resource_set import resource_set
 
 
 class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ def read_boot_info(uri: str) -> BootInfo:
         return BootInfo(
             rank=int(_attribute(client, "rank")),
             method=_attribute(client, "broker.boot-method"),
-            nodelist=parse_hostlist(",".join(resources["execution"]["nodelist"])),
+            nodelist=resource_set(resources).hosts,
         )
     finally:
         handle.close()

@@ -8,12 +8,13 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from burst.flux.ranks import parse_nodes, parse_properties
+from burst.flux.ranks import parse_nodes
 from burst.flux.rpc import RequestFailed, RpcClient
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.model.resource_set import resource_set
 
 OWNER_KEY = "meta/owner"
 """Where the store keeps the owner: made once, for the life of the store."""
@@ -35,7 +36,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         owner=store.agree(OWNER_KEY, propose_owner(hosts[0])),
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
-        properties=parse_properties(resources),
+        properties=resource_set(resources).properties,
         queues=parse_queues(config.get("queues", {})),
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),

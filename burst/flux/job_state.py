@@ -15,7 +15,6 @@ import msgspec
 from burst.errors import MALFORMED, JobspecError
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from burst.model.ranks import parse_idset
 from burst.model.request import (
     BurstPreferences,
     ResourceRequest,
@@ -26,6 +25,7 @@ from burst.model.request import (
     parse_request,
     unreadable,
 )
+from burst.model.resource_set import ResourceSet
 
 EVENTS = (
     "submit",
@@ -68,27 +68,6 @@ def changes_job(event: JournalEvent) -> bool:
     return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
 
 
-class _Children(msgspec.Struct):
-    rank: str
-
-
-class _Execution(msgspec.Struct):
-    R_lite: list[_Children]
-
-
-class R(msgspec.Struct):
-    """The part of an allocation (RFC 20) that says where it is."""
-
-    execution: _Execution
-
-    def ranks(self) -> frozenset[int]:
-        """Return all its ranks. Raises ValueError."""
-        found: set[int] = set()
-        for group in self.execution.R_lite:
-            found |= parse_idset(group.rank)
-        return frozenset(found)
-
-
 class _Demand(msgspec.Struct, frozen=True):
     """What the jobspec says."""
 
@@ -124,7 +103,7 @@ class JournalJob(msgspec.Struct):
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
 
-    def apply(self, event: JournalEvent, allocation: R | None) -> None:
+    def apply(self, event: JournalEvent, allocation: ResourceSet | None) -> None:
         """Take in one event; `allocation` is what the journal sent along, if any.
 
         Events that change nothing here are passed over, and so is what RFC 21 does
@@ -137,7 +116,7 @@ class JournalJob(msgspec.Struct):
         try:
             change(self, event)
             if event.name == "alloc" and allocation is not None:
-                self.ranks = allocation.ranks()
+                self.ranks = allocation.ranks
         except MALFORMED as error:
             self.mark_unreadable(str(unreadable(f"event {event.name}", error)))
 

@@ -25,7 +25,6 @@ from burst.flux.job_state import (
     EVENTS,
     JournalEvent,
     JournalJob,
-    R,
     changes_job,
     job_from_jobspec,
 )
@@ -34,6 +33,7 @@ from burst.flux.rpc import decode_response
 from burst.flux.stream import Stream
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
+from burst.model.resource_set import ResourceSet
 
 SYNC_DEADLINE_S = 120.0
 """How long the backlog may take; 100,000 jobs take five seconds."""
@@ -63,7 +63,7 @@ class _Entry(msgspec.Struct):
     id: int
     events: list[JournalEvent]
     jobspec: msgspec.Raw = msgspec.Raw()
-    R: R | None = None
+    R: ResourceSet | None = None
 
 
 _HEAD = msgspec.json.Decoder(_Head)

@@ -15,6 +15,7 @@ from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.flux.stream import Stream
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset, parse_idset
+from burst.model.resource_set import resource_set
 from burst.model.shape import Shape
 
 HEARD_DEADLINE_S = 5.0
@@ -38,23 +39,15 @@ class NodeSet(msgspec.Struct, frozen=True):
 
 
 def parse_nodes(*resource_sets: Mapping[str, Any]) -> NodeSet:
-    """Return what is in any of these R objects. Raises KeyError, ValueError."""
+    """Return what is in any of these R objects. Raises ValueError."""
     cores: dict[int, frozenset[int]] = {}
     gpus: dict[int, frozenset[int]] = {}
-    for resource_set in resource_sets:
-        for group in resource_set["execution"]["R_lite"]:
-            for kind, found in (("core", cores), ("gpu", gpus)):
-                ids = parse_idset(group["children"].get(kind, ""))
-                if ids:
-                    for rank in parse_idset(group["rank"]):
-                        found[rank] = found.get(rank, frozenset()) | ids
+    for each in resource_sets:
+        for group in resource_set(each).groups:
+            for ids, found in ((group.ids("core"), cores), (group.ids("gpu"), gpus)):
+                for rank in group.ranks if ids else ():
+                    found[rank] = found.get(rank, frozenset()) | ids
     return NodeSet(cores, gpus)
-
-
-def parse_properties(resource_set: Mapping[str, Any]) -> dict[str, frozenset[int]]:
-    """Return R's properties. Raises ValueError."""
-    properties = resource_set["execution"].get("properties", {})
-    return {name: parse_idset(ranks) for name, ranks in properties.items()}
 
 
 def read_ranks(

@@ -8,22 +8,21 @@ and our records say of them stays true over the restart that it takes.
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
-from burst.lead_setup.lead_files import children
-from burst.lead_setup.lead_plan import HostGroup, PlannedSlot, resolve_slots
+from burst.lead_setup.lead_files import with_group
+from burst.lead_setup.lead_plan import PlannedSlot, resolve_slots
 from burst.model.lead import LeadIdentity, LeadView
-from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
+from burst.model.resource_set import ResourceSet, decode_resource_set
 
 
 class AddedSlot(msgspec.Struct, frozen=True):
@@ -46,7 +45,8 @@ def add_slots(
     import tomlkit  # noqa: PLC0415
 
     config, resources = directory / "broker.toml", directory / "R"
-    tables, r = _read(config, tomlkit.parse), _read(resources, json.loads)
+    tables = _read(config, tomlkit.parse)
+    r: ResourceSet = _read(resources, decode_resource_set)
     known = declared_hosts(tables)
     groups = resolve_slots(known, slots)
     added = []
@@ -55,7 +55,7 @@ def add_slots(
         ranks = range(rank, rank + len(group.names))
         rank = ranks.stop
         tables["bootstrap"]["hosts"].append({"host": format_hostlist(group.names)})
-        _declare(r["execution"], group, ranks)
+        r = with_group(r, group, ranks)
         added.append(
             AddedSlot(
                 format_hostlist(group.names), format_idset(ranks), str(group.shape)
@@ -66,7 +66,7 @@ def add_slots(
         kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
         write_atomically(config, tomlkit.dumps(tables))
-        write_atomically(resources, json.dumps(r) + "\n")
+        write_atomically(resources, r.encode() + "\n")
     return added, kept
 
 
@@ -135,22 +135,11 @@ def compare_with_running(
     return said, not moved and not view.allocated
 
 
-def _declare(execution: dict[str, Any], group: HostGroup, ranks: range) -> None:
-    declared = {"rank": format_idset(ranks), "children": children(group)}
-    execution["R_lite"].append(declared)
-    execution["nodelist"].append(format_hostlist(group.names))
-    properties = execution.setdefault("properties", {})
-    for name in (LENT, group.slot if group.slot != "local" else LENT):
-        old = parse_idset(properties.get(name, ""))
-        properties[name] = format_idset(old.union(ranks))
-
-
-def _read(path: Path, parse: Any) -> dict[str, Any]:
+def _read(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        found: dict[str, Any] = parse(path.read_text())
+        return parse(path.read_text())
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path}: cannot be read: {error}",
             "name the directory that `burst lead init` wrote",
         ) from error
-    return found

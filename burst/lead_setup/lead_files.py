@@ -11,7 +11,6 @@ flux-broker-attributes(7); RFC 20 for R.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,8 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     uri_host,
 )
-from burst.model.ranks import format_hostlist, format_idset
+from burst.model.ranks import format_hostlist
+from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet, group_of
 
 
 class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,9 +89,7 @@ def write_lead(
     try:
         for place in (directory, directory / "state", extra.run or directory / "run"):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(
-            files.resources, json.dumps(_resources(groups, extra.own)) + "\n"
-        )
+        write_atomically(files.resources, _resources(groups, extra.own).encode() + "\n")
         write_atomically(files.config, tomli_w.dumps(tables))
     except OSError as error:
         raise ConfigError(
@@ -178,39 +176,24 @@ def _hosts(connect: str, groups: Sequence[HostGroup]) -> Iterator[dict[str, str]
 
 def _resources(
     groups: Sequence[HostGroup], own: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
-    """Return R, version 1 (RFC 20)."""
-    lite: list[dict[str, Any]] = []
-    properties: dict[str, list[int]] = {}
-    rank = 0
+) -> ResourceSet:
+    """Return R of all ranks; `own` is what each own host has, if that is known."""
+    found, rank = EMPTY, 0
     for group in groups:
         ranks = range(rank, rank + len(group.names))
         if own and not rank:
-            entries = zip(ranks, own, strict=True)
-            lite += [{"rank": str(r), "children": dict(each)} for r, each in entries]
+            entries = zip(map(str, ranks), own, strict=True)
+            each = [ResourceGroup(number, children) for number, children in entries]
+            found = found.with_ranks(each, group.names, ["local"])
         else:
-            lite.append({"rank": format_idset(ranks), "children": children(group)})
-        # A slot local-[0-3] must not pass for nodes of our own.
-        slot = group.slot if group.slot != "local" else LENT
-        for name in (LENT, slot) if rank else ("local",):
-            properties.setdefault(name, []).extend(ranks)
+            found = with_group(found, group, ranks)
         rank = ranks.stop
-    names = [name for group in groups for name in group.names]
-    return {
-        "version": 1,
-        "execution": {
-            "R_lite": lite,
-            "starttime": 0.0,
-            "expiration": 0.0,
-            "nodelist": [format_hostlist(names)],
-            "properties": {k: format_idset(ids) for k, ids in properties.items()},
-        },
-    }
-
-
-def children(group: HostGroup) -> dict[str, str]:
-    """Return what R says of each host of the group."""
-    found = {"core": format_idset(range(group.shape.cores))}
-    if group.shape.gpus:
-        found["gpu"] = format_idset(range(group.shape.gpus))
     return found
+
+
+def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> ResourceSet:
+    """Return R with the ranks of a group of hosts, and their properties."""
+    # A slot that is called local must not pass for the lead's own nodes.
+    slot = group.slot if group.slot != "local" else LENT
+    names = dict.fromkeys((LENT, slot) if ranks.start else ("local",))
+    return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)

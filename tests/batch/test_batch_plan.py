@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ from burst.batch.batch_plan import (
     AllocatedNode,
     LeadRequest,
     SlotRequest,
+    allocated_nodes,
     batch_tables,
     make_plan,
     own_hosts,
-    parse_allocation,
     parse_slot_request,
+    read_allocation,
 )
 from burst.config import parse
 from burst.errors import ConfigError
@@ -50,7 +52,7 @@ def test_other_slots_are_refused(text: str) -> None:
 
 def test_nodes_are_those_of_the_tasks_in_order_with_what_is_allocated() -> None:
     r = allocation(["n[5,3]", "n9"], ("7", HALF), ("2-3", {"core": "0-1"}))
-    nodes = parse_allocation(r)
+    nodes = allocated_nodes(read_allocation(json.dumps(r)))
     assert [node.name for node in nodes] == ["n5", "n3", "n9"]
     assert [node.shape for node in nodes] == [Shape(2), Shape(2), Shape(2, 1)]
     assert nodes[2].children == HALF
@@ -68,7 +70,7 @@ def test_nodes_are_those_of_the_tasks_in_order_with_what_is_allocated() -> None:
 )
 def test_an_r_of_another_form_is_told(r: Any) -> None:
     with pytest.raises(ConfigError, match="R of this job cannot be read"):
-        parse_allocation(r)
+        allocated_nodes(read_allocation(json.dumps(r)))
 
 
 @pytest.mark.parametrize(

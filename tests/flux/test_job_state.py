@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.flux.job_state import JournalEvent, JournalJob, R, job_from_jobspec
+from burst.flux.job_state import JournalEvent, JournalJob, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.resource_set import resource_set
 
 JOB = JobId(7)
 SLOT = {"type": "slot", "count": 2, "with": [{"type": "core", "count": 1}]}
@@ -30,9 +31,7 @@ def job_after(*events: tuple[str, dict[str, Any]], jobspec: bytes = b"") -> Jour
     return job
 
 
-ALLOCATION = msgspec.convert(
-    {"execution": {"R_lite": [{"rank": "2-3"}, {"rank": "7"}]}}, R
-)
+ALLOCATION = resource_set({"execution": {"R_lite": [{"rank": "2-3"}, {"rank": "7"}]}})
 SUBMIT = ("submit", {"userid": 1000, "urgency": 16, "flags": 0})
 VALIDATE: tuple[str, dict[str, Any]] = ("validate", {})
 DEPEND: tuple[str, dict[str, Any]] = ("depend", {})

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool, nodes_needed
 from burst.core.select.constraints import Constraints
-from burst.flux.ranks import parse_nodes, parse_properties
+from burst.flux.ranks import parse_nodes
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request
+from burst.model.resource_set import resource_set
 from burst.model.shape import Shape
 from tests.conftest import COUNTS
 from tests.flux_instance import FLUX, MISSING, flux_bindings
@@ -102,7 +103,7 @@ def as_identity(resources: dict[str, Any], size: int) -> LeadIdentity:
         owner="",
         hosts=tuple(f"n{rank}" for rank in range(size)),
         shapes=tuple(nodes.shape(rank) for rank in range(size)),
-        properties=parse_properties(resources),
+        properties=resource_set(resources).properties,
         bootstrap=Bootstrap(hosts=()),
         endpoint="",
         certificate="",

@@ -13,7 +13,6 @@ from burst.flux.loop import Loop
 from burst.flux.ranks import (
     ResourceWatcher,
     parse_nodes,
-    parse_properties,
     read_ranks,
 )
 from burst.flux.rpc import RpcClient
@@ -78,11 +77,6 @@ def test_shapes_are_counted_by_rank():
 def test_sets_that_overlap_count_once():
     nodes = parse_nodes(resources(("1", "0-1", "")), resources(("1", "1-2", "")))
     assert nodes.shape(1) == Shape(3)
-
-
-def test_properties_are_ranks():
-    found = parse_properties(resources(("0", "0", ""), burst="1-3", local="0"))
-    assert found == {"burst": {1, 2, 3}, "local": {0}}
 
 
 def test_what_the_resource_module_says():

@@ -11,7 +11,6 @@ ended, its lead leaves as its container's termination message.
 from __future__ import annotations
 
 import base64
-import json
 import shlex
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +26,8 @@ from burst.kits.pods import job
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
-from burst.model.ranks import format_hostlist, format_idset
+from burst.model.ranks import format_hostlist
+from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.provider import BurstSpec
 
 SOCKET = f"{RUN_PATH}/broker/local"
@@ -76,7 +76,7 @@ def address(name: str, settings: PodSettings) -> str:
 def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     data = {
         "broker.toml": tomli_w.dumps(_broker_tables(meta, spec)),
-        "R": json.dumps(_resources(spec)),
+        "R": _resources(spec).encode(),
         "hosts": "".join(f"{host}\n" for host in spec.hosts),
         "start": _start_script(settings),
         "program": _program_script(spec, settings),
@@ -102,19 +102,10 @@ def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
     }
 
 
-def _resources(spec: BurstSpec) -> Manifest:
-    """Return R (RFC 20) of equal nodes."""
-    children = {"core": format_idset(range(spec.shape.cores))}
-    if spec.shape.gpus:
-        children["gpu"] = format_idset(range(spec.shape.gpus))
-    ranks = format_idset(range(len(spec.hosts)))
-    execution = {
-        "R_lite": [{"rank": ranks, "children": children}],
-        "nodelist": [format_hostlist(spec.hosts)],
-        "starttime": 0,
-        "expiration": 0,
-    }
-    return {"version": 1, "execution": execution}
+def _resources(spec: BurstSpec) -> ResourceSet:
+    """Return R of equal nodes."""
+    group = group_of(range(len(spec.hosts)), spec.shape)
+    return EMPTY.with_ranks([group], spec.hosts)
 
 
 def _start_script(settings: PodSettings) -> str:
