@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A few commands, one after the other, that go on when the daemon does not.
+"""Shell commands in the background, which outlive the daemon that started them.
 
-Their log is all there is to it: its first line says what they are for and which
-process group they are, its last how they ended. While any of them runs it holds the
-lock of the log, which is its standard output; so a later daemon knows that it does,
-whatever became of the numbers of processes.
+Their state is in their log: its first line has the task's name and the process group,
+its last line the exit status. While a process of them runs it holds a lock on the log,
+which is its standard output. So a later daemon knows that they run, even if process
+ids were reused.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ set -e
 _FIRST = re.compile(r"(\w+) (\d+)\n")
 _LAST = re.compile(r"^exit (\d+)\n\Z", re.MULTILINE)
 _LONGEST_WORDS = 800
-# How lines begin that say what is being done: kind's own, and ours.
+# How lines begin that name a step: those of kind, and those of `command`.
 _STEPS = ("•", "✓", "✗", ">")
-# What kind decorates them with.
+# kind's symbols around a step.
 _DECORATION = re.compile(r"[^\x20-\x7e]+|\.\.\.\s*$|^\W+")
 
 # Only their parent can wait for them, and until it does they are zombies.
@@ -41,19 +41,19 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 class BackgroundCommand(msgspec.Struct, frozen=True):
-    """How the last command is doing."""
+    """The state of the last background command."""
 
     what: str = ""
-    """What it is for; empty if there was none."""
+    """The name of the task; empty if there was none."""
     group: int = 0
     running: bool = False
     status: int | None = None
-    """Exit status; None while it runs, and if it was cut short."""
+    """Exit status; None while it runs, and if it was killed."""
     message: str = ""
-    """What it is at, or was; the complaint, if there was one."""
+    """The present or last step; the error message, if there was one."""
 
     def stop(self) -> None:
-        """Have it end now. Whoever holds the lock is of its group, and dies."""
+        """Kill its process group, which all processes that hold the lock are in."""
         if self.running and self.group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.group, signal.SIGKILL)
@@ -62,15 +62,16 @@ class BackgroundCommand(msgspec.Struct, frozen=True):
 def start(
     what: str, commands: Sequence[str], log: Path, environment: Mapping[str, str]
 ) -> None:
-    """Start commands for sh, each of which must succeed for the next to be run.
+    """Start commands for sh; the first that fails ends them.
 
-    Raises Transient if another command is running.
+    `what` is the name of the task, one word. Raises Transient if a background command
+    with this log is running.
     """
     _reap_zombies()
     try:
         file = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        raise Transient(f"{log}: cannot be begun: {error.strerror}") from error
+        raise Transient(f"{log}: cannot be written: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(file, 0)
@@ -84,7 +85,9 @@ def start(
             start_new_session=True,
         )
     except BlockingIOError as error:
-        raise Transient(f"{log}: somebody is at work there", "wait") from error
+        raise Transient(
+            f"{log}: a command is still running", "wait for its end"
+        ) from error
     except OSError as error:
         raise Transient(f"/bin/sh cannot be run now: {error.strerror}") from error
     finally:
@@ -93,16 +96,16 @@ def start(
 
 
 def command(step: str, argv: Sequence[str], source: str = "") -> str:
-    """Return a command for sh that says its step first.
+    """Return a command for sh that prints the name of its step first.
 
-    `source` is a file, its standard input.
+    `source` is a file for its standard input.
     """
     given = f" < {shlex.quote(source)}" if source else ""
     return f"echo {shlex.quote(f'> {step}')}\n{shlex.join(argv)}{given}"
 
 
 def status_of(log: Path) -> BackgroundCommand:
-    """Return how the command with this log is doing."""
+    """Return the state of the background command with this log."""
     _reap_zombies()
     try:
         with log.open(errors="replace") as file:
@@ -136,14 +139,14 @@ def _words(said: str, failed: bool) -> str:
     errors = [n for n, line in enumerate(lines) if line.startswith("ERROR")]
     last = (lines if failed else steps or lines)[-1:]
     told = lines[errors[0] :] if errors else last
-    # What kind quotes may be long; why it failed is at its ends.
+    # kind may quote a long output; the reason is at its beginning or its end.
     text = " / ".join(_DECORATION.sub("", line).strip() for line in told)
     half = _LONGEST_WORDS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"
 
 
 def _reap_zombies() -> None:
-    # A copy, since another provider's thread may begin one meanwhile.
+    # A copy, since another provider's thread may start a command meanwhile.
     for pid, child in list(_children.items()):
         if child.poll() is not None:
             _children.pop(pid, None)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What a follower needs to join: its broker.toml, and the command that starts it.
 
-Ranks are positions in one list of hosts that all brokers of an instance share, so a
-follower's list is the lead's own, copied entry by entry; with it come the entries
-with `parent`, by which followers join through one of them, the gateway. Only where
-rank 0 is reached may differ: a lead behind a NodePort cannot know that itself.
+A rank is a position in the list of hosts, which is the same for all brokers of an
+instance. So a follower's list is a copy of the lead's, with the entries' `parent`, by
+which followers join through one of them, the gateway. Only the address of rank 0 may
+differ, as a lead behind a NodePort does not know its own.
 
 Sources: flux-config-bootstrap(5), flux-broker(1), flux-config-resource(5).
 """
@@ -48,7 +48,7 @@ def expand_hosts(bootstrap: Bootstrap) -> tuple[HostEntry, ...]:
 
 
 def find_gateways(identity: LeadIdentity, hosts: Sequence[str]) -> tuple[str, ...]:
-    """Return those of a burst's hosts through which others of them join.
+    """Return the gateways: those of a burst's hosts through which others of it join.
 
     Empty where all connect to the lead. The others need to resolve and reach the
     gateway's `connect` address, and should be stopped before it. Raises ConfigError.
@@ -80,8 +80,8 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
     entries = identity.bootstrap.hosts
     if not entries:
         raise ConfigError(
-            "the lead has no [bootstrap] hosts, so nothing can join it",
-            "`burst lead init` writes a configuration that has",
+            "the lead has no [bootstrap] hosts, so no follower can join it",
+            "write its configuration with `burst lead init`",
         )
     lead = msgspec.structs.replace(
         entries[0], host=identity.hosts[0], connect=identity.endpoint
@@ -97,12 +97,12 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
             "curve_cert": certificate_path,
             **msgspec.to_builtins(bootstrap),
         },
-        # No path: R comes from the lead. A follower starts under a host name that the
-        # lead chose, and without noverify Flux drains it for that; it must stand in
-        # the follower's own file, though everything else is synced from the lead's.
+        # No path: R comes from the lead. A follower's host name is one that the lead
+        # chose, and without noverify Flux drains it for that. Unlike other keys, this
+        # one is not copied from the lead, so it must be in the follower's file.
         "resource": {"noverify": True},
-        # Flux waits 30s before it tries again, long for a lead that is just up. And
-        # without zmqdebug it says nothing of a certificate that the lead refuses.
+        # By default Flux retries after 30s, long for a lead that is starting. Without
+        # zmqdebug it logs nothing of a certificate that the lead rejects.
         "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
 
@@ -115,8 +115,8 @@ def check(
 ) -> None:
     """Raise ConfigError or CertificateError if these hosts could not join with this.
 
-    `tables` are those of a follower's broker.toml as read back. Flux itself would not
-    say much: a follower with a wrong address or certificate waits for ever, silently.
+    `tables` are those of a follower's broker.toml as read back. Flux reports little of
+    this: with a wrong address a follower waits for ever without a message.
     """
     table = dict(tables.get("bootstrap", {}))
     if not table.pop("curve_cert", ""):
@@ -129,8 +129,8 @@ def check(
     names = tuple(entry.host for entry in entries)
     if names != identity.hosts:
         raise ConfigError(
-            "bootstrap.hosts: not the hosts of the lead in the lead's order",
-            "was the lead's file changed since it was started? restart the lead",
+            "bootstrap.hosts: is not the lead's list of hosts",
+            "if the lead's configuration was changed after its start, restart the lead",
         )
     if not identity.endpoint.startswith("tcp://") or "*" in identity.endpoint:
         raise ConfigError(
@@ -150,9 +150,9 @@ def flux_follower_argv(
 ) -> list[str]:
     """Return the command of a Flux follower; `flux` is the program.
 
-    Its messages go to its own standard error, not to the lead's log, since what it
-    says before it has joined is what explains why it does not. Raises ConfigError if
-    rundir is too long for a unix socket.
+    It logs to its standard error instead of the lead's log, as its messages from
+    before it joins explain why it does not. Raises ConfigError if rundir is too long
+    for a unix socket.
     """
     socket = rundir / "local"
     check_socket(socket)
@@ -181,7 +181,7 @@ def check_socket(path: Path) -> None:
         raise ConfigError(
             f"{path}: {length} bytes, and a unix socket's path has {_LONGEST_SOCKET}"
             " at the most",
-            "choose a directory with a shorter name",
+            "choose a directory with a shorter path",
         )
 
 
@@ -241,18 +241,18 @@ def _resolve(
 def _check_host(
     host: str, rank: int, entries: Sequence[HostEntry], burst: Sequence[str]
 ) -> None:
-    """Refuse a host that is at another rank, or whose parent would not be there."""
+    """Raise ConfigError if the host has another rank, or its parent is in no burst."""
     if not 0 < rank < len(entries) or entries[rank].host != host:
         raise ConfigError(
             f"bootstrap.hosts: {host} is not at rank {rank}",
-            "was the lead's file changed since it was started? restart the lead",
+            "if the lead's configuration was changed after its start, restart the lead",
         )
     parent = entries[rank].parent
     if parent in ("", entries[0].host):
         return
     if parent not in burst:
         raise ConfigError(
-            f"bootstrap.hosts: {host} joins through {parent}, not one of its burst",
+            f"bootstrap.hosts: {host} joins through {parent}, not a host of its burst",
             "let all hosts of a rank slot join through its first",
         )
     gateway = next(entry for entry in entries if entry.host == parent)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """CURVE certificates in Flux's format: make, read, check and write them.
 
-One certificate is shared by the lead and all that join it; its secret key is what
-lets a broker in. The file is what flux-keygen(1) writes: two sections, `metadata` and
-`curve`, of indented lines `key = "value"`. Flux's reader is stricter than the format's
-origin (ZeroMQ RFC 4), so this one is as strict: what passes here, Flux takes too.
+The lead and all its followers share one certificate; who has its secret key can join.
+The file is what flux-keygen(1) writes: two sections, `metadata` and `curve`, of lines
+`key = "value"` with leading blanks. Flux's reader is stricter than the format's origin
+(ZeroMQ RFC 4). So is this one: Flux accepts what it accepts.
 
 No text that this module raises or returns for printing holds a secret key.
 """
@@ -97,8 +97,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",
-            "who has joined with it could not join again; replace it with --force if"
-            " that is meant",
+            "its followers could not join again with another; to replace it all the"
+            " same, add --force",
         ) from error
     except OSError as error:
         raise CertificateError(
@@ -220,13 +220,13 @@ def _content(path: Path) -> str:
     except OSError as error:
         raise CertificateError(
             f"{path}: cannot be read: {error.strerror}",
-            "give the path of the file, and run this as the user who owns it",
+            "give its path, and run this as the user who owns it",
         ) from error
     if stat.S_IMODE(mode) & 0o077:
         raise CertificateError(
             f"{path}: is open to group or others (mode {stat.S_IMODE(mode):04o})",
-            f"whoever read it can join: say chmod 600 {path}, and make a new one if"
-            " this machine has other users",
+            f"who read it can join: run `chmod 600 {path}`, and make a new one if this"
+            " machine has other users",
         )
     # What is not ASCII can only be in a comment, or is refused with its line's number.
     return content.decode("ascii", "replace")

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The files of a burst's followers, and the script that starts one.
 
-For followers that see a directory of the daemon's, on the same host or on a file system
-that they share. It is of the same user and mode 0700:
+For followers that can read a directory of the daemon's, on the same host or on a shared
+file system. It belongs to the same user and has mode 0700:
 
     DIR/broker.toml   for all followers of the burst
     DIR/burst.cert    a copy of the certificate, mode 0600
     DIR/start         `sh DIR/start HOST` is the follower HOST until it ends
 
-The script gives the follower a rundir of its own on its node and removes it at the end,
-keeps all variables from it but a few, and ends it at the burst's `lease_end`. SIGTERM,
-SIGINT and SIGHUP to the script stop the follower in order. SIGKILL leaves the rundir.
+The script makes a rundir on the node and removes it at the end. The follower gets few
+environment variables and ends at the burst's `lease_end`. On SIGTERM, SIGINT and SIGHUP
+the script stops the follower in order. SIGKILL leaves the rundir.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
     *("LD_LIBRARY_PATH", "PYTHONPATH"),
 )
-"""Variables that a follower has of whoever starts it. No more, as jobs of other people
-run below it, and may read them: credentials of a cloud, FLUX_URI of another broker."""
+"""Variables that a follower inherits. No others, since jobs of other users run under it
+and can read them, such as the credentials of a cloud."""
 
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
@@ -81,12 +81,12 @@ def write(
 ) -> Path:
     """Write what the burst's followers need into a directory; return the script.
 
-    `flux` is the program on the nodes, `environment` is added to the followers', and
-    `rundirs` is a directory that each node has to itself, with a short path as a unix
-    socket is below it. Written again, the files are the same.
+    `flux` is the program on the nodes. `environment` is added to the followers'.
+    `rundirs` is a local directory of each node; its path is short, as a unix socket is
+    below it. Equal arguments write equal files.
 
-    Raises Refused where no follower could join with them, InsufficientCapacity where
-    there is no room, Transient.
+    Raises Refused if no follower could join with them, InsufficientCapacity if the
+    disk is full, Transient.
     """
     with disk_errors(place, writing=True):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def write(
 
 
 def remove(place: Path) -> None:
-    """Remove the directory; fine if it is gone. Only once no follower runs.
+    """Remove the directory, if it exists. To be called once no follower runs.
 
     Raises Transient.
     """

@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
 
 
 def is_safe_name(text: str) -> bool:
-    """Tell whether the text is safe as the name of a directory or file of ours."""
+    """Return whether the text is safe as the name of a file or directory."""
     return bool(_NAME.match(text))
 
 
@@ -48,15 +48,18 @@ class PrivateDirectory:
     def __init__(self, base: Path, owner: str, name: str) -> None:
         for word in (owner, name):
             if not is_safe_name(word):
-                raise Refused(f"{word!r} cannot be part of a directory's name")
+                raise Refused(
+                    f"{word!r} cannot be part of a directory name",
+                    "use letters, digits and dashes",
+                )
         self._base = base
         # A dot is in neither, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
 
     def open(self) -> None:
-        """Make the directory, for us only.
+        """Make the directory with mode 0700.
 
-        Raises Refused, InsufficientCapacity where there is no room for it, Transient.
+        Raises Refused, InsufficientCapacity if the disk is full, Transient.
         """
         try:
             self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,11 +70,10 @@ class PrivateDirectory:
         self.check()
 
     def check(self) -> None:
-        """Raise Refused if the directory is there and others could have written it.
+        """Raise Refused if the directory exists and another user could write in it.
 
-        Raises Transient where that cannot be read for a while.
-
-        No symbolic link is followed, neither in place of DIR nor of the one in it.
+        Raises Transient if that cannot be read now. No symbolic link is followed,
+        neither at `base` nor below it.
         """
         try:
             with self._open_base() as base:
@@ -85,11 +87,11 @@ class PrivateDirectory:
 
     @contextlib.contextmanager
     def _open_base(self) -> Iterator[int]:
-        """Open DIR, never what a link in its place leads to, and check what it is."""
+        """Open `base`, check its owner and mode, and that it is no symbolic link."""
         if self._base.is_symlink():
             raise Refused(
                 f"{self._base}: is a symbolic link, which others may have made",
-                "set dir to the directory that it leads to",
+                "set dir to the directory that it points to",
             )
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         base = os.open(self._base, flags)
@@ -104,13 +106,13 @@ class PrivateDirectory:
     def _unusable(self, how: str, error: OSError) -> ProviderError:
         what = f"{self.path}: cannot be {how}: {error.strerror}"
         if error.errno in _NO_ROOM:
-            return InsufficientCapacity(what, "make room on that file system")
+            return InsufficientCapacity(what, "free space on that file system")
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
-        return Refused(what, "set dir to a directory that you may write")
+        return Refused(what, "set dir to a directory that this user may write")
 
     def names(self) -> list[str]:
-        """Return the names in it that are like ours; none if it is not there."""
+        """Return the safe names in it; none if the directory does not exist."""
         try:
             return sorted(filter(is_safe_name, os.listdir(self.path)))
         except FileNotFoundError:
@@ -126,7 +128,7 @@ class PrivateDirectory:
 
 
 def load_json(path: Path, kind: type[_T]) -> _T | None:
-    """Return what the file holds as JSON; None if it is not there, or is damaged."""
+    """Return the file's JSON as this type; None if it is missing or damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (FileNotFoundError, IsADirectoryError, msgspec.MsgspecError):
@@ -135,21 +137,21 @@ def load_json(path: Path, kind: type[_T]) -> _T | None:
 
 @contextlib.contextmanager
 def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
-    """Raise Transient in place of an OSError, which would count as a bug.
+    """Raise Transient instead of OSError, which the daemon would count as a bug.
 
-    `path` is where a person should look. While something is made (`writing`) a full
-    file system raises InsufficientCapacity, so that the job is placed elsewhere.
+    `path` is named in the message. With `writing`, a full file system raises
+    InsufficientCapacity, so that the job is placed elsewhere.
     """
     try:
         yield
     except OSError as error:
         if writing and error.errno in _NO_ROOM:
             raise InsufficientCapacity(
-                f"{path}: {error.strerror}", "make room on that file system"
+                f"{path}: {error.strerror}", "free space on that file system"
             ) from error
         raise Transient(
             f"{error.filename or path}: {error.strerror or error}",
-            f"see what is wrong with {path}",
+            f"check the file system of {path}",
         ) from error
 
 
@@ -157,5 +159,5 @@ def _refuse(path: Path, wrong: int) -> None:
     if wrong:
         raise Refused(
             f"{path}: others may write there, or could before",
-            "remove it, or set dir to a directory of your own",
+            "remove it, or set dir to a directory of this user",
         )

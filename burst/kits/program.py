@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program with a time limit, and classes what it complains of.
+"""Runs a program with a time limit, and maps its error messages to errors.
 
     PATTERNS = (
         Meaning("Invalid account", Refused, "set account to one of yours"),
@@ -7,8 +7,8 @@
     )
     answer = run(["sbatch", "--parsable"], given=script, patterns=PATTERNS)
 
-For programs that answer in seconds. Those that take minutes are run by
-`burst.kits.background_command`, as a provider never waits for progress.
+For programs that end within seconds. `burst.kits.background_command` runs those that
+take minutes, as a provider never waits for progress.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ _LONGEST_WORDS = 400
 
 
 class ErrorPattern(msgspec.Struct, frozen=True):
-    """What a complaint of a program means to the daemon."""
+    """An error message of a program, and the error to raise for it."""
 
     pattern: str
-    """A regular expression, sought in what the program wrote to standard error, in
-    upper or lower case."""
+    """A regular expression, searched in standard error; case is ignored."""
     error: type[ProviderError]
     advice: str = ""
-    """What the reader can do about it."""
+    """What the reader can do."""
 
 
 def run(
@@ -48,13 +47,13 @@ def run(
     environment: Mapping[str, str] | None = None,
     patterns: Sequence[ErrorPattern] = (),
 ) -> str:
-    """Return what the program wrote to standard output, given text as its input.
+    """Return what the program wrote to standard output. `given` is its input.
 
-    `limit` is in seconds; after it the program and all that it started is killed.
-    `environment` is by default ours. Of `patterns` the first that is found decides what
-    is raised where the exit status is not 0; Transient if none is. Also raises Refused
-    if the program cannot be run, Transient past the limit. Standard output is in no
-    error, as on success it may be a token.
+    After `limit` seconds the program and all that it started is killed. `environment`
+    is by default that of this process. Where the exit status is not 0, the first of
+    `patterns` that matches decides which error is raised; Transient if none matches.
+    Also raises Refused if the program cannot be run, Transient after the limit.
+    Standard output is in no error, as on success it may be a token.
     """
     what = " ".join([os.path.basename(argv[0]), *argv[1:2]])
     try:
@@ -79,7 +78,7 @@ def run(
         try:
             said, complaint = child.communicate(given, timeout=limit)
         except subprocess.TimeoutExpired as error:
-            raise Transient(f"`{what}` did not answer within {limit:g} s") from error
+            raise Transient(f"`{what}` did not end within {limit:g} s") from error
         finally:
             if child.returncode is None:
                 # The whole group: what it started may hold the pipes open.
@@ -102,11 +101,11 @@ def _explain(
 
 
 def flux_version(program: str) -> str:
-    """Return the version of the Flux that this program is of, such as `0.88.0`.
+    """Return the version of this flux program, such as `0.88.0`.
 
-    Raises ConfigError if it cannot be run, or does not say.
+    Raises ConfigError if it cannot be run, or prints no version.
     """
-    # With FLUX_URI it would ask that broker too, which may be what is broken.
+    # With FLUX_URI it would connect to that broker, which may not answer.
     plain = {key: value for key, value in os.environ.items() if key != "FLUX_URI"}
     try:
         answer = subprocess.run(
@@ -120,12 +119,13 @@ def flux_version(program: str) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(
-            f"{program} cannot be asked for its version: {error}",
-            f"see that `{program} version` works as this user",
+            f"`{program} version` failed: {error}",
+            f"check that `{program} version` works as this user",
         ) from error
     match = re.search(r"^commands:\s*(\S+)", answer.stdout, re.MULTILINE)
     if match is None:
         raise ConfigError(
-            f"{program} does not say its version", "is it the flux of flux-core?"
+            f"`{program} version` printed no version",
+            "set flux to the program of flux-core",
         )
     return match[1]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Tries from where followers run whether the lead is reached, and says why not.
+"""Tries a TCP connection to the lead from where followers run, and says what failed.
 
     argv = ["ssh", host, shlex.join(tcp.command(lead.endpoint, "python3"))]
     ended = subprocess.run(argv, ...)
     yield tcp.judge(ended.returncode, ended.stdout, lead.endpoint, host)
 
-It only connects: no secret is needed there, and nothing is left.
+It only connects: it needs no secret and leaves nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from burst.errors import Refused
 from burst.model.finding import Finding, note, ok, wrong
 
 NO_PROGRAM = 2
-"""Exit status where there is neither the Python that was named nor bash."""
-UNKNOWN = "see that the command runs there"
-"""What to do where the command's words mean nothing that is known here."""
+"""Exit status where there is neither the given Python nor bash."""
+UNKNOWN = "check that the command runs there"
+"""What to do where the command's output is not known here."""
 _LONGEST_WORDS = 400
-# A name or a rule may take a moment to be known to a host that is new, so three times.
-# Flux brings a Python; an image over which the operator lays Flux has bash.
+# Three times, as DNS and firewall rules may reach a new host a moment later. Flux has a
+# Python; an image into which the operator copies Flux has bash.
 SCRIPT = """\
 host=$1 port=$2
 shift 2
@@ -47,33 +47,33 @@ done
 printf '%s\\n' "$said"
 exit 1
 """
-"""For `sh -c SCRIPT sh HOST PORT PYTHON...`. Standard output says why it failed."""
-# What bash and Python say of it, by the C library's texts; then ours, and what to do.
-_SAYINGS = tuple(
+"""For `sh -c SCRIPT sh HOST PORT PYTHON...`. Standard output has the error."""
+# The C library's error text, which bash and Python print; our message; what to do.
+_MESSAGES = tuple(
     (re.compile(pattern, re.IGNORECASE), words, advice)
     for pattern, words, advice in (
         (
             r"refused",
             "nothing listens there",
-            "see that the lead runs, and that address and port under [lead] are where"
-            " its Service or its host has it",
+            "check that the lead runs, and that address and port under [lead] are those"
+            " of its host or its Service",
         ),
         (
             r"resol|not known|try again|no address associated",
             "its name cannot be resolved there",
-            "set address under [lead] to a name that {them} there can resolve, or to a"
-            " number",
+            "set address under [lead] to a name that {them} there can resolve, or to"
+            " an IP address",
         ),
         (
             r"timed out",
             "there is no answer",
-            "let {them} there connect to that port: a firewall or a NetworkPolicy drops"
-            " it, or the address is not one for them",
+            "allow {them} there to connect to that port: a firewall or a NetworkPolicy"
+            " drops the connection, or the address is wrong for them",
         ),
         (
             r"no route|unreachable",
-            "no way leads there",
-            "set address under [lead] to one that is reached from that network",
+            "there is no route to it",
+            "set address under [lead] to one that can be reached from that network",
         ),
     )
 )
@@ -87,14 +87,14 @@ def arguments(endpoint: str, *python: str) -> list[str]:
     where = urlsplit(endpoint)
     if not where.hostname or not where.port:
         raise Refused(
-            "it is not known where followers reach the lead",
+            "the address that followers connect to is not known",
             "set address and port under [lead]",
         )
     return [where.hostname, str(where.port), *python]
 
 
 def command(endpoint: str, *python: str) -> list[str]:
-    """Return the whole command. It takes as long as the system tries to connect.
+    """Return the whole command. It ends when the system gives up to connect.
 
     Raises Refused without an address.
     """
@@ -104,16 +104,16 @@ def command(endpoint: str, *python: str) -> list[str]:
 def judge(
     status: int, said: str, endpoint: str, who: str, them: str = "hosts"
 ) -> Finding:
-    """Say what came of the command that ended so. `who` is where it ran."""
+    """Return the finding for a command that has ended. `who` is where it ran."""
     if status == 0:
         return ok(f"{who} reaches {endpoint}")
     if status == NO_PROGRAM:
         return note(
-            f"whether {who} reaches {endpoint} cannot be tried: there is neither bash"
-            " nor Python",
-            "the first burst will tell",
+            f"cannot try whether {who} reaches {endpoint}: there is neither bash nor"
+            " Python",
+            "the first burst will show it",
         )
-    for pattern, words, advice in _SAYINGS:
+    for pattern, words, advice in _MESSAGES:
         if pattern.search(said):
             what = f"{who} does not reach {endpoint}: {words}"
             return wrong(what, advice.format(them=them))
@@ -125,7 +125,7 @@ def judge(
 def judge_silence(
     seconds: float, endpoint: str, who: str, them: str = "hosts"
 ) -> Finding:
-    """Say that the command has run for so long without an answer."""
-    _, words, advice = next(s for s in _SAYINGS if s[0].search("timed out"))
+    """Return the finding for a command that has run for so long without an end."""
+    _, words, advice = next(s for s in _MESSAGES if s[0].search("timed out"))
     what = f"{who} does not reach {endpoint}: {words} within {seconds:g} s"
     return wrong(what, advice.format(them=them))

@@ -233,7 +233,7 @@ def _check_doctor(seed: Seed) -> None:
     assert f"has all rights that it needs in namespace {seed.far}" in told
     [reached] = [what for what in told if "accepts its certificate" in what]
     assert reached.partition(" ")[0].endswith(":30093:")
-    assert f"pods are told to find the lead at {reached.partition(': ')[0]}" in told
+    assert f"pods connect to the lead at {reached.partition(': ')[0]}" in told
     assert said["ok"]
 
 

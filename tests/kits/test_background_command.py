@@ -73,7 +73,7 @@ def test_while_it_runs_no_other_begins_and_what_it_said_is_kept(log: Path) -> No
     assert found.running
     assert found.status is None
     assert found.message == "Starting control-plane"
-    with pytest.raises(Transient, match="somebody is at work"):
+    with pytest.raises(Transient, match="a command is still running"):
         begin(log, "echo other")
     assert background_command.status_of(log) == found
     found.stop()
@@ -121,5 +121,5 @@ def test_what_the_machine_has_no_room_for_is_tried_again(log: Path) -> None:
 
 
 def test_what_cannot_be_begun_now_is_tried_again(log: Path) -> None:
-    with pytest.raises(Transient, match="cannot be begun"):
+    with pytest.raises(Transient, match="cannot be written"):
         begin(log / "below", "true")

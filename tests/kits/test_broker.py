@@ -225,7 +225,7 @@ def test_without_children_there_is_no_gateway(
 
 def test_a_host_whose_gateway_is_not_in_its_burst_is_refused(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", *GATEWAY)
-    with pytest.raises(ConfigError, match="joins through burst-0-0, not one of"):
+    with pytest.raises(ConfigError, match="joins through burst-0-0, not a host of"):
         follower_config(lead, ("burst-0-1",), (2,))
 
 
@@ -298,7 +298,7 @@ def _unknown_key(tables: dict[str, Any]) -> None:
         (dict.clear, "curve_cert: is missing"),
         (_no_certificate, "curve_cert: is missing"),
         (_unknown_key, "bootstrap: foo: no such key"),
-        (_swap, "not the hosts of the lead in the lead's order"),
+        (_swap, "is not the lead's list of hosts"),
         (_stale_endpoint, "lead-0 is not at tcp://lead.example:30093"),
     ],
 )

@@ -90,9 +90,7 @@ def test_a_file_that_exists_is_kept_unless_told(
     path = tmp_path / "c"
     certificate.write(made, path)
     other = certificate.create("other")
-    with pytest.raises(
-        CertificateError, match=r"exists already; .*replace it with --force"
-    ):
+    with pytest.raises(CertificateError, match=r"exists already; .*add --force"):
         certificate.write(other, path)
     assert certificate.read(path) == made
     certificate.write(other, path, replace=True)

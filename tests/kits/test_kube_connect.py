@@ -126,7 +126,7 @@ def test_an_exec_plugin_that_hangs_is_ended_with_all_that_it_started(
         with pytest.raises(Transient, match="gave no credentials in time") as caught:
             cluster.version()
         assert "no credentials within 0.2 s" in caught.value.what
-        assert "login of the provider" in caught.value.advice
+        assert "login in the provider's table" in caught.value.advice
         os.set_blocking(ends, True)
         assert os.read(ends, 1) == b""
     finally:
@@ -155,7 +155,7 @@ def test_a_user_without_credentials_is_told_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "there is no such file"), ("{", "cannot be used"), ("[]", "cannot be")],
+    [(None, "the file does not exist"), ("{", "cannot be used"), ("[]", "cannot be")],
 )
 def test_a_file_that_cannot_be_used(
     tmp_path: Path, text: str | None, words: str
@@ -204,7 +204,7 @@ def test_another_server_than_the_authority_vouches_for(tmp_path: Path) -> None:
 
 def test_nobody_is_there() -> None:
     cluster = Cluster(Endpoint("http://127.0.0.1:1", "", lambda: "t"))
-    with pytest.raises(Transient, match=r"is not there: .*refused"):
+    with pytest.raises(Transient, match=r"cannot be reached: .*refused"):
         cluster.version()
 
 

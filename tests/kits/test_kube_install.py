@@ -53,9 +53,9 @@ def cluster(server: Said) -> Cluster:
     [
         (None, "cannot be read as YAML"),
         ("a: [", "cannot be read as YAML"),
-        ("", "holds no object"),
-        ("- a\n", "no object of Kubernetes"),
-        ("apiVersion: v1\nkind: Secret\n", "no object of Kubernetes"),
+        ("", "has no object"),
+        ("- a\n", "no Kubernetes object"),
+        ("apiVersion: v1\nkind: Secret\n", "no Kubernetes object"),
     ],
 )
 def test_a_file_that_holds_no_manifests(
@@ -73,7 +73,7 @@ def test_a_kind_that_the_cluster_does_not_know(
 ) -> None:
     path = tmp_path / "operator.yaml"
     path.write_text("apiVersion: x.io/v1\nkind: Odd\nmetadata: {name: a}\n")
-    with pytest.raises(Refused, match=r"does not know Odd of x\.io/v1"):
+    with pytest.raises(Refused, match=r"has no kind Odd of x\.io/v1"):
         install(cluster, path)
 
 
@@ -104,5 +104,5 @@ def test_no_burst_is_made_before_its_operator_is_there(
     condition = {"type": "Available", "status": "True"}
     server.answer("GET", where, (200, {"status": {"conditions": [condition]}}))
     # It is there now: the burst's own objects come next, of which this server has none.
-    with pytest.raises(Refused, match="its CRD is not there"):
+    with pytest.raises(Refused, match="its CRD is not installed"):
         bursts.provision(spec)

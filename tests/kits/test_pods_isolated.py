@@ -141,7 +141,7 @@ def test_one_without_a_job_stays(spec: BurstSpec) -> None:
 
 def test_the_operator_makes_none(spec: BurstSpec) -> None:
     settings = replace(SETTINGS, form="operator")
-    with pytest.raises(Refused, match="Jobs of our own"):
+    with pytest.raises(Refused, match="isolated bursts are Jobs"):
         render(spec, settings, TAGS, 0)
     assert [offer.modes for offer in offers(settings)] == [("joined",)]
     with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
@@ -244,18 +244,17 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
         (
             pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"}),
             "broker.crit: no\n",
-            "p0 has ended without a result: exit status 1, Error: broker.crit: no",
+            "p0 ended without a result: exit status 1, Error: broker.crit: no",
         ),
         (
             pod(0, "Failed", status={"reason": "Evicted"}),
             "",
-            "p0 has ended without a result: exit status unknown, Evicted:"
-            " it said nothing",
+            "p0 ended without a result: exit status unknown, Evicted: its log is empty",
         ),
         (
             pod(0, "Succeeded", ended={"message": "what?"}),
             "",
-            "p0 has ended without a result: exit status 0: it said nothing",
+            "p0 ended without a result: exit status 0: its log is empty",
         ),
     ],
 )
@@ -272,7 +271,7 @@ def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
     counted = thing("Job", status={key: "0"})
     status = look(counted, pod(1))
     assert status.phase is Phase.FAILED
-    assert "somebody removed it" in status.why
+    assert "was deleted before" in status.why
     assert seen(thing("Job", status={key: "1"}), pod(1))[0] is Phase.PENDING
 
 

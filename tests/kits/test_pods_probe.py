@@ -97,7 +97,7 @@ def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -
 
 
 def test_without_an_address_there_is_nothing_to_try(lead: LeadIdentity) -> None:
-    with pytest.raises(Refused, match="not known where followers reach the lead"):
+    with pytest.raises(Refused, match="address that followers connect to is not known"):
         render(replace(lead, endpoint=""))
 
 
@@ -156,8 +156,11 @@ def test_an_image_with_neither_is_told_of(lead: LeadIdentity, bare: Path) -> Non
     ("end", "words"),
     [
         (ProbeResult(1, "[Errno 110] Connection timed out\n"), "there is no answer"),
-        (ProbeResult(1, "bash: connect: No route to host"), "no way leads there"),
-        (ProbeResult(1, "[Errno 101] Network is unreachable"), "no way leads there"),
+        (ProbeResult(1, "bash: connect: No route to host"), "there is no route to it"),
+        (
+            ProbeResult(1, "[Errno 101] Network is unreachable"),
+            "there is no route to it",
+        ),
         (ProbeResult(1, "[Errno -2] Name or service not known"), "cannot be resolved"),
         (ProbeResult(137), "it ended with exit status 137"),
         (ProbeResult(1, "something\nelse"), "something else"),

@@ -88,7 +88,7 @@ def test_a_place_of_another_user_is_refused(which: str, tmp_path: Path) -> None:
     home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
     home.open()
     os.chown(home.path if which == "home" else home.path.parent, 65534, -1)
-    with pytest.raises(Refused, match="of your own"):
+    with pytest.raises(Refused, match="a directory of this user"):
         home.check()
 
 

@@ -34,9 +34,9 @@ def test_whether_a_lead_is_reached_is_tried_by_python_or_bash(python: str) -> No
     ("status", "said", "level", "words"),
     [
         (2, "", Level.NOTE, "neither bash nor Python"),
-        (1, "Connection timed out", Level.WRONG, "let hosts there connect"),
+        (1, "Connection timed out", Level.WRONG, "allow hosts there to connect"),
         (1, "Name or service not known", Level.WRONG, "that hosts there can resolve"),
-        (1, "No route to host", Level.WRONG, "no way leads there"),
+        (1, "No route to host", Level.WRONG, "there is no route to it"),
         (127, "", Level.WRONG, "ended with exit status 127"),
         (1, "odd", Level.WRONG, "odd"),
     ],

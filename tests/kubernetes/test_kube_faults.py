@@ -59,7 +59,7 @@ def test_one_that_is_not_there_is_tried_again(bursts: Bursts, proxy: Proxy) -> N
     proxy.__exit__()
     error = attempt(provider.observe)
     assert isinstance(error, Transient)
-    assert "is not there" in error.what
+    assert "cannot be reached" in error.what
 
 
 def test_an_answer_that_was_lost_makes_nothing_twice(

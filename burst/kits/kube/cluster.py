@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Kubernetes cluster, by the few verbs that a burst needs."""
+"""The few requests to a Kubernetes API server that a burst needs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LONGEST_LOG = 16 * 1024 * 1024
 
 
 class Cluster:
-    """One cluster, through one connection, for one thread.
+    """One cluster, by one connection, for one thread.
 
-    Every call has a time-out and is sent once: who calls repeats it. All raise
-    Transient, Refused, and where a quota says so InsufficientCapacity.
+    Each call has a time-out and is sent once; the daemon repeats it. All raise
+    Transient, Refused, and InsufficientCapacity for a ResourceQuota.
     """
 
     def __init__(self, access: Access, *, timeout: float = 10.0) -> None:
@@ -37,7 +37,7 @@ class Cluster:
 
     @property
     def access(self) -> Access:
-        """By what it is reached."""
+        """How it is reached."""
         return self._connection.access
 
     def close(self) -> None:
@@ -45,10 +45,10 @@ class Cluster:
         self._connection.close()
 
     def apply(self, manifest: Manifest) -> Manifest:
-        """Create the object, or make it so, by server-side apply as `burst`.
+        """Create or change the object by server-side apply, as field manager `burst`.
 
-        The manifest has its namespace if its kind lives in one. Fields that its kind
-        does not have are refused.
+        The manifest has a namespace if its kind is namespaced. Unknown fields are an
+        error.
         """
         kind = self.kind_of(manifest)
         meta = manifest["metadata"]
@@ -66,9 +66,9 @@ class Cluster:
     def get(
         self, kind: Kind, namespace: str, name: str, *, metadata_only: bool = False
     ) -> Manifest | None:
-        """Return the object; None if there is none of that name.
+        """Return the object; None if it does not exist.
 
-        With `metadata_only` its content is not even sent, which is how one looks for
+        With `metadata_only` the API server does not send its content, such as that of
         a Secret.
         """
         attempt = ApiCall(self.access, "get", kind, namespace, name)
@@ -89,7 +89,7 @@ class Cluster:
         fields: str = "",
         metadata_only: bool = False,
     ) -> list[Manifest]:
-        """Return all objects with these labels, as they are now and all of them.
+        """Return all objects with these labels, by consistent reads of all pages.
 
         `fields` is a field selector; `metadata_only` as with `get`.
         """
@@ -113,12 +113,12 @@ class Cluster:
             if not more:
                 return found
             query["continue"] = more
-        raise Transient(f"cannot {attempt}: it does not come to an end")
+        raise Transient(f"cannot {attempt}: the list has too many pages")
 
     def delete(
         self, manifest: Manifest, propagation: Propagation = "Foreground"
     ) -> None:
-        """Ask for the end of this very object, by its uid; fine if it is gone."""
+        """Delete this object, by its uid; do nothing if it is gone."""
         kind = KINDS[manifest["kind"]]
         meta = manifest["metadata"]
         namespace, name = meta["namespace"], meta["name"]
@@ -133,7 +133,7 @@ class Cluster:
             _checked(answer, attempt)
 
     def may(self, verb: str, kind: Kind, namespace: str, part: str = "") -> bool:
-        """Tell whether these credentials may do that (SelfSubjectAccessReview)."""
+        """Return whether these credentials may do that (SelfSubjectAccessReview)."""
         attributes = {
             "verb": verb,
             "group": kind.group,
@@ -153,11 +153,11 @@ class Cluster:
         return bool(_decode(answer).get("status", {}).get("allowed"))
 
     def serves(self, kind: Kind) -> bool:
-        """Tell whether the cluster knows this kind in this version."""
+        """Return whether the cluster has this kind in this version."""
         return any(known["name"] == kind.plural for known in self._kinds(kind.api))
 
     def kind_of(self, manifest: Manifest) -> Kind:
-        """Return an object's kind. Raises Refused if the cluster has none such."""
+        """Return an object's kind. Raises Refused if the cluster does not have it."""
         api, name = str(manifest["apiVersion"]), str(manifest["kind"])
         if name in KINDS and KINDS[name].api == api:
             return KINDS[name]
@@ -165,25 +165,25 @@ class Cluster:
             if known["kind"] == name and "/" not in known["name"]:
                 return Kind(api, name, known["name"], namespaced=known["namespaced"])
         raise Refused(
-            f"the cluster does not know {name} of {api}",
-            "is it older than what it is to run, or is a CRD missing?",
+            f"the cluster has no kind {name} of {api}",
+            "install its CRD, or use a cluster whose Kubernetes has it",
         )
 
     def tail(
         self, namespace: str, pod: str, *, lines: int = 8, previous: bool = False
     ) -> str:
-        """Return the end of a pod's log, or of its container's before it restarted.
+        """Return the end of a pod's log, or of its container's before its restart.
 
-        Empty where there is none (any more).
+        Empty if there is none.
         """
         query = {"tailLines": str(lines), "limitBytes": "4096"}
         query["previous"] = str(previous).lower()
         return self._log(namespace, pod, query)
 
     def log(self, namespace: str, pod: str) -> str:
-        """Return what the node has of a pod's log, its first 16 MiB at the most.
+        """Return what the node has of a pod's log, at most its first 16 MiB.
 
-        A node keeps 10 MiB of it, unless it is told otherwise.
+        By default a node keeps 10 MiB.
         """
         return self._log(namespace, pod, {"limitBytes": str(_LONGEST_LOG)})
 
@@ -196,7 +196,7 @@ class Cluster:
         return _checked(answer, attempt).body.decode(errors="replace")
 
     def events(self, namespace: str, kind: Kind, name: str = "") -> list[Manifest]:
-        """Return the warnings about an object, or about all of a kind."""
+        """Return the Warning events of an object, or of all objects of a kind."""
         fields = f"type=Warning,involvedObject.kind={kind.name}"
         if name:
             fields += f",involvedObject.name={name}"
@@ -208,7 +208,7 @@ class Cluster:
         return str(_decode(answer).get("gitVersion", "unknown"))
 
     def _kinds(self, api: str) -> list[Manifest]:
-        """Return what the cluster says of the kinds of an API version; none if none."""
+        """Return the kinds of an API version as the cluster lists them."""
         answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
         if answer.status == 404:
             return []
@@ -223,7 +223,7 @@ class Cluster:
         method: str = "",
         **more: Any,
     ) -> ApiResponse:
-        """Send, and raise what the answer means if it is no success."""
+        """Send, and raise the error of an answer that is no success."""
         verb = method or {"patch": "PATCH"}.get(attempt.verb, "GET")
         return _checked(self._send(verb, path, **more), attempt)
 
@@ -242,4 +242,4 @@ def _decode(answer: ApiResponse) -> Manifest:
     try:
         return msgspec.json.decode(answer.body, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise Transient("the API server's answer is not an object of JSON") from error
+        raise Transient("the API server's answer is not a JSON object") from error

@@ -6,8 +6,8 @@ plugins, service accounts whose token is rotated, proxies. Requests are plain JS
 its connection pool, since no library has all that a burst needs. lightkube 1.0 deletes
 without a precondition on the uid, applies without strict field validation, and cannot
 ask for an object's metadata alone, which keeps a Secret's content at the API server.
-The client's dynamic side has no field validation either, reads the kinds of all API
-groups before its first call, and caches them in a shared temporary directory.
+The client's dynamic side has no field validation either, and caches the cluster's kinds
+in a file in the temporary directory that all users share.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from burst.kits.kube.plugin import LATE, limit
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
-# What the client raises for files that are not as they should be, the last three where
-# it did not expect that.
+# What the client raises for a wrong file; the last three are bugs of its parser.
 _UNUSABLE = (
     *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
     *(AttributeError, KeyError, TypeError),
@@ -41,12 +40,12 @@ _UNUSABLE = (
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """A kubeconfig file, and one of its contexts; empty for what kubectl would use."""
+    """A kubeconfig file and a context of it; if empty, those that kubectl would use."""
 
     path: str = ""
     context: str = ""
     login: float = 30.0
-    """Seconds that its exec plugin may take to print credentials."""
+    """Seconds that its exec plugin may take."""
 
     def __str__(self) -> str:
         where = self.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
@@ -61,16 +60,15 @@ class InCluster(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """An API server by address, as a cloud's own API tells it."""
+    """An API server by its address, from the cloud's own API."""
 
     url: str
     """`https://ADDRESS`."""
     authority: str
-    """The certificate authority's certificate, as PEM text; empty for those that this
-    system trusts."""
+    """Certificate of the authority, as PEM text; empty for the system's authorities."""
     token: Callable[[], str]
-    """Returns a token that is valid now. Called for each request, so it keeps one for
-    as long as it is good. May raise Transient or Refused."""
+    """Returns a valid token. It is called for each request, so it should keep the token
+    until it ends. May raise Transient or Refused."""
 
     def __str__(self) -> str:
         return self.url
@@ -80,9 +78,9 @@ Access = Kubeconfig | InCluster | Endpoint
 
 
 def server_of(access: Access) -> str:
-    """Return the host of the API server, or the words for the access if it is unknown.
+    """Return the host of the API server, or `str(access)` if it is not known.
 
-    Nothing is asked of it, and no exec plugin is run.
+    It sends no request and runs no exec plugin.
     """
     if isinstance(access, Endpoint):
         return urlsplit(access.url).hostname or access.url
@@ -108,15 +106,16 @@ def server_of(access: Access) -> str:
             KeyError,
             TypeError,
         ):
-            continue  # what is wrong with it is told when a connection is made
+            continue  # a connection reports what is wrong with the file
     server = str(clusters.get(str(contexts.get(current, "")), ""))
     return urlsplit(server).hostname or str(access)
 
 
 def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
-    """Return what a setting means that may be empty: what is there, as kubectl has it.
+    """Return the access that settings mean, which may be empty.
 
-    That is KUBECONFIG, `~/.kube/config` if it exists, or the pod's service account.
+    Then it is, as for kubectl, KUBECONFIG, `~/.kube/config` if it exists, or the pod's
+    service account.
     """
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
@@ -134,11 +133,11 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     headers: Mapping[str, str] = {}
     timeout: float
-    """Seconds for connecting and again for each silence of the server."""
+    """Seconds to connect, and to wait for each part of the answer."""
 
 
 class ApiResponse(msgspec.Struct, frozen=True):
-    """What the API server said, good or bad."""
+    """An answer of the API server, with any status."""
 
     status: int
     headers: Mapping[str, str]
@@ -146,10 +145,10 @@ class ApiResponse(msgspec.Struct, frozen=True):
 
 
 class ApiConnection:
-    """Sends requests, with credentials that are read anew when they are turned down.
+    """Sends requests. Credentials that the API server rejects are read once again.
 
-    Nothing is read or connected before the first request, so a provider can be made
-    while its cluster does not exist. For one thread.
+    It reads and connects at the first request, so a provider can be made before its
+    cluster exists. For one thread.
     """
 
     def __init__(self, access: Access) -> None:
@@ -157,9 +156,9 @@ class ApiConnection:
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
 
     def send(self, request: ApiRequest) -> ApiResponse:
-        """Send once and return the answer, whatever its status.
+        """Send once and return the answer, with any status.
 
-        Raises Transient if there is none, Refused if there are no credentials.
+        Raises Transient without an answer, Refused without credentials.
         """
         answer = self._send(request)
         if answer.status == _UNAUTHORIZED:
@@ -209,17 +208,17 @@ def _load(access: Access) -> Any:
             ) from None
     tokenless = not (settings.api_key or settings.cert_file)
     if tokenless and settings.host.startswith("https:"):
-        # The client logs that an exec plugin failed, and goes on as nobody.
+        # The client logs that an exec plugin failed, and goes on without credentials.
         why = f": {_shorten(heard[-1])}" if heard else ""
         if LATE in why:
             raise Transient(
                 f"{access}: its exec plugin gave no credentials in time{why}",
-                "see whether `kubectl get pods` waits too, for a network or for"
-                " somebody to log in; login of the provider is how long it may take",
+                "check whether `kubectl get pods` waits too, for a network or a login;"
+                " login in the provider's table sets the time it may take",
             )
         raise Refused(
             f"{access}: gives no credentials{why}",
-            "see that `kubectl get pods` works as this user, with this file and in"
+            "check that `kubectl get pods` works as this user, with this file and in"
             " this environment",
         )
     return settings
@@ -232,7 +231,7 @@ def _fill(settings: Any, access: Access) -> None:
         path = access.path or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
         merged = kube_config.KubeConfigMerger(path).config
         if merged is None:
-            raise config.ConfigException("there is no such file, or nothing in it")
+            raise config.ConfigException("the file does not exist, or is empty")
         for user in merged.value["users"]:
             limit(user.value["user"] or {}, access.login)
         kube_config.KubeConfigLoader(
@@ -261,16 +260,16 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     if isinstance(reason, urllib3.exceptions.SSLError):
         return Refused(
             f"{host} is not the API server that {access} names: {_shorten(reason)}",
-            "take the cluster's present kubeconfig; it names its certificate authority",
+            "get the cluster's present kubeconfig, which has its certificate authority",
         )
     late = isinstance(reason, urllib3.exceptions.TimeoutError)
     absent = isinstance(reason, urllib3.exceptions.NewConnectionError)
-    words = "does not answer in time" if late and not absent else "is not there"
+    words = "does not answer in time" if late and not absent else "cannot be reached"
     # Before the first colon stands which object of the library says so.
     text = str(reason).partition(": ")[2] or str(reason)
     return Transient(
         f"the API server at {host} {words}: {_shorten(text)}",
-        "is the cluster up, and is it reached from this host?",
+        "check that the cluster runs and that this host can connect to it",
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What an answer of the API server that is no success means for a burst.
+"""The errors that answers of the API server become.
 
-Sources: the Kubernetes API conventions ("Response Status Kind"), and what the servers
-of 1.34 say; texts are only looked at where the reason is the same for two meanings.
+Sources: the Kubernetes API conventions ("Response Status Kind"), and the answers of
+1.34. A text is read only where one reason has two meanings.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
 _LONGEST_WORDS = 400
 # Bad request, request entity too large, unprocessable entity: about this one object.
 _CONTENT = (400, 413, 422)
-# What etcd says to the API server of an object beyond its own limit, which is lower.
+# etcd's error for an object over its limit, which is lower than the API server's.
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
 
 class ApiCall(msgspec.Struct, frozen=True):
-    """What was asked of the API server, in the words of RBAC."""
+    """A request to the API server, in the words of RBAC."""
 
     access: Access
     verb: str
@@ -61,19 +61,19 @@ class _Status(msgspec.Struct):
 
 
 def is_absent(answer: ApiResponse) -> bool:
-    """Tell whether the named object is not there, rather than its whole kind."""
+    """Return whether the object does not exist, although its kind does."""
     said = _read(answer)
     details = said.details or _Details()
     return answer.status == 404 and bool(details.name) and details.kind != "namespaces"
 
 
 def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
-    """Return the error that the answer is."""
+    """Return the error for an answer that is no success."""
     said = _read(answer)
     if answer.status == 401:
         return Refused(
             f"the API server does not accept the credentials of {attempt.access}",
-            "they may have expired: make new ones, and see that kubectl works with"
+            "they may have expired: get new ones, and check that kubectl works with"
             " them",
         )
     if answer.status == 403:
@@ -83,9 +83,9 @@ def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
     too_large = any(words in said.message for words in _TOO_LARGE)
     if answer.status in _CONTENT or (too_large and answer.status >= 500):
         return SpecRefused(
-            f"the API server does not take it: {attempt}:"
+            f"the API server does not accept it: {attempt}:"
             f" {_words(said, answer, attempt)}",
-            "it is too large, or the cluster does not accept what is in it",
+            "the object is too large, or has a value that the cluster does not accept",
         )
     if answer.status in (409, 410, 429) or answer.status >= 500:
         return Transient(
@@ -93,8 +93,9 @@ def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
             retry_after=_retry_after(said, answer),
         )
     return Refused(
-        f"the API server does not take it: {attempt}: {_words(said, answer, attempt)}",
-        "is a setting of this provider not what the cluster accepts?",
+        f"the API server does not accept it: {attempt}:"
+        f" {_words(said, answer, attempt)}",
+        "check the settings of this provider",
     )
 
 
@@ -102,14 +103,14 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
     if "exceeded quota" in said.message:
         return InsufficientCapacity(
             f"cannot {attempt}: {_shorten(said.message)}",
-            "raise the namespace's ResourceQuota, or burst less at a time",
+            "raise the namespace's ResourceQuota, or burst fewer nodes at a time",
         )
     causes = (said.details and said.details.causes) or []
     terminating = any(c.get("reason") == "NamespaceTerminating" for c in causes)
     if terminating or "is being terminated" in said.message:
         return Refused(
             f"namespace {attempt.namespace} is being deleted",
-            "make it again when it is gone, or set another namespace",
+            "create it again once it is gone, or set another namespace",
         )
     if attempt.kind and "cannot" in said.message:
         part = f"/{attempt.part}" if attempt.part else ""
@@ -120,7 +121,7 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
         )
     return Refused(
         f"the API server forbids it: {attempt}: {_shorten(said.message)}",
-        "ask who runs the cluster which policy that is",
+        "ask the cluster's administrator which policy forbids it",
     )
 
 
@@ -133,20 +134,20 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
         )
     if attempt.kind == MINICLUSTER:
         return Refused(
-            f"the cluster does not know {MINICLUSTER.resource} of"
-            f" {MINICLUSTER.api}: its CRD is not there",
+            f"the cluster has no kind {MINICLUSTER.resource} of"
+            f" {MINICLUSTER.api}: its CRD is not installed",
             'install the Flux Operator, or set form = "job", which needs none',
         )
     if details.name:
-        return Transient(f"cannot {attempt}: it is not there (any more)")
+        return Transient(f"cannot {attempt}: it does not exist")
     return Refused(
-        f"the API server does not know it: {attempt}",
-        "is it Kubernetes 1.27 or later, and the address that of its API server?",
+        f"the API server has no such resource: {attempt}",
+        "check that the address is an API server's, of Kubernetes 1.27 or later",
     )
 
 
 def _words(said: _Status, answer: ApiResponse, attempt: ApiCall) -> str:
-    # A complaint may quote the value that it is about.
+    # A message may quote the Secret's value.
     if attempt.kind == SECRET or not said.message:
         return f"status {answer.status} {said.reason}".strip()
     return _shorten(said.message)

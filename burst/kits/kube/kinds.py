@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kinds of Kubernetes objects, and where the API server has them."""
+"""Kinds of Kubernetes objects, and their paths at the API server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from urllib.parse import quote
 import msgspec
 
 Manifest = dict[str, Any]
-"""An object as the API server has it, JSON made of plain values."""
+"""An object in the form of its JSON."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of objects."""
+    """A kind of Kubernetes objects."""
 
     api: str
     """`v1`, or `GROUP/VERSION`."""
@@ -23,7 +23,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core's."""
+        """The API group; empty for the core group."""
         return self.api.rpartition("/")[0]
 
     @property
@@ -32,9 +32,9 @@ class Kind(msgspec.Struct, frozen=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str, name: str = "", part: str = "") -> str:
-        """Return the path of one object, of a part such as `log`, or of all.
+        """Return the path of one object, of its subresource `part`, or of all objects.
 
-        Without a namespace it is that of objects that live in none, such as nodes.
+        Without a namespace it is that of kinds that are not namespaced, such as nodes.
         """
         root = "apis" if self.group else "api"
         words = [root, *self.api.split("/")]
@@ -68,15 +68,15 @@ def name_of(manifest: Manifest) -> str:
 
 
 def labels_of(manifest: Manifest) -> dict[str, str]:
-    """Return the object's labels, none if it has none."""
+    """Return the object's labels."""
     return dict(manifest["metadata"].get("labels") or {})
 
 
 def annotations_of(manifest: Manifest) -> dict[str, str]:
-    """Return the object's annotations, none if it has none."""
+    """Return the object's annotations."""
     return dict(manifest["metadata"].get("annotations") or {})
 
 
 def is_ending(manifest: Manifest) -> bool:
-    """Tell whether its deletion was asked for."""
+    """Return whether the object is being deleted."""
     return "deletionTimestamp" in manifest["metadata"]

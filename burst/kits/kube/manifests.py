@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Brings a file of manifests into a cluster, such as that of the Flux Operator."""
+"""Applies a file of manifests to a cluster, such as that of the Flux Operator."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from burst.errors import Refused, SpecRefused, Transient
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Manifest, name_of
 
-# What has to be so before others can count on an object of that kind.
+# The condition that an object of that kind must have before it can be used.
 _READY = {"CustomResourceDefinition": "Established", "Deployment": "Available"}
 
 
 def install(cluster: Cluster, path: Path) -> None:
-    """Make what of the file is not there. What is there is left as it is.
+    """Create those objects of the file that do not exist. Others are not changed.
 
-    Returns once all of it is in use: CRDs established, Deployments available. Until
-    then it raises Transient, to be called again; and Refused.
+    Returns once all can be used: CRDs are established, Deployments available. Until
+    then it raises Transient and is called again. Also raises Refused.
     """
     manifests = read_manifests(path)
     there = [_find(cluster, manifest) for manifest in manifests]
@@ -36,7 +36,7 @@ def install(cluster: Cluster, path: Path) -> None:
         if not _is_ready(manifest["kind"], found)
     ]
     if late:
-        raise Transient(f"{path}: not ready yet: {', '.join(late)}", "wait for it")
+        raise Transient(f"{path}: not ready yet: {', '.join(late)}", "wait for them")
 
 
 def read_manifests(path: Path) -> list[Manifest]:
@@ -52,11 +52,11 @@ def read_manifests(path: Path) -> list[Manifest]:
         whole = isinstance(manifest, dict) and {"apiVersion", "kind"} <= manifest.keys()
         if not whole or "name" not in (manifest.get("metadata") or {}):
             raise Refused(
-                f"{path}: holds what is no object of Kubernetes",
+                f"{path}: has a document that is no Kubernetes object",
                 "name a file that `kubectl apply -f` takes",
             )
     if not manifests:
-        raise Refused(f"{path}: holds no object", "name another file")
+        raise Refused(f"{path}: has no object", "name another file")
     return manifests
 
 

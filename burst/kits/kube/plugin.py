@@ -2,7 +2,7 @@
 """A time limit for the exec plugins of kubeconfigs, for which the client has none.
 
 Such a plugin is a program (of aws, gcloud, az) that prints a token. One that waits for
-a network, or for somebody to log in, would keep its provider waiting for ever.
+a network or a login would block its provider for ever.
 
 Source: the Kubernetes documentation, "client-go credential plugins".
 """
@@ -13,9 +13,9 @@ import sys
 from typing import Any
 
 LATE = "no credentials within"
-"""Is in what the plugin seems to say when it was ended for being late."""
+"""Part of the error message of a plugin that was ended after its time."""
 
-# Run in its place. What the plugin started is ended with it.
+# Runs in its place, and ends the plugin with its children.
 _WATCH = f"""
 import os, signal, subprocess, sys
 seconds, *command = sys.argv[1:]
@@ -31,7 +31,7 @@ except subprocess.TimeoutExpired:
 
 
 def limit(user: dict[str, Any], seconds: float) -> None:
-    """Give the exec plugin of a kubeconfig's user so much time, if it has one."""
+    """Limit the time of the exec plugin of a kubeconfig's user, if it has one."""
     plugin = user.get("exec")
     if not isinstance(plugin, dict) or "command" not in plugin:
         return

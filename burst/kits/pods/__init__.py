@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Bursts as pods, for plug-in authors: one Job, or one MiniCluster, in any cluster.
 
-`PodSettings` are the keys of its table to derive from, `PodProvider` all of a
-provider but getting a `Cluster` (`burst.kits.kube`), which is where clouds and engines
-differ. Where the cluster itself is made on request, `check_burst` comes before it and
-`PodBursts` after; `burst.kits.background_command` is for programs that take minutes.
+Derive the settings from `PodSettings` and the provider from `PodProvider`, which lacks
+only the `Cluster` (`burst.kits.kube`). Where the cluster itself is made on request,
+call `check_burst` before it is made, and use `PodBursts` once it exists.
+`burst.kits.background_command` is for programs that take minutes.
 """
 
 from __future__ import annotations

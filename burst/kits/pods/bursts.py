@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A provider whose followers are pods, but for the cluster that they are in."""
+"""The base class of providers whose followers are pods."""
 
 from __future__ import annotations
 
+import abc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,41 +20,45 @@ from burst.provider import BurstSpec, BurstStatus, Offer
 
 
 class Bursts(Protocol):
-    """The bursts of one provider in a cluster that is there, as `PodBursts` is."""
+    """The bursts of one provider in a cluster that exists, such as `PodBursts`."""
 
     def provision(self, spec: BurstSpec) -> None:
-        """See Provider, as of the next two."""
+        """See `burst.provider.Provider`."""
         ...
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return every burst of which there is any object."""
+        """Return every burst that has an object."""
         ...
 
     def reap(self, burst_id: BurstId) -> None:
-        """Delete the objects; NotFound once there is none."""
+        """Delete the objects. Raises NotFound once there are none."""
         ...
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """See Examined."""
+        """See `burst.provider.Examined`."""
         ...
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """See Probed."""
+        """See `burst.provider.Probed`."""
         ...
 
 
-class PodProvider:
-    """All of a provider for one cluster; a plug-in's adds its settings and `bursts`."""
+class PodProvider(abc.ABC):
+    """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
 
     def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
         self.tags = Tags(owner, name)
         self._offers = offers(settings)
 
+    @abc.abstractmethod
     def bursts(self) -> Bursts:
-        """Return the bursts in the cluster. Asked for by each call; may raise."""
-        raise NotImplementedError
+        """Return the bursts in the cluster, such as a `PodBursts`.
+
+        Each call of the provider calls it, so keep what it returns. It may raise what a
+        provider may raise, such as Transient while the cluster is being made.
+        """
 
     def offers(self) -> Sequence[Offer]:
         """Return the offers of the settings."""
@@ -64,11 +69,11 @@ class PodProvider:
         self.bursts().provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which there is any object."""
+        """Return all bursts that have an object."""
         return self.bursts().observe()
 
     def reap(self, burst_id: BurstId) -> None:
-        """Delete the burst's objects; NotFound once there are none."""
+        """Delete the burst's objects. Raises NotFound once there are none."""
         self.bursts().reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
@@ -78,7 +83,7 @@ class PodProvider:
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Have a pod try whether it reaches the lead's address."""
+        """Run a pod that tries to connect to the lead."""
         return self.bursts().probe(lead, tell)
 
 
@@ -88,9 +93,9 @@ def check_burst(
     tags: Tags,
     clock: Callable[[], float] = time.time,
 ) -> None:
-    """Raise Refused if the burst could not be made in whatever cluster.
+    """Raise Refused if the burst could not be made in any cluster.
 
-    For before a cluster is made, which costs time, or money.
+    To be called before a cluster is made, which takes time or costs money.
     """
     render(spec, settings, tags, clock())
     if settings.operator_yaml:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running in a cluster, found before any is made."""
+"""What would keep followers from running in a cluster, found before they are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from burst.model.version import major_minor
 
 _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 _OPERATOR = "operator-system", "operator-controller-manager"
-# Since when Jobs take podReplacementPolicy and pods have their index as a label.
+# The first version with podReplacementPolicy of Jobs and the index as a label of pods.
 _OLDEST = 1, 29
 _IMAGE_VERSION = re.compile(r"(?:^|[^0-9.])v?(\d+\.\d+\.\d+)(?:[^0-9.]|$)")
 
@@ -30,33 +30,33 @@ def examine_cluster(
     kinds: Sequence[Kind],
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
-    """Look at what can be looked at without making anything."""
+    """Check what can be checked without making anything."""
     try:
         yield _judge_version(cluster)
         yield _judge_rights(cluster, settings.namespace, kinds)
         if settings.form == "operator":
             yield from _judge_operator(cluster)
     except ProviderError as error:
-        yield wrong(error.what, error.advice or "try it again")
+        yield wrong(error.what, error.advice or "try again")
     if lead is not None:
         yield from examine_lead(settings, lead)
 
 
 def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]:
-    """Look at what needs no cluster: does the image fit, is the lead reachable."""
+    """Check what needs no cluster: the image's version and the lead's address."""
     yield _judge_image(settings, lead)
     yield _judge_endpoint(lead)
 
 
 def needed_rights(kinds: Sequence[Kind]) -> list[tuple[str, Kind, str]]:
-    """Return verb, kind and subresource of all that is ever asked."""
+    """Return verb, kind and subresource of all requests that are made."""
     made = [kind for kind in kinds if kind not in (POD, JOB) or kind == kinds[0]]
     rights = [
         (verb, kind, "")
         for kind in made
         for verb in ("get", "list", "create", "patch", "delete")
     ]
-    # With an operator the Job is not ours to make, only to look for and clear away.
+    # With the operator we do not make the Job; we only list it and delete it.
     watched = [(v, JOB, "") for v in ("get", "list", "delete") if JOB not in made]
     pods = [("list", POD, ""), ("delete", POD, ""), ("get", POD, "log")]
     return [*rights, *watched, *pods, ("list", EVENT, "")]
@@ -81,7 +81,7 @@ def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Fi
     ]
     if lacking:
         return wrong(
-            f"may not in namespace {namespace}: {', '.join(lacking)}",
+            f"lacks rights in namespace {namespace}: {', '.join(lacking)}",
             "apply a Role with these verbs and bind it; manifests/role has all",
         )
     return ok(f"has all rights that it needs in namespace {namespace}")
@@ -90,15 +90,15 @@ def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Fi
 def _judge_operator(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.serves(MINICLUSTER):
         yield wrong(
-            f"the cluster does not know {MINICLUSTER.resource} of {MINICLUSTER.api}",
+            f"the cluster has no kind {MINICLUSTER.resource} of {MINICLUSTER.api}",
             'install the Flux Operator, or set form = "job", which needs none',
         )
         return
-    yield ok(f"the cluster knows {MINICLUSTER.resource} of {MINICLUSTER.api}")
+    yield ok(f"the cluster has the kind {MINICLUSTER.resource} of {MINICLUSTER.api}")
     namespace, name = _OPERATOR
     if not cluster.may("get", _DEPLOYMENT, namespace):
         yield note(
-            "whether the Flux Operator runs cannot be seen with these rights",
+            "these rights do not allow to see whether the Flux Operator runs",
             f"kubectl get deployment {name} -n {namespace}",
         )
         return
@@ -106,7 +106,7 @@ def _judge_operator(cluster: Cluster) -> Iterator[Finding]:
     if found is None:
         yield note(
             f"there is no deployment {name} in namespace {namespace}",
-            "see that the Flux Operator runs, or bursts wait for it",
+            "check that the Flux Operator runs, since bursts wait for it",
         )
     elif not (found.get("status") or {}).get("availableReplicas"):
         yield wrong(
@@ -130,32 +130,35 @@ def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
     match = _IMAGE_VERSION.search(tag)
     if match is None:
         return note(
-            f"which Flux is in {image} cannot be told from its name",
-            f"the lead is {lead.version} and turns away what differs in MAJOR.MINOR",
+            f"the name of {image} does not tell its version of Flux",
+            f"the lead is {lead.version} and rejects another MAJOR.MINOR",
         )
     if major_minor(match[1]) != major_minor(lead.version):
         return wrong(
-            f"{image} has Flux {match[1]} by its name, and a lead of {lead.version}"
-            " turns it away",
-            "set image to one with the lead's version",
+            f"{image} has Flux {match[1]} by its name, which a lead of {lead.version}"
+            " rejects",
+            "set image to one with the lead's version of Flux",
         )
     return ok(f"{image} has the lead's Flux, {match[1]}")
 
 
 def _judge_endpoint(lead: LeadIdentity) -> Finding:
-    """Look at the lead's address as far as that can be done outside of the cluster."""
-    advice = "set address and port under [lead] to where pods reach it"
+    """Check the lead's address as far as that is possible outside the cluster."""
+    advice = "set address and port under [lead] to those that pods can connect to"
     host = urlsplit(lead.endpoint).hostname
     if not host:
-        return wrong("it is not known where pods reach the lead", advice)
+        return wrong("the address that pods connect to is not known", advice)
     try:
         found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
     except OSError as error:
         return note(
-            f"{host}, the lead's address, has no meaning here: {error.strerror}",
-            "see that it has one for pods",
+            f"{host}, the lead's address, cannot be resolved here: {error.strerror}",
+            "check that pods can resolve it",
         )
     addresses = {str(entry[4][0]) for entry in found}
     if all(is_loopback(address) for address in addresses):
-        return wrong(f"{lead.endpoint} leads each pod to itself", advice)
-    return ok(f"pods are told to find the lead at {lead.endpoint}")
+        return wrong(
+            f"{lead.endpoint} is a loopback address: in each pod, the pod itself",
+            advice,
+        )
+    return ok(f"pods connect to the lead at {lead.endpoint}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the cluster's objects say of an isolated burst. Pure: no clock, no request."""
+"""The status of an isolated burst, from its objects. Pure: no clock, no request."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def program_of(found: BurstObjects) -> str:
 
 
 def lead_pod(found: BurstObjects) -> Manifest | None:
-    """Return the pod of the burst's own lead; there is never a second one."""
+    """Return the pod of the burst's own lead. There is never a second one."""
     return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
 
 
 def exit_status_of(found: BurstObjects) -> int | None:
-    """Return how the program ended, None if it has not, or nobody can tell."""
+    """Return the program's exit status; None if it runs, or if that is not known."""
     pod = lead_pod(found)
     ended = _terminated(pod) if pod else {}
     if program_of(found) != "job":
-        # Nobody waits for a result: whoever was there has shut it down, or it broke.
+        # There is no result: a user has shut the instance down, or it failed.
         return ended.get("exitCode")
     try:
         return msgspec.json.decode(ended.get("message", ""), type=_Result).exit_status
@@ -51,13 +51,13 @@ def exit_status_of(found: BurstObjects) -> int | None:
 
 
 def failed_pod(found: BurstObjects) -> Manifest | None:
-    """Return a pod of which the burst has failed: its lead, or one before it was up."""
+    """Return the pod by which the burst failed: its lead, or one before it was up."""
     lead = lead_pod(found)
     ended = ("Failed", "Succeeded")
     if lead is not None and _phase(lead) in ended:
         return lead
     if lead is not None and _is_ready(lead):
-        return None  # what a lost node means, the instance says
+        return None  # the instance itself handles a lost node
     failed = (pod for pod in found.of(POD.name) if _phase(pod) == "Failed")
     return next(failed, None)
 
@@ -89,28 +89,28 @@ def describe_instance(
 
 
 def bounded(log: str) -> str:
-    """Return the end of an output that is too long to be kept, and say so in it."""
+    """Return the output, or a note and its end if it is too long to be kept."""
     data = log.encode()
     if len(data) <= OUTPUT_MOST:
         return log
-    # The note is within the bounds, too.
+    # The note counts too.
     note = f"[{len(data)} bytes; this is the end]\n"
     end = data[-(OUTPUT_MOST - len(note)) :].decode(errors="ignore")
     return note + end
 
 
 def _failure(found: BurstObjects, log: str) -> str:
-    """Say why there will be no result; empty while there may be one."""
+    """Return why there will be no result; empty while there may be one."""
     pod = failed_pod(found)
     if pod is not None:
         ended = _terminated(pod)
-        words = last_words(log) or "it said nothing"
+        words = last_words(log) or "its log is empty"
         code = ended.get("exitCode", "unknown")
         reason = (pod.get("status") or {}).get("reason") or ended.get("reason", "")
         what = f"exit status {code}" + (f", {reason}" if reason else "")
-        return f"{name_of(pod)} has ended without a result: {what}: {words}"
+        return f"{name_of(pod)} ended without a result: {what}: {words}"
     if _is_lead_counted(found):
-        return "its lead's pod is gone without a result; somebody removed it"
+        return "the pod of its lead was deleted before it had a result"
     return ""
 
 

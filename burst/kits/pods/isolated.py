@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""An isolated burst as our own objects: an instance that runs a program, once.
+"""The objects of an isolated burst: an instance that runs one program once.
 
 One indexed Job: the pod with index 0 is the lead. Brokers find it by name through a
-headless Service, and trust each other by a certificate that is made here and kept in
-the Secret alone. Nothing is ever started again, neither a container by the kubelet nor
-a pod by its Job: a job that was begun must not begin a second time. How the program
-ended, its lead leaves as its container's termination message.
+headless Service, and share a certificate that is made here and is in the Secret alone.
+Nothing is started again, neither a container by the kubelet nor a pod by its Job: a job
+that was begun must not begin a second time. The lead writes the program's result as its
+container's termination message.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def render_isolated(
     """
     if settings.form == "operator":
         raise SpecRefused(
-            "isolated bursts are Jobs of our own, and this provider makes MiniClusters",
+            "isolated bursts are Jobs, and this provider makes MiniClusters",
             'set form = "job"',
         )
     return [
@@ -69,7 +69,7 @@ def access(namespace: str, pod: str, settings: PodSettings) -> str:
 
 
 def address(name: str, settings: PodSettings) -> str:
-    """Return where the service is found, from within the cluster."""
+    """Return the service's URL inside the cluster."""
     return f"http://{name}-0.{name}.{settings.namespace}.svc:{settings.service_port}"
 
 
@@ -86,7 +86,7 @@ def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manif
 
 
 def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
-    # Short of the cluster's domain, which pods are told to search and we are not told.
+    # Without the cluster's domain, which pods search and which is not known here.
     domain = f"{meta['name']}.{meta['namespace']}.svc"
     return {
         "bootstrap": {
@@ -96,7 +96,7 @@ def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
             "default_connect": f"tcp://%h.{domain}:%p",
             "hosts": [{"host": format_hostlist(spec.hosts)}],
         },
-        # A pod sees all cores of its node, and has as many as the offer says.
+        # A pod sees all cores of its node, but has as many as the offer says.
         "resource": {"path": f"{CONFIG_PATH}/R", "noverify": True},
         "tbon": {"connect_timeout": "5s"},
     }
@@ -133,12 +133,14 @@ def _program_script(spec: BurstSpec, settings: PodSettings) -> str:
         jobspec = f"{MOUNT_PATH}/{_JOBSPEC}"
         command = [flux, "python", runner, flux, jobspec, _RESULT]
     if not command:
-        raise SpecRefused("there is no service to run", "set service of this provider")
+        raise SpecRefused(
+            "there is no service to run", "set service in the provider's table"
+        )
     return f"set -eu\n: > {_ONLINE}\nexec {shlex.join(command)}\n"
 
 
 def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
-    """Return the Secret. A job's environment is as much its user's own as a key is."""
+    """Return the Secret: the certificate, and the jobspec, which may have secrets."""
     assert spec.program is not None
     made = certificate.create(meta["name"])
     content = {
@@ -150,7 +152,7 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
         raise SpecRefused(
             f"the jobspec and a certificate are {size} bytes, and a Secret of"
             f" Kubernetes holds {_SECRET_MOST}",
-            "a jobspec holds the job's environment and files: submit it with less",
+            "a jobspec has the job's environment and files: submit it with less",
         )
     return {
         "apiVersion": "v1",
@@ -165,14 +167,14 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
 
 
 def _service(meta: Manifest) -> Manifest:
-    """Return the Service by which pods have names."""
+    """Return the Service that gives pods their DNS names."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": meta,
         "spec": {
             "clusterIP": "None",
-            # Its lead is Ready when all have found it, and not before.
+            # The lead is Ready only once all others have found it.
             "publishNotReadyAddresses": True,
             "selector": meta["labels"],
             "ports": [{"name": "broker", "port": _PORT, "protocol": "TCP"}],
@@ -185,13 +187,13 @@ def _job(
 ) -> Manifest:
     made = job.render_job(meta, spec, settings, seconds)
     del made["spec"]["backoffLimit"]
-    # A pod that fails is not made again, and takes no other with it: what its node's
-    # loss means for the job, the instance itself says.
+    # A pod that fails is not made again, and does not end the others: the instance
+    # itself handles a lost node.
     made["spec"]["backoffLimitPerIndex"] = 0
     pod = made["spec"]["template"]["spec"]
     pod["restartPolicy"] = "Never"
     pod["subdomain"] = meta["name"]
-    # Ready says that the instance is up. Only its lead ever is.
+    # Ready means that the instance is up. Only the lead's pod becomes Ready.
     pod["containers"][0]["readinessProbe"] = {
         "exec": {"command": ["test", "-e", _ONLINE]},
         "periodSeconds": 1,

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A burst as our own objects: one indexed Job of equal pods, and what they mount.
+"""The objects of a burst with form "job": an indexed Job of equal pods, a ConfigMap.
 
-Pod I is the burst's host I: its completion index picks the line of a list, and that
-name is given to its broker, so objects can be called by the burst's id. The broker is
-the container's first process and leaves on SIGTERM. If it ends with an error, because
-it was cut off or the lead is not up, the kubelet starts it again for as long as the Job
-lives; if without, it was told to leave.
+Pod I is the burst's host I: by its completion index it reads its host name from a list,
+and gives that to its broker. The broker is the container's first process and ends on
+SIGTERM. If it ends with an error, as it lost the lead or the lead is not up, the
+kubelet starts it again while the Job exists. Without an error, it was told to leave.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from burst.provider import BurstSpec
 CONFIG_PATH = "/burst/config"
 RUN_PATH = "/burst/run"
 HOST = "@HOST@"  # which shlex.join leaves alone
-# A count of restarts is no reason to give up; the lease is, and the daemon's deadlines.
+# Restarts are not limited by number, but by the lease and the daemon's deadlines.
 _ENDLESS = 1_000_000
 
 
@@ -89,7 +88,7 @@ def render_job(
         "parallelism": count,
         "completionMode": "Indexed",
         "backoffLimit": _ENDLESS,
-        # Two brokers of one rank would turn each other out.
+        # Two brokers of one rank would disconnect each other.
         "podReplacementPolicy": "Failed",
         "template": {"metadata": pod_meta, "spec": _pod_spec(meta, spec, settings)},
     }

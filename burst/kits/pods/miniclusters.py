@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bursts as pods of one cluster: what kube, kind, gke and others' plugins are made of.
+"""Bursts as pods of one cluster, for all providers whose followers are pods.
 
     class MyProvider(PodProvider):
         Settings = MySettings               # derives from PodSettings
@@ -11,8 +11,8 @@
 
         def bursts(self): return self._bursts
 
-Where the cluster itself is made on request, do that in `provision` first, raising
-Transient until it is there, and in `reap` delete it once this `reap` raises NotFound.
+Where the cluster itself is made on request, make it first in `provision`, which raises
+Transient until it exists. Delete it in `reap` once `PodBursts.reap` raises NotFound.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Phase
 
-# So often is the log of a program asked for that has ended. A node may be busy; one
-# that is gone has taken it along.
+# How often the log of a program that has ended is requested. A node may be busy; if the
+# node is gone, so is the log.
 _LOOKS = 20
 
 
@@ -78,7 +78,7 @@ class PodBursts:
         own_cluster: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`own_cluster`: it was made for these bursts, and lacks their namespace."""
+        """`own_cluster`: it was made for these bursts, and has no namespace yet."""
         self._cluster = cluster
         self._settings = settings
         self._namespace = settings.namespace
@@ -90,20 +90,20 @@ class PodBursts:
         self._operated = settings.form != "operator" or not settings.operator_yaml
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make those objects of the burst that are not there."""
+        """Make those objects of the burst that do not exist."""
         objects = render(spec, self._settings, self._tags, self._clock())
         if not self._housed:
             self._make_namespace()
         if not self._operated:
             install(self._cluster, Path(self._settings.operator_yaml))
             self._operated = True
-        # The last first: while that one is going, nothing is to be made.
+        # The last one first: while it is being deleted, nothing is to be made.
         missing = [m for m in reversed(objects) if not self._exists(m, spec)]
         for manifest in reversed(missing):
             self._cluster.apply(manifest)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which any object is there, one list a kind."""
+        """Return all bursts that have an object, by one list for each kind."""
         labels = self._tags.labels()
         found = group_by_burst(find_ours(self._cluster, self._settings, labels))
         warnings = self._warnings(found)
@@ -114,14 +114,14 @@ class PodBursts:
         self._reaper.reap(burst_id, self._clock())
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at the cluster, our rights in it, the image and the lead's address."""
+        """Check the cluster, our rights in it, the image and the lead's address."""
         kinds = kinds_of(self._settings)
         return list(examine_cluster(self._cluster, self._settings, kinds, lead))
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Have a pod try whether it reaches the lead's address; see `Probed`."""
+        """Run a pod that tries to connect to the lead; see `Probed`."""
         return [Probe(self._cluster, self._settings, self._tags).run(lead, tell)]
 
     def _make_namespace(self) -> None:
@@ -141,10 +141,10 @@ class PodBursts:
         return describe_instance(burst, status, self._words(burst), self._settings)
 
     def _words(self, burst: BurstObjects) -> str | None:
-        """Return what an isolated burst wrote that has ended, or why it failed.
+        """Return the log of an isolated burst that has ended or failed; else "".
 
-        None where it has ended and its log cannot be read now: it then counts as not
-        ended yet, for some more looks.
+        None if it has ended and its log cannot be read now. It then counts as running,
+        for up to `_LOOKS` more calls.
         """
         lead, failed = lead_pod(burst), failed_pod(burst)
         if lead is None or exit_status_of(burst) is None:
@@ -158,7 +158,7 @@ class PodBursts:
             return f"its log cannot be read: {error.what}\n"
 
     def _exists(self, manifest: Manifest, spec: BurstSpec) -> bool:
-        """Tell whether the object is there. Raises if it is not this burst's."""
+        """Return whether the object exists. Raises if it is not this burst's."""
         kind, name = KINDS[manifest["kind"]], name_of(manifest)
         there = self._cluster.get(kind, self._namespace, name, metadata_only=True)
         if there is None:
@@ -166,20 +166,22 @@ class PodBursts:
         what = f"{kind.name} {name} in namespace {self._namespace}"
         if not self._tags.own(there):
             raise SpecRefused(
-                f"{what} is there and not ours",
-                "another daemon may have made it: give each a namespace of its own",
+                f"{what} exists and is not ours",
+                "another daemon may have made it: give each its own namespace",
             )
         noted = annotations_of(there)
         if is_ending(there) or ALONE_SINCE in noted:
             raise Transient(f"{what} is being deleted", "wait for its end")
         if labels_of(there).get(ID) != spec.burst_id:
-            raise Transient(f"{what} is there of {labels_of(there).get(ID)}", "wait")
+            raise Transient(
+                f"{what} exists, of {labels_of(there).get(ID)}", "wait for its end"
+            )
         if noted.get(SPEC) != spec_hash(spec):
-            raise SpecRefused(f"{what} is there with other hosts", "reap it first")
+            raise SpecRefused(f"{what} exists with other hosts", "reap it first")
         return True
 
     def _warnings(self, found: Sequence[BurstObjects]) -> Warnings:
-        """Ask for events only where something is missing: there may be many."""
+        """Return the last warnings, if a follower does not run: there may be many."""
         said = [word for b in found for word, _ in followers(b).values()]
         if all(word.phase is Phase.RUNNING for word in said):
             return {}
@@ -191,7 +193,7 @@ class PodBursts:
         return latest_warnings(events)
 
     def _last_words(self, burst: BurstObjects) -> dict[str, str]:
-        """Return the end of one log that explains why a broker ended."""
+        """Return the end of one log, by pod, that explains why a broker ended."""
         for word, pod in followers(burst).values():
             if word.crashed:
                 return {pod: self._tail(pod)}
@@ -199,7 +201,7 @@ class PodBursts:
 
     def _tail(self, pod: str) -> str:
         try:
-            return self._cluster.tail(self._namespace, pod) or "it said nothing"
+            return self._cluster.tail(self._namespace, pod) or "its log is empty"
         except ProviderError as error:
-            # The node may be gone. All else that was seen is still true.
+            # The node may be gone. The rest of the status is still true.
             return f"its log cannot be read: {error.what}"

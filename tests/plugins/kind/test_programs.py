@@ -67,7 +67,7 @@ def test_a_program_that_hangs_is_tried_again(desk: Desk) -> None:
     desk.set("gate")
     desk.set("wait-in-version")
     programs = Programs("kind", desk.environment, deadline=0.2)
-    with pytest.raises(Transient, match=r"`kind version` did not answer within 0.2 s"):
+    with pytest.raises(Transient, match=r"`kind version` did not end within 0.2 s"):
         programs.run(programs.kind("version"))
 
 

@@ -70,7 +70,7 @@ def test_an_embedded_lead_needs_no_flux(place: Path) -> None:
     ("script", "version", "what"),
     [
         (None, "0.88.0", "there is no program"),
-        ("exit 1", "0.88.0", "cannot be asked for its version"),
+        ("exit 1", "0.88.0", "version` failed"),
         ("echo commands: none", "0.88.0", "not a version of Flux: 'none'"),
         (
             "echo commands: 0.87.9",

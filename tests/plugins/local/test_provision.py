@@ -257,7 +257,7 @@ def test_where_flux_is_missing_that_is_said(bench: Bench) -> None:
 def test_a_directory_too_long_for_a_socket_is_refused(bench: Bench) -> None:
     deep = str(bench.directory / ("x" * 80))
     settings = msgspec.structs.replace(bench.settings, dir=deep, flux="/bin/sh")
-    with pytest.raises(Refused, match=r"unix socket.*shorter name"):
+    with pytest.raises(Refused, match=r"unix socket.*shorter path"):
         LocalProvider("here", settings, bench.owner).provision(bench.spec())
     assert not Path(deep).exists()
 
