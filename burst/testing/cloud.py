@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The world of the fake provider: what exists in it, and what a site sets."""
+"""The cloud of the fake provider, and its settings."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Key = tuple[str, str, BurstId]
 
 
 class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site would set."""
+    """The settings of the fake provider."""
 
     max_nodes: int = 4
-    """In one burst; the offer says so."""
+    """Of one burst; in the offer."""
     shape: Shape = Shape(1)
     price: float = 0.0
     join_time: float = 0.0
     lifetime: float = 0.0
     capacity: int = 1_000_000
-    """Nodes at a time, of all bursts of this cloud. No offer says so."""
+    """Nodes at a time, of all bursts of this cloud. It is in no offer."""
     modes: tuple[BurstMode, ...] = ("joined",)
-    """What the offer says."""
+    """In the offer."""
     credentials: str = "good"
-    """With any other word each call raises Refused."""
+    """With any other value each call raises Refused."""
 
 
 class ProviderCall(NamedTuple):
-    """One call that a provider got, whether or not it raised."""
+    """One call of a provider, whether or not it raised."""
 
     method: str
     burst_id: str = ""
@@ -48,7 +48,7 @@ class FakeBurst:
 
     spec: BurstSpec
     made: list[str] = field(default_factory=list)
-    """Hosts, in the order in which they were made."""
+    """The hosts that were made, in this order."""
     observed: int = 0
     ends_in: int | None = None
     """Further calls until it is gone; None before the first reap."""
@@ -57,31 +57,31 @@ class FakeBurst:
     up: int = 0
     """Calls of `observe` since all its followers run."""
     joins: bool = True
-    """Whether what was made joins the lead."""
+    """Whether its followers join the lead."""
 
 
 @dataclass
 class FakeCloud:
-    """What exists, whoever made it. It outlives the providers that work in it."""
+    """All bursts of all providers. It outlives the provider objects."""
 
     bursts: dict[Key, FakeBurst] = field(default_factory=dict)
     ghosts: dict[Key, tuple[BurstStatus, int]] = field(default_factory=dict)
-    """What is gone, and for how many calls of `observe` it is listed all the same."""
+    """Bursts that are gone, and how many calls of `observe` still list them."""
 
     name: str = "cloud"
 
     begun: list[BurstId] = field(default_factory=list)
-    """Isolated bursts whose program was begun, each time that it was."""
+    """Isolated bursts, once for each start of their program."""
 
     files: dict[str, str] = field(default_factory=dict)
-    """What followers are given to read, by `BURST_ID/NAME`; gone with their burst."""
+    """The files of followers, by `BURST_ID/NAME`; deleted with their burst."""
 
     reachable: bool = True
-    """While it is not, each call raises Transient and does nothing."""
+    """While it is False, each call raises Transient and does nothing."""
     stalled: bool = False
-    """While it is, no follower starts."""
+    """While it is True, no follower starts."""
     full: bool = False
-    """While it is, nothing new is made."""
+    """While it is True, no new burst is made."""
 
     def followers(self) -> Mapping[str, BurstId]:
         """Return the hosts that exist, and the burst of each."""
@@ -107,5 +107,5 @@ class FakeCloud:
         return [path for path in self.files if path.startswith(f"{burst_id}/")]
 
     def count(self, burst_id: BurstId) -> int:
-        """Return how many followers exist under an id, made twice counted twice."""
+        """Return how many followers a burst has; made twice, one counts twice."""
         return sum(len(b.made) for key, b in self.bursts.items() if key[2] == burst_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every provider must keep. Subclass it and run pytest."""
+"""The contract of all providers, as tests. Subclass it and run pytest."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ class ProviderContract(FailureChecks, TraceChecks):
 
     `make_provider`
         `make_provider(owner)` returns a new provider object for that owner. All of one
-        test work in the same world: a second object of an owner is a restart.
+        test have the same backend: a second object of an owner is a restart.
     `make_spec`
         `make_spec(owner, number)` returns the spec of a burst of at least two nodes
         that the provider can make; equal for equal arguments, of other hosts for
-        another number. `burst.testing.example_spec` may do.
+        another number. `burst.testing.example_spec` returns such specs.
     `make_interrupted`
-        `make_interrupted(owner)` is a provider whose next `provision` stops half way
-        with an exception, as if the process died, after it has begun to make things.
+        `make_interrupted(owner)` returns a provider whose next `provision` raises after
+        it has made a part of the burst, as if the process died.
     `misconfigured`
-        `misconfigured()` makes a provider with settings that cannot work, such as
-        unknown credentials. Making it may raise as well.
+        `misconfigured()` returns a provider with settings that cannot work, such as
+        unknown credentials. It may raise as well.
 
-    And where what exists can be counted without asking the provider:
+    If followers can be counted without the provider:
 
     `count`
-        `count(spec)` returns how many followers of a burst exist. Without it, nothing
-        here finds what a provider makes and does not list.
+        `count(spec)` returns how many followers of a burst exist. Without it, no test
+        finds what a provider makes and does not list.
 
-    And where its backend can be made to misbehave, and looked at past the provider:
+    If its backend can be made to fail, or be read without the provider:
 
     `backend`
-        A `burst.testing.Backend` with the methods that are possible overridden. What
-        needs another is skipped, and pytest's `-rs` says what was not tried.
+        A `burst.testing.Backend` with the methods that are possible overridden. Tests
+        that need another are skipped, and `pytest -rs` lists them.
 
     Times are attributes of the class: `patience`, `pause`, `prompt`, `lease`, in
     seconds. A test of your own may give each wait of `Trial` another, `within=`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A lead that is not there, and bursts for it."""
+"""The identity of a lead that does not run, and bursts for it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def example_lead(
 ) -> LeadIdentity:
     """Return a lead with eight rank slots of four hosts each, `burst-N-[0-3]`.
 
-    Nobody listens at the endpoint unless you say where somebody does. The certificate
-    in the directory is real, and made if it is not there.
+    By default nothing listens at its endpoint. The certificate in the directory is
+    real, and made if it does not exist.
     """
     path = directory / "burst.cert"
     if not path.exists():
@@ -73,7 +73,7 @@ def example_spec(
 def isolate(spec: BurstSpec, *command: str) -> BurstSpec:
     """Return a burst like this one that is isolated, and runs a command on each node.
 
-    Its hosts are those of an instance of their own, named as the daemon would.
+    Its hosts have the names that the daemon would give them.
     """
     nodes = len(spec.hosts)
     hosts = tuple(f"{spec.burst_id}-{index}" for index in range(nodes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A provider without a cloud: deterministic, in memory, without a clock."""
+"""A provider for tests: in memory, deterministic, without a clock."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from burst.testing.cloud import FakeBurst, FakeCloud, FakeSettings, Key, Provide
 
 
 class FakeProvider:
-    """Keeps its word unless a knob says otherwise. Each knob may be set at any time.
+    """Works as a provider should, unless an attribute makes it fail.
 
-    Time passes by calls only: a delay is a number of calls of `observe` (`reap` counts
-    too where a burst ends). The attributes `next_…_error` are raised once, before
-    anything is done.
+    The attributes can be set at any time. A delay is a number of calls of `observe`;
+    while a burst ends, calls of `reap` count too. The errors `next_…_error` are raised
+    once, before anything is done.
     """
 
     Settings = FakeSettings
@@ -37,7 +37,7 @@ class FakeProvider:
     next_observe_error: Exception | None = None
     next_reap_error: Exception | None = None
     next_answer_lost = False
-    """The next provision or reap does all it should and then raises Transient."""
+    """The next provision or reap does its work and then raises Transient."""
     build_only: int | None = None
     """The next provision makes this many followers and then raises Transient."""
     hang: threading.Event | None = None
@@ -55,11 +55,11 @@ class FakeProvider:
     writes = "done\n"
     """What these programs write."""
     runs_for = 0
-    """Calls of `observe` in which a program is seen to run before it has ended."""
+    """Calls of `observe` that show a program running before it ends."""
     listed_still = 0
-    """Calls of `observe` that go on to list a burst that is gone."""
+    """Calls of `observe` that still list a burst that is gone."""
     clock: Callable[[], float] | None = None
-    """By which followers end at the `lease_end` of their burst; None: never."""
+    """The clock by which followers end at their `lease_end`; None: they do not."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class FakeProvider:
     def fail(
         self, burst_id: BurstId, why: str, failure: Failure = Failure.OTHER
     ) -> None:
-        """Let all followers of a burst fail; its things remain until it is reaped."""
+        """Let all followers of a burst fail. The burst remains until it is reaped."""
         burst = self._mine()[burst_id]
         burst.failed = dict.fromkeys(burst.spec.hosts, why)
         burst.failure = failure
 
     def lose(self, burst_id: BurstId, hosts: Sequence[str] = ()) -> None:
-        """Let these followers vanish though nobody asked for it; by default all."""
+        """Remove these followers without a reap; by default all."""
         burst = self._mine()[burst_id]
         burst.made = [h for h in burst.made if hosts and h not in hosts]
         if not burst.made:
@@ -154,14 +154,16 @@ class FakeProvider:
         self._leave()
 
     def _enter(self, call: ProviderCall) -> None:
-        """Do what a knob says instead of the call."""
+        """Record the call, and raise the error that an attribute asks for."""
         self.calls.append(call)
         if self.hang:
             self.hang.wait()
         if not self.cloud.reachable:
             raise Transient("the fake cloud does not answer", "call again")
         if self.settings.credentials != "good":
-            raise Refused("the fake cloud does not know us", "set good credentials")
+            raise Refused(
+                "the fake cloud rejects the credentials", "set good credentials"
+            )
         knob = f"next_{call.method}_error"
         error: Exception | None = getattr(self, knob)
         setattr(self, knob, None)
@@ -183,7 +185,7 @@ class FakeProvider:
         return {key[2]: b for key, b in self.cloud.bursts.items() if key[:2] == mine}
 
     def _admit(self, spec: BurstSpec) -> FakeBurst:
-        """Return what there is of the burst, or begin it."""
+        """Return the burst, which is begun if it does not exist."""
         known = self._mine().get(spec.burst_id)
         if known and known.ends_in is not None:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
@@ -214,7 +216,7 @@ class FakeProvider:
             self.cloud.ghosts[self._key(burst_id)] = ghost
 
     def _list_ghosts(self) -> list[BurstStatus]:
-        """List what is gone, unless it has been made again, for a last few times."""
+        """List bursts that are gone for a few more calls, if not made again."""
         listed = []
         for key, (status, times) in list(self.cloud.ghosts.items()):
             if key == self._key(status.burst_id) and times:
@@ -260,7 +262,7 @@ class FakeProvider:
         )
 
     def _instance(self, burst: FakeBurst, phase: Phase) -> InstanceStatus:
-        """Return how far a program is. It ends by itself if it is the job's."""
+        """Return the state of the program. Only that of a job ends by itself."""
         up = phase is Phase.RUNNING
         burst.up += up
         assert burst.spec.program

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the provider contract is given by whoever runs it, and what it makes of that."""
+"""The fixtures of the provider contract: the author's, and those built on them."""
 
 from __future__ import annotations
 
@@ -17,38 +17,40 @@ MakeSpec = Callable[[str, int], BurstSpec]
 Count = Callable[[BurstSpec], int]
 Begin = Callable[..., Trial]
 
+_MISSING = "override the fixture {}: the docstring of ProviderContract says how"
+
 
 class ContractFixtures:
     """The fixtures of `ProviderContract`, whose docstring says what they are."""
 
     patience = 60.0
-    """Seconds until what was asked for must show, run or be gone."""
+    """Seconds until a burst must be listed, run or be gone."""
     pause = 0.2
-    """Seconds between two looks."""
+    """Seconds between two calls of `observe`."""
     prompt = 10.0
     """Seconds for one call to return."""
     ends_leases = False
     """Whether the provider promises to end a burst at its `lease_end` by itself."""
     lease = 5.0
-    """How long such a burst is to live, in seconds: longer than it takes to start."""
+    """Seconds that such a burst lives: longer than it takes to start."""
     programs = False
-    """Whether what isolated bursts are to run is really run where this is tested."""
+    """Whether the programs of isolated bursts really run where this is tested."""
 
     @pytest.fixture
     def make_provider(self) -> MakeProvider:
-        raise NotImplementedError("give a fixture make_provider")
+        raise NotImplementedError(_MISSING.format("make_provider"))
 
     @pytest.fixture
     def make_spec(self) -> MakeSpec:
-        raise NotImplementedError("give a fixture make_spec")
+        raise NotImplementedError(_MISSING.format("make_spec"))
 
     @pytest.fixture
     def make_interrupted(self) -> MakeProvider:
-        raise NotImplementedError("give a fixture make_interrupted")
+        raise NotImplementedError(_MISSING.format("make_interrupted"))
 
     @pytest.fixture
     def misconfigured(self) -> Callable[[], Provider]:
-        raise NotImplementedError("give a fixture misconfigured")
+        raise NotImplementedError(_MISSING.format("misconfigured"))
 
     @pytest.fixture
     def count(self) -> Count | None:
@@ -62,7 +64,7 @@ class ContractFixtures:
     def begin(
         self, make_provider: MakeProvider, count: Count | None
     ) -> Iterator[Begin]:
-        """Begin trials, and at the end reap all that they were given."""
+        """Begin trials. At the end of the test, reap all bursts they were given."""
         patience = TrialTiming(self.patience, self.pause, self.prompt)
         trials: list[Trial] = []
 
@@ -76,7 +78,7 @@ class ContractFixtures:
 
     @pytest.fixture
     def owner(self) -> str:
-        """Return one that neither another run nor an earlier one has."""
+        """Return an owner that no other run of the tests has."""
         return f"owner-{uuid.uuid4().hex[:8]}"
 
     @pytest.fixture

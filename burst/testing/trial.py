@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One provider under test: calls are timed, answers checked, everything reaped."""
+"""One provider under test: its calls are timed, its answers checked."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _T = TypeVar("_T")
 
 
 class TrialTiming(msgspec.Struct, frozen=True):
-    """How long things may take, in seconds."""
+    """Time limits, in seconds."""
 
     total: float
-    """Until what was asked for shows, runs or is gone."""
+    """Until a burst must be listed, run or be gone."""
     pause: float
-    """Between two looks."""
+    """Between two calls of `observe`."""
     prompt: float
-    """For one call to return."""
+    """Of one call."""
 
 
 class Worker:
-    """One thread that all calls of a provider come from, as they do in the daemon.
+    """The thread that makes all calls of a provider, as in the daemon.
 
-    So a call that never returns is a failure of its test, and does not stop the run.
+    A call that never returns fails its test, and does not stop the run.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Worker:
             return answer.result(limit)
         except TimeoutError:
             if answer.done():
-                raise  # the call's own
+                raise  # the call itself raised it
             pytest.fail(f"a call did not return within {limit:g} s")
 
     def close(self) -> None:
@@ -74,8 +74,8 @@ class Trial:
     """A provider of one owner, and the bursts it was given.
 
     Several trials stand for several daemons, or for one before and after a restart.
-    How long a wait may take is its argument `within`, in seconds; by default what the
-    contract's class says.
+    `within` is the limit of a wait in seconds; by default `patience` of the contract's
+    class.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class Trial:
         self._secrets: set[str] = set()
 
     def offers(self) -> list[Offer]:
-        """Return what it sells."""
+        """Return its offers."""
         return list(self._call(self.provider.offers))
 
     def give(self, spec: BurstSpec) -> None:
-        """Note what it will be given, and the secret that it may tell nobody."""
+        """Note the burst, to be reaped, and its secret, which must not be shown."""
         self.given[spec.burst_id] = spec
         with contextlib.suppress(CertificateError):  # it may be what is wrong
             path = Path(spec.lead.certificate)
             self._secrets.add(certificate.read(path).secret.decode())
 
     def provision(self, spec: BurstSpec, within: float | None = None) -> None:
-        """Provision as the daemon does: again for as long as it is Transient."""
+        """Provision as the daemon does: again while it raises Transient."""
         self.wait(
             lambda: self.begin(spec),
             f"provision of {spec.burst_id} to go through",
@@ -111,7 +111,7 @@ class Trial:
         )
 
     def begin(self, spec: BurstSpec) -> bool:
-        """Provision once; return False if it is Transient."""
+        """Provision once; return False if it raises Transient."""
         try:
             self.provision_once(spec)
         except Transient:
@@ -124,7 +124,7 @@ class Trial:
         self._call(lambda: self.provider.provision(spec))
 
     def observe(self) -> dict[BurstId, BurstStatus]:
-        """Return what it lists, by id. Checks what holds for every list."""
+        """Return what it lists, by id, after checks that hold for every list."""
         listed = self._call(self.provider.observe)
         found = {status.burst_id: status for status in listed}
         assert len(found) == len(listed), f"an id is listed twice: {listed}"
@@ -132,7 +132,9 @@ class Trial:
         assert msgspec.json.decode(encoded, type=dict[BurstId, BurstStatus]) == found
         for status in listed:
             hosts = [follower.host for follower in status.followers]
-            assert len(set(hosts)) == len(hosts), f"a follower is there twice: {status}"
+            assert len(set(hosts)) == len(hosts), (
+                f"a follower is listed twice: {status}"
+            )
         self.check_secrets(encoded.decode())
         return found
 
@@ -155,7 +157,7 @@ class Trial:
         return last[0]
 
     def wait_running(self, spec: BurstSpec, within: float | None = None) -> None:
-        """Wait until all followers of the burst run, each of them once."""
+        """Wait until all followers of the burst run; each must exist once."""
         status = self.wait_listed(
             spec.burst_id,
             lambda status: status.phase is Phase.RUNNING,
@@ -164,10 +166,12 @@ class Trial:
         )
         assert {f.host for f in status.followers} == set(spec.hosts)
         assert {f.phase for f in status.followers} == {Phase.RUNNING}
-        self._check_count(spec, len(spec.hosts), "not each follower exists once")
+        self._check_count(
+            spec, len(spec.hosts), "not each follower exists exactly once"
+        )
 
     def wait_ended(self, burst_id: BurstId) -> None:
-        """Wait until an isolated burst tells of its program's good end."""
+        """Wait until an isolated burst reports exit status 0 of its program."""
 
         def ended(status: BurstStatus) -> bool:
             instance = status.instance
@@ -178,22 +182,22 @@ class Trial:
         assert status.instance.exit_status == 0, status
 
     def wait_empty(self, spec: BurstSpec, within: float | None = None) -> None:
-        """Wait until nothing is listed; what was reaped may linger there.
+        """Wait until nothing is listed. Nothing may exist from the beginning.
 
-        That it does not exist must be true at once.
+        A list may be late, so what was reaped may still be listed for a while.
         """
-        self._check_count(spec, 0, "it said NotFound, and there is something left")
+        self._check_count(spec, 0, "reap raised NotFound, and a follower exists")
         self.wait(lambda: not self.observe(), "the list to be empty", within)
-        self._check_count(spec, 0, "it came back")
+        self._check_count(spec, 0, "a follower exists again after the reap")
 
     def reap(self, burst_id: BurstId) -> bool:
-        """Reap once; return whether it says that nothing is left."""
+        """Reap once; return whether it raises NotFound: nothing is left."""
         try:
             self.reap_once(burst_id)
         except NotFound:
             return True
         except Transient:
-            pass  # the daemon calls again, and so does who called this
+            pass  # the caller repeats it, as the daemon does
         return False
 
     def reap_once(self, burst_id: BurstId) -> None:
@@ -210,7 +214,7 @@ class Trial:
         what: str | Callable[[], str],
         within: float | None = None,
     ) -> None:
-        """Try until it holds. Fails when patience is at its end."""
+        """Try until it holds. Fails the test after `within` seconds."""
         total = self.patience.total if within is None else within
         end = time.monotonic() + total
         while not holds():
@@ -222,10 +226,10 @@ class Trial:
     def check_secrets(self, text: str) -> None:
         """Fail if the secret of any certificate is in the text."""
         told = any(secret in text for secret in self._secrets)
-        assert not told, "the certificate's secret was told"
+        assert not told, "the certificate's secret key is in a text for users"
 
     def count(self, spec: BurstSpec) -> int | None:
-        """Return how many followers exist, if that can be counted here."""
+        """Return how many followers exist; None if they cannot be counted."""
         return self._count(spec) if self._count else None
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kube provider: a burst is a Job or a MiniCluster in a cluster that is there."""
+"""The kube provider: a burst is a Job or a MiniCluster in a cluster that exists."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
     """Path of the file; default: KUBECONFIG, `~/.kube/config`, or in a pod without
     these its service account."""
     context: str = ""
-    """One of the file's; default: its current one."""
+    """A context of the file; default: its current one."""
     login: Seconds = Seconds(30)
     """How long the file's exec plugin, such as that of aws or gcloud, may take to print
     credentials. It is run when a connection is made, and when its token ends."""
 
 
 class KubeProvider(PodProvider):
-    """Followers as pods of a cluster that others run."""
+    """Followers as pods of a cluster that somebody else runs."""
 
     Settings = KubeSettings
 

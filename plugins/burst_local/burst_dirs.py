@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What bursts leave on disk, so that a daemon after this one finds them.
+"""The files of bursts, by which a later daemon finds them.
 
     DIR/OWNER.PROVIDER/BURST/spec.json      what was asked for
                              broker.toml    for all its followers
                              ending         since when it is being reaped
                              HOST/          a follower's rundir: its socket, and
-                             HOST/born      which process it is
-                             HOST/log       what it said
+                             HOST/born      the identity of its process
+                             HOST/log       its output
 
-Short names, since a unix socket's path has no room for long ones.
+Names are short, since the path of a unix socket is limited.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burst.provider import BurstSpec
 from burst_local.processes import ProcessIdentity
 
 _TAIL_BYTES = 2048
-# A broker that cannot join says why first, and then how its shutdown went.
+# A broker that cannot join logs the reason first, and then its shutdown.
 _TAIL_LINES = 8
 # As sd-daemon(3) has it; brokers write it where they log to their own stderr.
 _PRIORITY = re.compile(r"^<[0-7]>")
@@ -56,21 +56,21 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
         return self.path / "log"
 
     def identity(self) -> ProcessIdentity | None:
-        """Return which process it is; None if none was recorded."""
+        """Return the identity of its process; None if none was written."""
         return load_json(self.path / "born", ProcessIdentity)
 
     def record(self, identity: ProcessIdentity) -> None:
-        """Write down which process it is."""
+        """Write the identity of its process."""
         write_atomically(
             self.path / "born", msgspec.json.encode(identity), private=True
         )
 
     def unrecord(self) -> None:
-        """Forget which process it was, before there is another."""
+        """Remove that identity, before another process is started."""
         (self.path / "born").unlink(missing_ok=True)
 
     def log_end(self) -> list[str]:
-        """Return the last lines of the log; none if it said nothing."""
+        """Return the last lines of the log."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -80,7 +80,7 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
         return [_plain(_PRIORITY.sub("", line).strip()) for line in lines]
 
     def last_words(self) -> str:
-        """Return the end of the log as one line; empty if it said nothing."""
+        """Return the end of the log as one line; empty if there is none."""
         return " / ".join(self.log_end()[-_TAIL_LINES:])
 
 
@@ -100,15 +100,15 @@ class BurstDirectory(msgspec.Struct, frozen=True):
         return BurstId(self.path.name)
 
     def exists(self) -> bool:
-        """Tell whether anything of the burst is on disk."""
+        """Return whether the burst has a directory."""
         return self.path.exists()
 
     def follower(self, host: str) -> FollowerDirectory:
-        """Return the place of a follower."""
+        """Return the directory of a follower."""
         return FollowerDirectory(self.path / host)
 
     def followers(self) -> Iterator[FollowerDirectory]:
-        """Yield the places of all followers there are any of."""
+        """Yield the directories of all followers that exist."""
         if self.path.is_dir():
             for path in sorted(self.path.iterdir()):
                 if path.is_dir() and not path.is_symlink():
@@ -116,7 +116,7 @@ class BurstDirectory(msgspec.Struct, frozen=True):
                     yield FollowerDirectory(path)
 
     def make(self, spec: BurstSpec, config: str) -> None:
-        """Make the directories, with what all followers need."""
+        """Make the directories and the files that followers need."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         write_atomically(
             self.path / "spec.json", msgspec.json.encode(spec), private=True
@@ -126,18 +126,18 @@ class BurstDirectory(msgspec.Struct, frozen=True):
             self.follower(host).path.mkdir(mode=0o700, exist_ok=True)
 
     def spec(self) -> BurstSpec | None:
-        """Return what was asked for; None if that was not written, or is damaged."""
+        """Return the spec; None if it was not written, or is damaged."""
         return load_json(self.path / "spec.json", BurstSpec)
 
     def ending_since(self) -> float | None:
-        """Return when the first reap was, on the clock of the provider."""
+        """Return when the first reap was, by the clock of the provider."""
         return load_json(self.path / "ending", float)
 
     def note_ending(self, since: float) -> None:
-        """Write down since when it is being reaped, if that can be written.
+        """Write since when it is being reaped, if that can be written.
 
-        It only spares a daemon after this one to begin the grace anew. So a full disk,
-        and a directory that somebody removed, are no reason to go on less far.
+        Without it a later daemon only begins the grace time again. So neither a full
+        disk nor a directory that was removed stops the reap.
         """
         with contextlib.suppress(OSError):
             write_atomically(
@@ -160,11 +160,11 @@ class ProviderDirectory(PrivateDirectory):
     """The directory of one owner's provider, and the bursts in it."""
 
     def burst(self, burst_id: str) -> BurstDirectory:
-        """Return the place of a burst, which `is_name` has to know."""
+        """Return the directory of a burst, which `is_name` has to know."""
         return BurstDirectory(self.path / burst_id)
 
     def bursts(self) -> list[BurstDirectory]:
-        """Return the places of all bursts of which anything is on disk."""
+        """Return the directories of all bursts."""
         places = [self.burst(name) for name in self.names()]
         for place in places:
             _allow(place.path)
@@ -172,7 +172,7 @@ class ProviderDirectory(PrivateDirectory):
 
 
 def _allow(directory: Path) -> None:
-    """Give ourselves the rights in a directory of ours that a job took away."""
+    """Give ourselves the rights that a job took away from a directory of ours."""
     with contextlib.suppress(FileNotFoundError):
         found = directory.lstat()
         lacks = found.st_mode & stat.S_IRWXU != stat.S_IRWXU

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running on this host, found before any is started."""
+"""What would keep followers from running on this host, found before they start."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
 from burst_local.burst_dirs import ProviderDirectory
 
-# A burst's id is the name of its rank slot, which its hosts' names begin with, and 7
-# characters more.
+# A burst's id is the name of its rank slot, with which its hosts' names begin, and 7
+# more characters.
 _ID_TAIL = "-0123ab"
-# Mounts of which access(2) says to root that they can be written.
+# Mounts that access(2) reports to root as writable.
 _KERNELS = ("/proc", "/sys")
 
 
 def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
-    """Look at the program that followers are started with."""
+    """Check the program that starts followers."""
     if lead is not None and lead.kind == "embedded":
         yield ok("followers of an embedded lead need no flux")
         return
@@ -44,10 +44,10 @@ def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
     if fits:
         yield ok(f"followers run {program}, Flux {version}")
     else:
-        assert lead is not None, "nothing to differ from"
+        assert lead is not None, "without a lead each version fits"
         yield wrong(
-            f"followers would run {program}, Flux {version}, and a lead of"
-            f" {lead.version} turns them away",
+            f"followers would run {program}, Flux {version}, which a lead of"
+            f" {lead.version} rejects",
             "set flux to the path of the lead's",
         )
 
@@ -55,7 +55,7 @@ def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
 def examine_home(
     home: ProviderDirectory, lead: LeadIdentity | None
 ) -> Iterator[Finding]:
-    """Look at the directory of the followers' directories, which is not made."""
+    """Check the directory of the followers' directories. It is not made."""
     try:
         home.check()
     except Refused as error:
@@ -65,8 +65,8 @@ def examine_home(
     if not _takes_directories(nearest):
         yield wrong(
             f"{home.path}: cannot be made, since {nearest} cannot be written",
-            "set dir to a directory that you may write, such as /tmp/burst, or leave it"
-            " out",
+            "set dir to a directory that this user may write, such as /tmp/burst, or"
+            " remove it",
         )
         return
     hosts = lead.hosts[1:] if lead else ()
@@ -86,14 +86,14 @@ def _nearest(path: Path) -> Path:
 
 
 def _takes_directories(place: Path) -> bool:
-    """Tell whether directories can be made there; the kernel's own take none."""
+    """Return whether directories can be made there; not in /proc and /sys."""
     kernels = {os.stat(path).st_dev for path in _KERNELS if os.path.isdir(path)}
     may = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
     return may and place.stat().st_dev not in kernels
 
 
 def _too_long(home: ProviderDirectory, host: str) -> str:
-    """Say why that host's broker could not have its socket; empty if it can."""
+    """Return why the path of that host's socket is too long; empty if it is not."""
     stem = host.rstrip("0123456789").rstrip("-") or host
     rundir = home.burst(stem + _ID_TAIL).follower(host).path
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts follower processes, and learns how those of this process ended."""
+"""Starts follower processes, and reads the exit status of our children."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ from burst_local.processes import Process
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]
 """Returns the argv of a follower: of which burst, host, broker.toml, rundir."""
 
-# Nothing else of the daemon's environment, which may hold credentials of a cloud, is
-# passed on: jobs of other people run below a follower.
+# No other variables of the daemon, such as the credentials of a cloud, are passed on,
+# since jobs of other users run under a follower.
 _INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
     *("LD_LIBRARY_PATH", "PYTHONPATH"),
 )
 # A broker runs its rc scripts by $SHELL with a socket as standard input, which bash
-# takes for a remote login: it would read ~/.bashrc, with all that this does and takes.
+# takes for a remote login: it would read ~/.bashrc.
 _OURS = {"SHELL": "/bin/sh"}
 
 # What timeout(1) exits with when it had to end the command.
 _TIMED_OUT = 124
 
-# Children of this process that have not ended, whichever provider object started them,
-# by pid, with the directory of each. Only their parent can wait for them, and until it
-# does they are zombies.
+# Children of this process that have not ended, of all provider objects, by pid, with
+# the directory of each. They are zombies until their parent waits for them.
 _children: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
 # By a follower's directory: the pid and the exit status of the last one that ended.
 _ends: dict[Path, tuple[int, int]] = {}
 
 
 def follower_command(flux: str) -> Command:
-    """Return how followers are started for a lead of either kind."""
+    """Return the function that makes a follower's command, for both kinds of lead."""
 
     def command(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
         if spec.lead.kind == "embedded":
@@ -59,7 +58,7 @@ def follower_command(flux: str) -> Command:
 
 
 def limit_time(argv: list[str], lease_end: float) -> list[str]:
-    """Return a command that ends at that time, though nobody be left to end it."""
+    """Return a command that ends at that time by itself, by timeout(1)."""
     if not lease_end:
         return argv
     program = shutil.which("timeout")
@@ -105,7 +104,7 @@ def start(
 
 
 def how_it_ended(place: FollowerDirectory, pid: int) -> str:
-    """Say how a follower that is gone ended, as far as that is known."""
+    """Return how a follower that is gone ended, as far as that is known."""
     ended, status = _ends.get(place.path, (0, 0))
     if ended != pid:
         return "is gone"
@@ -117,14 +116,14 @@ def how_it_ended(place: FollowerDirectory, pid: int) -> str:
 
 
 def reap_zombies(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None:
-    """Wait for children that have ended, which is for their parent to do.
+    """Wait for children that have ended, and keep their exit status.
 
     `ended` are all zombies. `sessions` are those of our followers, by the pid of their
-    leader, with the directory of each: of these we may be the parent without having
-    started them, as the same process did so before it executed itself anew, or as
-    process 1 of a container, which gets what lost its parent.
+    leader, with the directory of each. We may be their parent without having started
+    them: this process started them before it executed itself again, or it is process 1
+    of a container, which adopts processes without a parent.
     """
-    # A copy, since another provider's thread may start one meanwhile.
+    # A copy, since another provider's thread may start a follower meanwhile.
     for pid, (child, path) in list(_children.items()):
         if child.poll() is not None:
             _ends[path] = (pid, child.returncode)
@@ -140,6 +139,6 @@ def reap_zombies(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None
 
 
 def forget(burst: Path) -> None:
-    """Drop what is remembered of a burst that has ended, by its directory."""
+    """Remove what is kept of a burst that has ended, by its directory."""
     for directory in [path for path in _ends if path.parent == burst]:
         _ends.pop(directory, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which processes belong to which follower, by what is on disk and in /proc."""
+"""Which processes belong to which follower, by its files and /proc."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FollowerProcesses(msgspec.Struct, frozen=True):
     leader: Process | None
     """The broker, which leads the session; None if it is gone."""
     others: tuple[Process, ...]
-    """What it started and has not ended with it, such as jobs."""
+    """The processes that it started, such as jobs."""
 
     @property
     def all(self) -> tuple[Process, ...]:
@@ -29,7 +29,7 @@ class FollowerProcesses(msgspec.Struct, frozen=True):
 
 
 Followers = Mapping[str, FollowerProcesses]
-"""By host. A follower of which nothing lives is not in it."""
+"""By host. A follower without a living process is not in it."""
 
 
 def find_members(
@@ -37,11 +37,11 @@ def find_members(
 ) -> dict[str, Followers]:
     """Return the followers of each burst of which any process lives, by burst id.
 
-    A process is a follower's if it has our tags, as a follower has before anything of
-    it is written down; or if it is in the session of a living follower; or, once that
-    is gone, if it has the session's number and the follower's FLUX_URI too. The number
-    alone may have been given to another session since, and the variable alone may be
-    of a person who looks at the broker.
+    A process is a follower's if it has our tags, which a follower has from its start,
+    before its identity is written; or if it is in the session of a living follower; or,
+    once that is gone, if it has the session's number and the follower's FLUX_URI. The
+    number alone may be another session's by now, and the variable alone may be that of
+    a user's shell.
     """
     tagged = _tagged(processes, tags)
     sessions: dict[int, list[Process]] = defaultdict(list)
@@ -88,8 +88,8 @@ def _members(
         if leader is None:
             session = [p for p in session if p.environ.get("FLUX_URI") == uri]
     else:
-        # It was started and not written down, or its directory is gone. What leads a
-        # session and is the oldest to do so is the follower; jobs may lead others.
+        # It was started and its identity not written, or its directory is gone. The
+        # oldest session leader is the follower; jobs may lead other sessions.
         leaders = [p for p in tagged if p.pid == p.session]
         leader = min(leaders, key=lambda p: p.identity.start, default=None)
         session = sessions.get(leader.pid, []) if leader else []

@@ -16,18 +16,18 @@ from burst.errors import Refused
 
 PROC = Path("/proc")
 TAGS = ("BURST_OWNER", "BURST_PROVIDER", "BURST_ID", "BURST_HOST")
-"""Variables that each follower and, unless it cleans its environment, each process
-it starts has. Flux starts jobs with the environment of their submission instead."""
+"""Variables of each follower and of the processes that it starts, unless these clear
+their environment. Flux starts jobs with the environment of their submission instead."""
 _KEPT = (*TAGS, "FLUX_URI")
 # PF_KTHREAD of the flags in proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
-# How often, and how many seconds apart, to look again at what shows no environment.
+# How often, and after how many seconds, a process without an environment is read again.
 _LOOKS = 10
 _PAUSE = 0.002
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
-    """What tells a process from all others, of other boots too."""
+    """What identifies a process, also after its pid was reused or the host rebooted."""
 
     pid: int
     start: int
@@ -43,12 +43,11 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     group: int
     session: int
     environ: Mapping[str, str]
-    """Of the variables above, those it has; empty where it is not ours to read."""
+    """Those of the variables above that it has; empty if we may not read it."""
     bare: bool = False
-    """Whether it shows no environment at all, as any process does for a moment while
-    it begins to run another program."""
+    """Whether it shows no environment, as any process in execve(2) for a moment."""
     ended: bool = False
-    """Whether it is a zombie: it runs no more, and its parent has not waited for it."""
+    """Whether it is a zombie: it has ended, and its parent has not waited for it."""
 
     @property
     def pid(self) -> int:
@@ -64,8 +63,8 @@ def scan(proc: Path = PROC) -> dict[int, Process]:
 def scan_all(proc: Path = PROC) -> dict[int, Process]:
     """Return all processes by pid, zombies too. Raises Refused without a Linux /proc.
 
-    Where /proc is mounted with `hidepid`, those of other users are left out. Ours are
-    seen all the same, as followers run as the user of the daemon.
+    With `hidepid`, /proc does not show processes of other users. It shows ours, as
+    followers run as the user of the daemon.
     """
     try:
         boot = _boot(proc)
@@ -80,14 +79,14 @@ def scan_all(proc: Path = PROC) -> dict[int, Process]:
         bare = [p.pid for p in seen.values() if p and p.bare]
         if not bare:
             break
-        # Without its tags a process of ours would pass for a stranger.
+        # Without its tags a process of ours would not be recognized.
         time.sleep(_PAUSE)
         seen |= {pid: _read(proc, pid, boot) for pid in bare}
     return {pid: process for pid, process in seen.items() if process}
 
 
 def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
-    """Send a signal to each of these that still lives, and to no successor of it.
+    """Send a signal to each of these that still lives, never to a reused pid.
 
     Raises Refused if one belongs to another user.
     """
@@ -95,8 +94,8 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
         with contextlib.suppress(ProcessLookupError):
             handle = os.pidfd_open(process.pid)
             try:
-                # The handle stays with one process, whatever becomes of the pid. That
-                # it is the one we mean has to be looked up after it was opened.
+                # A pidfd stays with one process although its pid may be reused. Whether
+                # it is the right one is read after it was opened.
                 again = _read(PROC, process.pid, process.identity.boot)
                 if again and again.identity == process.identity and not again.ended:
                     signal.pidfd_send_signal(handle, signum)
@@ -110,12 +109,12 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
 
 
 def identity_of(pid: int) -> ProcessIdentity:
-    """Return what tells a child of ours from all others, a zombie too."""
+    """Return the identity of a child of ours, also of a zombie."""
     return ProcessIdentity(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
 
 
 def is_hidden(pid: int, proc: Path = PROC) -> bool:
-    """Tell whether a process that we may signal runs and /proc does not show it.
+    """Return whether a process that we may signal runs, but /proc does not show it.
 
     That is so with `hidepid` where its program has rights of its own (proc(5)).
     """
@@ -148,7 +147,7 @@ def _read(proc: Path, pid: int, boot: str) -> Process | None:
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     content = _environ(proc / str(pid) / "environ")
-    # One that is dying is a zombie before the last of its threads has ended.
+    # A process that ends is a zombie before the last of its threads has ended.
     ended = fields[0] in "ZX" and int(fields[17]) <= 1
     pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
     named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}

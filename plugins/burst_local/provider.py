@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The local provider: a burst is a few processes and a directory."""
+"""The local provider: followers are processes of this host."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from burst_local.status import describe
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-# Seconds until SIGTERM is repeated: a Flux broker that is just starting drops it, and
-# one that is leaving hurries at a second.
+# Seconds until SIGTERM is repeated: a Flux broker that is starting ignores it, and one
+# that is shutting down is faster after a second one.
 _ASK_AGAIN = 2.0
 
 
@@ -58,8 +58,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Followers at a time, of all bursts together. A Flux broker that does nothing
     takes 13 MB."""
     cores: _AtLeast0 = 0
-    """Of each follower, as offered; 0 for all this process may use. Nothing binds a
-    follower to cores of its own: all share the host's."""
+    """Of each follower, in the offer; 0 for all that this process may use. Followers
+    are not bound to cores: all share the host's."""
     gpus: _AtLeast0 = 0
     price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Per node and hour. Free by default: the host is there anyway."""
@@ -72,7 +72,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     grace: Seconds = Seconds(10)
     """From SIGTERM to SIGKILL. A broker leaves in 0.2s, 64 of them in 6s."""
     environment: Mapping[str, str] = {}
-    """Added to the followers' environment, which is else PATH and little more."""
+    """Added to the followers' environment, which has PATH and few others."""
 
 
 class LocalProvider:
@@ -95,12 +95,12 @@ class LocalProvider:
         self._base = base.absolute()
         self._home = ProviderDirectory(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
-        # Of the machine, so that a daemon after this one can go on by it.
+        # Of the host, so that a later daemon has the same clock.
         self._clock = clock
         self._asked: dict[str, dict[ProcessIdentity, float]] = {}
-        """When processes got SIGTERM last, by burst."""
+        """When processes got their last SIGTERM, by burst."""
         self._ending: dict[str, float] = {}
-        """Since when bursts are being reaped, where that could not be written."""
+        """Since when bursts are being reaped, if that could not be written."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `local`."""
@@ -140,11 +140,11 @@ class LocalProvider:
             if members is None or members.leader is None:
                 self._start(spec, place, host, argv)
             else:
-                # It may have been started by one who did not come to write it down.
+                # The daemon that started it may have died before it wrote this.
                 place.follower(host).record(members.leader.identity)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which there is a directory or a process."""
+        """Return all bursts that have a directory or a process."""
         with disk_errors(self._home.path):
             found = self._members()
             ids = sorted({*(place.id for place in self._home.bursts()), *found})
@@ -155,7 +155,7 @@ class LocalProvider:
             ]
 
     def reap(self, burst_id: BurstId) -> None:
-        """Ask what runs to end, kill what did not; then remove the directory."""
+        """Send SIGTERM, after `grace` SIGKILL; then remove the directory."""
         with disk_errors(self._home.path):
             self._reap(burst_id)
 
@@ -173,7 +173,7 @@ class LocalProvider:
             since = self._ending[burst_id] = now
         if followers:
             self._stop(place, followers, overdue=now - since >= self._settings.grace)
-            # Not before: on a full disk nothing can be written.
+            # After the signals, as on a full disk nothing can be written.
             if place.ending_since() is None:
                 place.note_ending(since)
             return
@@ -183,17 +183,17 @@ class LocalProvider:
         raise gone
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at the program and the directory that followers need."""
+        """Check the program and the directory that followers need."""
         return [
             *examine_program(self._settings.flux, lead),
             *examine_home(self._home, lead),
         ]
 
     def _admit(self, spec: BurstSpec) -> BurstDirectory:
-        """Return the burst's place, if it is one that we sell and have room for."""
+        """Return the burst's directory, if it fits the offer and the free capacity."""
         (offer,) = self.offers()
         if not is_safe_name(spec.burst_id):
-            raise SpecRefused(f"{spec.burst_id!r} is no burst id")
+            raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
         place = self._home.burst(spec.burst_id)
         if spec.offer != offer.name or not offer.shape.holds(spec.shape):
             raise SpecRefused(
@@ -206,15 +206,15 @@ class LocalProvider:
         known = place.spec()
         if known and (known.hosts, known.ranks) != (spec.hosts, spec.ranks):
             raise SpecRefused(
-                f"{spec.burst_id} is there with other hosts", "reap it first"
+                f"{spec.burst_id} exists with other hosts", "reap it first"
             )
         others = (p.spec() for p in self._home.bursts() if p.id != spec.burst_id)
         free = self._settings.max_nodes - sum(len(s.hosts) for s in others if s)
         if len(spec.hosts) > free:
             raise InsufficientCapacity(
-                f"{len(spec.hosts)} followers wanted, {max(free, 0)} of"
-                f" {self._settings.max_nodes} free on this host",
-                "set max_nodes if it can carry more",
+                f"{len(spec.hosts)} followers are needed, and {max(free, 0)} of"
+                f" {self._settings.max_nodes} are free on this host",
+                "raise max_nodes if the host can run more",
             )
         return place
 
@@ -227,8 +227,8 @@ class LocalProvider:
         self, spec: BurstSpec, place: BurstDirectory, host: str, argv: list[str]
     ) -> None:
         follower = place.follower(host)
-        # What is recorded must never be an earlier process while a later one runs:
-        # without a record the tags are believed.
+        # The file must never name an earlier process while a later one runs. Without
+        # the file, the process is found by its tags.
         follower.unrecord()
         tags = {**self._tags, "BURST_ID": spec.burst_id, "BURST_HOST": host}
         pid = launch.start(argv, follower, tags, self._settings.environment)
@@ -249,8 +249,8 @@ class LocalProvider:
                     f"process {identity.pid}, of {path}, cannot be seen in /proc",
                     "mount /proc without hidepid, or with gid= of the daemon's group",
                 )
-        # After the look at them: what was seen as ended has been waited for then, and
-        # is no zombie once its burst is said to be gone.
+        # Wait for those that were read as ended, so that a burst that is gone has left
+        # no zombie.
         launch.reap_zombies(
             [process for process in found.values() if process.ended],
             {identity.pid: path for identity, path in identities},
@@ -266,19 +266,19 @@ class LocalProvider:
     def _stop(
         self, place: BurstDirectory, followers: Followers, *, overdue: bool
     ) -> None:
-        """Signal what is to end next. Does not wait for it."""
+        """Send signals to the processes that are to end next. Does not wait."""
         if overdue:
             send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
             return
         spec = place.spec()
         gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
-        # A broker whose gateway left before it may not notice that it is to end.
+        # A broker whose gateway has ended before may not end on SIGTERM.
         behind = [m for host, m in followers.items() if host not in gateways]
         ask = [
             process
             for members in behind or followers.values()
             for process in members.all
-            # Jobs have groups of their own; their broker ends them while it lives.
+            # Jobs have their own process groups; the broker ends them while it lives.
             if members.leader is None or process.group == members.leader.group
         ]
         now = self._clock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Says of a burst what its directory and its processes say."""
+"""The status of a burst, from its directory and its processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burst_local.members import FollowerProcesses, Followers
 def describe(
     place: BurstDirectory, followers: Followers, *, ending: bool
 ) -> BurstStatus:
-    """Return the status of a burst of which something exists."""
+    """Return the status of a burst that has a directory or a process."""
     if ending:
         return _ending(place.id, followers)
     spec = place.spec()
@@ -65,6 +65,6 @@ def _follower(
     if identity is None and members is None:
         return FollowerStatus(host, Phase.PENDING, "is not started yet")
     ended = how_it_ended(follower, identity.pid) if identity else "is gone"
-    words = follower.last_words() or "it said nothing"
+    words = follower.last_words() or "its log is empty"
     told = [ended, explained, words] if explained else [ended, words]
     return FollowerStatus(host, Phase.FAILED, ": ".join(told))

@@ -104,7 +104,7 @@ def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) ->
     lead = lead_pod(bursts, spec)
     bursts.patch_pod(lead, ended(1))
     status = wait_status(provider, lambda s: s.phase is Phase.FAILED)
-    assert "has ended without a result: exit status 1" in status.why
+    assert "ended without a result: exit status 1" in status.why
 
     def counted() -> bool:
         (job,) = ours(bursts, spec)["jobs"]

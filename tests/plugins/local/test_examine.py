@@ -75,7 +75,7 @@ def test_an_embedded_lead_needs_no_flux(place: Path) -> None:
         (
             "echo commands: 0.87.9",
             "0.88.0",
-            "Flux 0.87.9, and a lead of 0.88.0 turns them away",
+            "Flux 0.87.9, which a lead of 0.88.0 rejects",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_with_another_certificate_they_run_but_do_not_join(
     wait_until(lambda: bench.status(provider).why != "", "the reason")
     status = bench.status(provider)
     assert status.phase is Phase.RUNNING
-    words = "burst-0-0 the lead does not accept its certificate: "
+    words = "burst-0-0 the lead does not accept its certificate, "
     assert status.why.startswith(words)
     assert lead.online() == {"lead-0"}
     bench.reap_all(provider, spec.burst_id)

@@ -68,7 +68,7 @@ def test_on_a_full_disk_nothing_is_started_and_the_job_goes_elsewhere(
 ) -> None:
     fill(small_disk)
     provider, spec = bench.provider(), bench.spec()
-    with pytest.raises(InsufficientCapacity, match="No space left on device; make"):
+    with pytest.raises(InsufficientCapacity, match="No space left on device; free"):
         provider.provision(spec)
     assert bench.pids(spec.burst_id) == set()
 
@@ -168,7 +168,7 @@ def test_a_daemon_that_executed_itself_anew_collects_its_children(bench: Bench) 
         timeout=60,
         check=True,
     )
-    said = "burst-0-0 exited with status 3: it said nothing []\nreaped\n"
+    said = "burst-0-0 exited with status 3: its log is empty []\nreaped\n"
     assert done.stdout == said
 
 

@@ -89,8 +89,8 @@ def test_before_anything_runs_a_follower_is_pending(bench: Bench) -> None:
     ("script", "why"),
     [
         ("echo one; echo two >&2; exit 3", "exited with status 3: one / two"),
-        ("exit 0", "exited with status 0: it said nothing"),
-        ("kill -9 $$", "was killed by signal 9: it said nothing"),
+        ("exit 0", "exited with status 0: its log is empty"),
+        ("kill -9 $$", "was killed by signal 9: its log is empty"),
         ("exit 124", "exited with status 124, as at the end of its lease"),
     ],
 )
@@ -172,7 +172,7 @@ def test_at_the_end_of_its_lease_a_follower_ends_by_itself(bench: Bench) -> None
 def test_the_host_carries_so_many_followers_and_no_more(bench: Bench) -> None:
     provider = bench.provider(max_nodes=3)
     provider.provision(bench.spec(0, nodes=2))
-    with pytest.raises(InsufficientCapacity, match=r"2 followers wanted, 1 of 3 free"):
+    with pytest.raises(InsufficientCapacity, match="are needed, and 1 of 3 are free"):
         provider.provision(bench.spec(1, nodes=2))
     provider.provision(bench.spec(1, nodes=1))
     provider.provision(bench.spec(0, nodes=2))
@@ -199,7 +199,7 @@ def _other_ranks(spec: BurstSpec) -> BurstSpec:
         (_no_endpoint, "set address and port under"),
         (_open_certificate, "open to group or others"),
         (_other_ranks, "burst-0-0 is not at rank 2"),
-        (lambda s: msgspec.structs.replace(s, burst_id="../x"), "no burst id"),
+        (lambda s: msgspec.structs.replace(s, burst_id="../x"), "be a directory name"),
         (lambda s: msgspec.structs.replace(s, shape=Shape(9)), "with 9 cores a node"),
         (lambda s: msgspec.structs.replace(s, shape=Shape(1, 1)), "set cores and gpus"),
         (lambda s: msgspec.structs.replace(s, offer="gpu"), "no offer 'gpu'"),
@@ -217,7 +217,7 @@ def test_what_could_not_join_is_refused_before_anything_is_made(
 def test_other_hosts_under_a_known_id_are_refused(bench: Bench) -> None:
     provider = bench.provider()
     provider.provision(bench.spec(nodes=2))
-    with pytest.raises(Refused, match="there with other hosts; reap it first"):
+    with pytest.raises(Refused, match="exists with other hosts; reap it first"):
         provider.provision(bench.spec(nodes=3))
 
 

@@ -166,7 +166,7 @@ def test_a_recycled_pid_is_neither_listed_nor_touched(
         )
         provider = bench.provider(grace=0)
         assert bench.status(provider).followers[0].phase is Phase.FAILED
-        assert bench.status(provider).followers[0].why == "is gone: it said nothing"
+        assert bench.status(provider).followers[0].why == "is gone: its log is empty"
         with pytest.raises(NotFound):
             provider.reap(spec.burst_id)
 
