@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a lead in an allocation is to be, from its request, its R and its settings."""
+"""The plan of a lead in an allocation, from the request, R and the settings."""
 
 from __future__ import annotations
 

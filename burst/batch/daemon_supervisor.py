@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon as a process of ours, started again where it fails."""
+"""Runs the daemon as a child process, and starts it again if it fails."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the `flux` program, for what a user would type."""
+"""Runs the `flux` command."""
 
 from __future__ import annotations
 

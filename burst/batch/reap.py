@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Takes down all that bears one owner's tag, until its providers say NotFound.
+"""Reaps all bursts with one owner tag, until each provider answers NotFound.
 
-For when the owner's jobs are over: nothing is drained, since nothing can run there.
+Only for a lead whose job has ended: nothing is drained, as no job can run there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PrintLine = Callable[[str], None]
 
 
 def is_job_over(directory: LeadDirectory) -> bool:
-    """Tell whether the lead's job has ended. Raises BurstError if nobody can say."""
+    """Tell whether the lead's job has ended. Raises BurstError if that is not known."""
     request, job = directory.request(), directory.job()
     # Younger ones may be about to be submitted, or not be listed yet.
     is_old = time.time() - directory.made_at() > SUBMIT_DEADLINE_S

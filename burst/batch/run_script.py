@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What rank 0 runs as its initial program: the daemon, and the user's script.
+"""Initial program of rank 0: runs the daemon and the user's script.
 
 The instance lives as long as this program does, so it takes all bursts down before it
 ends. A job that is canceled or out of time gets SIGTERM and has a few seconds until
-SIGKILL (`kill-timeout`, flux-config-exec(5)): then nothing is waited for that can be
-done without waiting.
+SIGKILL (`kill-timeout`, flux-config-exec(5)), so it does not wait for jobs then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What each task of the batch job does: it runs this node's broker.
+"""Each task of the batch job runs this: it starts the broker of its node.
 
-The one on rank 0 writes what all of them read, since only now it is known on which
-nodes, and that with which cores: R, the lead's configuration and the certificate.
+Rank 0 writes R, the lead's configuration and the certificate, which all ranks read:
+only now it is known which nodes and cores the job has.
 
 Sources: flux-environment(7) for the variables of a task; flux-broker(1); the memo is
 the one that a broker bootstrapped by PMI sets (src/broker/bootstrap.c in flux-core).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The user's side: one `flux batch`, whose tasks run our program for its brokers."""
+"""Submits the lead: one `flux batch` whose tasks start the brokers."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ _SETTINGS = (
 def show_config(target: Target, listing: Listing) -> None:
     """Check the settings and print the effective ones, and where each comes from.
 
-    Tables of providers too, by what the plug-in declares; of a provider that is not
-    enabled only what its table says is printed.
+    That includes the keys that each provider's plug-in declares. For a provider that is
+    not enabled, only the keys in its table are printed.
     """
     path = target.find()
     tables = read_settings(path) if path else {}

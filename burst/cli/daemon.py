@@ -22,8 +22,8 @@ def daemon(target: Target) -> None:
     ends at once, since the lead runs in the first.
     """
     log.start(target.settings().daemon.log)
-    # The Job controller sets it. A MiniCluster has its sidecars in every pod, and is
-    # complete only once they have ended well.
+    # The Job controller sets it. A MiniCluster runs sidecars in every pod, and is
+    # complete only when all have exited with status 0.
     index = os.environ.get("JOB_COMPLETION_INDEX", "0")
     if index != "0":
         log.say("this is pod %s; the daemon is beside the lead, in pod 0", index)

@@ -44,8 +44,8 @@ _COLUMNS = (
 def doctor(provider: str, probe: bool, target: Target, listing: Listing) -> None:
     """Check everything that bursts depend on; say what is wrong and what to do.
 
-    Nothing is changed; --probe starts a pod, and removes it. Without -c, the settings
-    are those of the running daemon. The exit status is 1 if anything is wrong.
+    Changes nothing, except that --probe starts a pod and removes it. Without -c, uses
+    the settings of the running daemon. The exit status is 1 if anything is wrong.
     """
     found = diagnose(
         DoctorRequest(

@@ -26,9 +26,9 @@ _OVER = {"inactive", "gone"}
 @target_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(name: str, as_json: bool, target: Target) -> None:
-    """Tell the story of one JOB: why it waits, or how it ended. Or that of a BURST.
+    """Say why a JOB waits or how it ended, or what happened to a BURST.
 
-    Without a daemon the owner is told what is on record.
+    Without a daemon, the instance owner sees what is on record.
     """
     with target.lead() as lead:
         found = _told(lead, target, name)

@@ -43,9 +43,13 @@ _BASE = "~/.local/share/burst/batch"
     type=click.Path(path_type=Path, dir_okay=False),
     help="Settings file of the daemon. Default: the one that burst daemon uses.",
 )
-@click.option("-t", "--time-limit", metavar="FSD", help="Of the job.")
-@click.option("--output", metavar="FILE", help="Default: flux-JOBID.out.")
-@click.option("-q", "--queue", metavar="NAME", help="Of this instance, for the job.")
+@click.option("-t", "--time-limit", metavar="FSD", help="Time limit of the job.")
+@click.option(
+    "--output", metavar="FILE", help="Output of the job. Default: flux-JOBID.out."
+)
+@click.option(
+    "-q", "--queue", metavar="NAME", help="Queue of this instance for the job."
+)
 @click.option(
     "--address", default="", help="Address at which followers reach the first own node."
 )
@@ -75,14 +79,13 @@ def batch(
 ) -> None:
     """Submit SCRIPT as a batch job that can burst, and print its jobid.
 
-    No privilege is needed: the job is an instance of your own on N nodes, which is a
-    lead with further ranks, and its daemon runs in it with your settings. In SCRIPT,
-    `flux submit --burst` and `flux submit --setattr=burstable` burst. When it ends,
-    jobs that are left are canceled and all bursts taken down; the job's exit status is
-    the script's.
+    No privilege is needed: the job is an instance of your own on N nodes. It is a lead
+    with further ranks, and the daemon runs in it with your settings. In SCRIPT, jobs of
+    `flux submit --burst` and `flux submit --setattr=burstable` burst. When SCRIPT ends,
+    jobs that are left are canceled and all bursts are taken down. The job's exit status
+    is that of SCRIPT.
 
-    All else is as with flux batch, whose other options may come after these and before
-    SCRIPT.
+    Other options of flux batch may come after these and before SCRIPT.
     """
     settings = _find_settings(config)
     request = LeadRequest(

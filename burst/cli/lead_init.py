@@ -24,8 +24,12 @@ _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--hosts", help="Own hosts, rank 0 first. Default: this host's name.")
-@click.option("--cores", type=int, help="Of each own host. Default: this machine's.")
-@click.option("--gpus", type=int, help="Of each own host. Default: this machine's.")
+@click.option(
+    "--cores", type=int, help="Cores of each own host. Default: this machine's."
+)
+@click.option(
+    "--gpus", type=int, help="GPUs of each own host. Default: this machine's."
+)
 @click.option(
     "--slot",
     "slots",
@@ -56,8 +60,8 @@ _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 @click.option(
     "--mode",
     type=click.Choice(["hold", "queue", "scheduler"]),
-    help="How jobs come in; brings what Flux loads for that, and starts the daemon with"
-    " the lead. Default: hold, with nothing for Flux to load.",
+    help="Intake mode, see docs/intake.md. Installs what Flux loads for it, and starts"
+    " the daemon with the lead. Default: hold, with nothing installed.",
 )
 @click.option(
     "--force",
@@ -71,11 +75,11 @@ def init(
     mode: Mode | None,
     **options: Any,
 ) -> None:
-    """Write to DIR what a lead needs to be able to burst, and say how to start it.
+    """Write the files of a lead that can burst to DIR, and say how to start it.
 
-    Those are broker.toml with every rank that may ever join, R, a certificate, and
-    burst.toml for the daemon. Ranks are fixed when a lead starts: for other ones,
-    write the files anew and restart it.
+    The files are broker.toml with every rank that may ever join, R, a certificate, and
+    burst.toml for the daemon. Ranks are fixed when a lead starts: to change them, write
+    the files again and restart the lead.
     """
     plan = _plan(provider, options)
     choice = None
@@ -135,14 +139,14 @@ def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
     if has_daemon:
         yield "\nStart the lead; the daemon starts with it:\n"
         yield from _start(own, files.commands)
-        yield "\nEach shell that is to submit or list burst jobs needs, users' too:\n"
+        yield "\nEach shell that submits or lists burst jobs needs:\n"
         for name, value in {"FLUX_URI": files.uri, **ready.environment}.items():
             yield f"    export {name}={shlex.quote(value)}"
     else:
         yield "\nWith Flux, start the lead, and let clients find it:\n"
         yield from _start(own, files.commands)
         yield f"    export FLUX_URI={shlex.quote(files.uri)}"
-        yield "\nOr, where there is no Flux, with its stand-in:\n"
+        yield "\nOr, without Flux, start the embedded lead:\n"
         yield from _start(own, ready.embedded_commands)
         yield f"    export FLUX_URI={shlex.quote(ready.embedded_uri)}"
     yield "\nThen:\n"

@@ -23,10 +23,10 @@ from burst.lead_setup.own_host import own_shape
 def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
     """Declare further rank slots in the files of the lead in DIR.
 
-    Their nodes are as this machine unless cores and GPUs are given. They come after
-    all other ranks, which keep their numbers. The lead takes them when it is restarted:
-    `burst lead check DIR` says what that would do. Where burst.toml lists its slots
-    under [lead], list them there too. Both files are kept as they were.
+    Their nodes have the shape of this machine unless cores and GPUs are given. They
+    come after all other ranks, which keep their numbers. The lead uses them after a
+    restart: `burst lead check DIR` says whether that is safe. If burst.toml lists slots
+    under [lead], add them there too. A copy of each changed file is kept.
     """
     wanted = [parse_slot(text, own_shape()) for text in slots]
     found, kept = add_slots(directory, wanted, dry_run=dry_run)
@@ -43,9 +43,9 @@ def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @target_options
 def check(directory: Path, target: Target) -> None:
-    """Say what a restart from the files in DIR would change of the running lead.
+    """Say what a restart from the files in DIR would change for the running lead.
 
-    The exit status is 1 where that is not safe now: jobs run, or ranks would change.
+    The exit status is 1 if a restart is not safe now: jobs run, or ranks would change.
     """
     with target.lead() as running:
         running.listen(lambda: None)

@@ -17,10 +17,10 @@ from burst.errors import BurstError
 @click.command()
 @click.argument("directories", nargs=-1, type=click.Path(path_type=Path))
 def sweep(directories: tuple[Path, ...]) -> None:
-    """Take down what killed leads of `burst lead batch` left.
+    """Take down bursts that killed leads of `burst lead batch` left.
 
-    DIRECTORIES are those of leads; by default all in ~/.local/share/burst/batch. Only
-    those are touched whose jobs are over.
+    DIRECTORIES are the directories of leads. Default: all in
+    ~/.local/share/burst/batch. Leads whose jobs have not ended are left alone.
     """
     leads = list(map(LeadDirectory, directories)) or LeadDirectory.find(
         default_parent()

@@ -15,8 +15,8 @@ from burst.cli.target import Target, target_options
 def output(name: str, target: Target) -> None:
     """Print what a JOB has written in its isolated burst, once that has ended.
 
-    The last 256 KiB, standard error among it, as long as the burst is remembered. The
-    exit status is that of the job.
+    Prints the last 256 KiB of standard output and error, as long as the burst is on
+    record. The exit status is that of the job.
     """
     with target.lead() as lead:
         show_output(lead.call("output", {"id": name}))

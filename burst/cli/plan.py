@@ -34,7 +34,7 @@ _BURSTS = (
 @target_options
 @listing_options
 def plan(target: Target, listing: Listing) -> None:
-    """Show what would be bursted now, where, at what price, and what is refused.
+    """Show which bursts would be made now, at what price, and why other jobs wait.
 
     A dry run of the planner. It asks providers for their offers and changes nothing.
     """

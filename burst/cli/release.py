@@ -19,7 +19,7 @@ from burst.runtime.offline import release_held_jobs
 def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:
     """Give held JOBS their urgency back; burst does not hold them again.
 
-    Works without a daemon too: for jobs that one left held when it ended.
+    Also works without a daemon, for jobs that are held since one ended.
     """
     if bool(jobs) == everything:
         raise click.UsageError("give JOBS, or --all")

@@ -34,9 +34,9 @@ def request(
 ) -> None:
     """Burst ahead of jobs: have nodes ready before a job asks for them.
 
-    They stay until they are idle for `[deadlines] idle`. Isolated, they run COMMAND
-    once on each node and are gone after it; without a command they stay until they are
-    taken down, and you are told how to get there.
+    The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
+    COMMAND once on each node and are taken down after it; without a COMMAND they stay
+    until `burst down`, and the command to reach them is printed.
     """
     asked = _asked(command, **wanted)
     with target.lead() as lead:

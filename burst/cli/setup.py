@@ -34,8 +34,13 @@ _LOCAL_QUEUE = "batch"
 
 
 @click.command()
-@click.option("--user", "where", flag_value="user", help="For this user.")
-@click.option("--system", "where", flag_value="system", help="Where Flux is installed.")
+@click.option("--user", "where", flag_value="user", help="Install for this user.")
+@click.option(
+    "--system",
+    "where",
+    flag_value="system",
+    help="Install into Flux's own directories.",
+)
 @click.option(
     "--dir",
     "directory",
@@ -68,10 +73,10 @@ def setup(
 ) -> None:
     """Install the files that Flux loads for burst, by default for this user.
 
-    Those are the command-line plugin (flux submit --burst), the frobnicator that keeps
-    other jobs off lent nodes, the format of flux jobs -o burst, and a piece of the
-    lead's configuration with the queues or the scheduler of the mode. What changes is
-    shown; --remove takes out exactly what was put in.
+    The files are the command-line plugin (flux submit --burst), the frobnicator that
+    keeps other jobs off lent nodes, the format of flux jobs -o burst, and a piece of
+    the lead's configuration with the queues or the scheduler of the mode. Each change
+    is shown. --remove removes exactly the files that were written.
     """
     if where and directory:
         raise click.UsageError("--dir goes without --user and --system")

@@ -49,8 +49,8 @@ _SLOTS = (
 def status(everything: bool, target: Target, listing: Listing) -> None:
     """Show the bursts, the rank slots and the providers.
 
-    A guest sees the bursts of his own jobs. Without a daemon the owner sees what is on
-    record.
+    Users other than the instance owner see the bursts of their own jobs. Without a
+    daemon, the owner sees what is on record.
     """
     with target.lead() as lead:
         try:
@@ -147,7 +147,7 @@ def _notices_of(provider: Row, now: float) -> list[str]:
 
 def _no_daemon(found: Row) -> str:
     live = [row["id"] for row in found["bursts"] if row["state"] != "inactive"]
-    lost = f"nobody takes {', '.join(live)} down" if live else "nothing is live"
+    lost = f"nothing takes {', '.join(live)} down" if live else "no burst is live"
     return (
         "no daemon serves this lead; this is what is on record, and"
         f" {lost}: start one (burst daemon)"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`burst doctor`: looks at all that bursts rest on, and says what to do.
+"""`burst doctor`: checks everything that bursts depend on.
 
-Facts are gathered in `collect`, each by itself; the `judge_…` modules are pure. What
-keeps one check from being made is a finding, and the others are made all the same.
+Facts are gathered in `collect`, each by itself; the `check_…` modules are pure. A check
+that fails is a finding too, and the other checks continue.
 """
 
 from __future__ import annotations
@@ -56,115 +56,115 @@ __all__ = ["DoctorRequest", "ReadFailure", "SettingsFacts", "diagnose"]
 
 
 class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be looked at."""
+    """What to check."""
 
     settings: SettingsFacts
     uri: str = ""
-    """Of the command line."""
+    """The URI on the command line, or empty."""
     provider: str = ""
-    """Ask this provider only; empty for all."""
+    """Check this provider only; empty for all."""
     probe: Callable[[str], None] | None = None
-    """Let providers try from over there whether they reach the lead; hears for what is
-    waited. None: make nothing."""
+    """If set, providers start a pod that tests whether it reaches the lead; called with
+    a line of progress while that is waited for."""
 
 
-def diagnose(question: DoctorRequest) -> list[Finding]:
+def diagnose(request: DoctorRequest) -> list[Finding]:
     """Return what was found, in the order in which one thing rests on the other.
 
     Raises ConfigError where there is no such provider.
     """
-    known, only = question.settings.settings.providers, question.provider
-    if only and only not in known and not question.settings.trouble:
+    known, only = request.settings.settings.providers, request.provider
+    if only and only not in known and not request.settings.trouble:
         raise ConfigError(
             f"there is no provider {only!r} in the settings",
             f"there are {', '.join(known) or 'none'}",
         )
-    return list(_examine(question))
+    return list(_check_all(request))
 
 
-def _examine(question: DoctorRequest) -> Iterator[Finding]:
-    settings = question.settings.settings
-    yield from _about("settings", check_settings(question.settings))
-    uri, source = _where(question)
+def _check_all(request: DoctorRequest) -> Iterator[Finding]:
+    settings = request.settings.settings
+    yield from _label("settings", check_settings(request.settings))
+    uri, source = _find_uri(request)
     flux = collect_facts.read_flux()
-    yield from _about("flux", check_flux_program(flux, is_flux(uri)))
+    yield from _label("flux", check_flux_program(flux, is_flux(uri)))
     with _connected(uri, settings) as lead:
         identity = lead if isinstance(lead, ReadFailure) else try_call(lead.identity)
         boot = None
         if not isinstance(lead, ReadFailure) and is_flux(uri):
             boot = try_call(lambda: read_boot_info(uri))
         facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
-        yield from _about("lead", check_lead(facts, flux))
+        yield from _label("lead", check_lead(facts, flux))
         if isinstance(lead, ReadFailure) or isinstance(identity, ReadFailure):
-            yield from _without_lead(question)
+            yield from _check_without_lead(request)
         else:
-            yield from _about("ranks", check_bootstrap(identity, boot))
+            yield from _label("ranks", check_bootstrap(identity, boot))
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
                 installed = collect_facts.read_installed(os.environ)
                 found = check_intake(instance, installed, settings.intake)
-                yield from _about("intake", found)
-            yield from _beside(lead, identity, question)
+                yield from _label("intake", found)
+            yield from _check_with_lead(lead, identity, request)
 
 
-def _without_lead(question: DoctorRequest) -> Iterator[Finding]:
-    settings = question.settings.settings
-    providers = collect_facts.ask_providers(settings, None, question.provider)
-    yield from _supply(providers, (), Records())
+def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
+    settings = request.settings.settings
+    providers = collect_facts.ask_providers(settings, None, request.provider)
+    yield from _check_providers(providers, (), Records())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "fix the lead first, then run burst doctor again"
-    yield from _about("lead", [note(f"not checked without the lead: {rest}", advice)])
+    yield from _label("lead", [note(f"not checked without the lead: {rest}", advice)])
 
 
-def _beside(
-    lead: Lead, identity: LeadIdentity, question: DoctorRequest
+def _check_with_lead(
+    lead: Lead, identity: LeadIdentity, request: DoctorRequest
 ) -> Iterator[Finding]:
-    settings = question.settings.settings
+    settings = request.settings.settings
     found = try_call(lambda: find_slots(identity, settings.lead.slots))
     slots = () if isinstance(found, ReadFailure) else found
-    yield from _about("slots", check_slots(found))
-    way = collect_facts.read_endpoint(identity, settings)
-    yield from _about("certificate", check_certificate(way))
-    yield from _about("endpoint", check_endpoint(way, settings))
+    yield from _label("slots", check_slots(found))
+    facts = collect_facts.read_endpoint(identity, settings)
+    yield from _label("certificate", check_certificate(facts))
+    yield from _label("endpoint", check_endpoint(facts, settings))
     seen = try_call(lambda: with_public_endpoint(identity, settings.lead))
     lent = identity if isinstance(seen, ReadFailure) else seen
-    providers = collect_facts.ask_providers(settings, lent, question.provider)
+    providers = collect_facts.ask_providers(settings, lent, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
-    yield from _supply(providers, slots, records)
-    yield from _probes(providers, lent, question)
-    yield from _about("daemon", check_daemon(state, question.settings.path))
-    yield from _about("records", check_records(state.records))
-    yield from _about("slots", check_unleased_slots(state))
-    yield from _about("orphans", check_orphans(state))
+    yield from _check_providers(providers, slots, records)
+    yield from _probes(providers, lent, request)
+    yield from _label("daemon", check_daemon(state, request.settings.path))
+    yield from _label("records", check_records(state.records))
+    yield from _label("slots", check_unleased_slots(state))
+    yield from _label("orphans", check_orphans(state))
 
 
-def _supply(
+def _check_providers(
     providers: Sequence[ProviderFacts], slots: Sequence[RankSlot], records: Records
 ) -> Iterator[Finding]:
     for facts in providers:
         health = records.health.get(facts.name, Health())
-        yield from _about(f"provider {facts.name}", check_provider(facts, health))
-    yield from _about("offers", check_offers(providers, slots))
+        yield from _label(f"provider {facts.name}", check_provider(facts, health))
+    yield from _label("offers", check_offers(providers, slots))
 
 
 def _probes(
-    providers: Sequence[ProviderFacts], lead: LeadIdentity, question: DoctorRequest
+    providers: Sequence[ProviderFacts], lead: LeadIdentity, request: DoctorRequest
 ) -> Iterator[Finding]:
-    if question.probe is None:
+    if request.probe is None:
         return
     for facts in providers:
         if facts.enabled and not facts.trouble:
-            settings = question.settings.settings
-            found = collect_facts.probe(facts, settings, lead, question.probe)
-            yield from _about(f"provider {facts.name}", check_probe(found))
+            settings = request.settings.settings
+            found = collect_facts.probe(facts, settings, lead, request.probe)
+            yield from _label(f"provider {facts.name}", check_probe(found))
 
 
-def _where(question: DoctorRequest) -> tuple[str, str]:
+def _find_uri(request: DoctorRequest) -> tuple[str, str]:
     """Return the URI to look at, and who named it."""
     for uri, source in (
-        (question.uri, "--uri"),
-        (question.settings.settings.lead.uri, "lead.uri"),
+        (request.uri, "--uri"),
+        (request.settings.settings.lead.uri, "lead.uri"),
         (os.environ.get("FLUX_URI", ""), "FLUX_URI"),
     ):
         if uri:
@@ -182,6 +182,6 @@ def _connected(uri: str, settings: Settings) -> Iterator[Lead | ReadFailure]:
             lead.close()
 
 
-def _about(part: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _label(part: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     for finding in findings:
         yield msgspec.structs.replace(finding, about=part)

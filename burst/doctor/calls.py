@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tries something that may fail in any way, or hang: then that is the finding."""
+"""Calls that may fail in any way or hang, without ending the other checks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges what Flux has to have loaded for the way in which jobs come to the daemon."""
+"""Checks whether Flux has loaded what the intake mode needs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def check_intake(
     installed: InstalledFacts,
     intake: IntakeSettings,
 ) -> list[Finding]:
-    """Judge scheduler and queues by the mode, then what makes each mode pleasant."""
+    """Check scheduler and queues by the mode, then what makes each mode pleasant."""
     if isinstance(instance, ReadFailure):
         return [
             wrong(instance.what, instance.advice or "see the finding about the lead")
         ]
     return [
-        *_judge_scheduler(instance, intake),
-        *_judge_queues(instance, intake),
-        _judge_frobnicator(instance, intake),
-        _judge_file(installed.plugin, "flux submit --burst: plugin"),
-        _judge_file(installed.jobs_format, "flux jobs -o burst: format"),
+        *_check_scheduler(instance, intake),
+        *_check_queues(instance, intake),
+        _check_frobnicator(instance, intake),
+        _check_file(installed.plugin, "flux submit --burst: plugin"),
+        _check_file(installed.jobs_format, "flux jobs -o burst: format"),
     ]
 
 
-def _judge_scheduler(
+def _check_scheduler(
     instance: RunningInstance, intake: IntakeSettings
 ) -> Iterator[Finding]:
     name = instance.scheduler or "no module"
@@ -51,7 +51,7 @@ def _judge_scheduler(
         )
 
 
-def _judge_queues(
+def _check_queues(
     instance: RunningInstance, intake: IntakeSettings
 ) -> Iterator[Finding]:
     if intake.mode != "queue":
@@ -68,7 +68,7 @@ def _judge_queues(
             yield ok(f"queue {name} requires {LENT}")
 
 
-def _judge_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Finding:
+def _check_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Finding:
     ours = [p for p in instance.frobnicators if Path(p).name == _FROBNICATOR]
     if not ours:
         return note(
@@ -88,7 +88,7 @@ def _judge_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Fin
     return ok(f"{ours[0]} keeps lent nodes {whom}")
 
 
-def _judge_file(path: str, what: str) -> Finding:
+def _check_file(path: str, what: str) -> Finding:
     if path:
         return ok(f"{what} is {path}")
     return note(f"{what} is not where Flux looks for this user", _SETUP)

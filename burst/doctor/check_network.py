@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges the way of a follower to the lead: its rank, the address, the certificate."""
+"""Checks what a follower needs to join: a rank slot, an address, the certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPEN = (
 
 
 def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
-    """Judge whether there are ranks to lend."""
+    """Check whether there are ranks to lend."""
     if isinstance(slots, ReadFailure):
         return [wrong(slots.what, slots.advice)]
     if not slots:
@@ -48,7 +48,7 @@ def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
 
 
 def check_certificate(facts: EndpointFacts) -> list[Finding]:
-    """Judge the file that lets followers in, and whether it is the lead's."""
+    """Check the file that lets followers in, and whether it is the lead's."""
     if not facts.certificate:
         return [
             wrong(
@@ -69,7 +69,7 @@ def check_certificate(facts: EndpointFacts) -> list[Finding]:
 
 
 def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
-    """Judge whether followers find the lead where they are told to look."""
+    """Check whether followers find the lead where they are told to look."""
     if isinstance(facts.endpoint, ReadFailure):
         return [wrong(facts.endpoint.what, facts.endpoint.advice)]
     if not facts.endpoint:

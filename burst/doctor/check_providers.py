@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges the providers, and whether what they offer fits the lead's rank slots."""
+"""Checks the providers, and whether their offers fit the lead's rank slots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
 
 
 def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
-    """Judge one provider by what it answered, and what is held against it."""
+    """Check one provider by what it answered, and what is held against it."""
     if not facts.enabled:
         return [note("is not enabled", "set enabled = true to use it")]
     if facts.trouble:
@@ -49,7 +49,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
 def check_probe(
     found: Sequence[Finding] | ReadFailure,
 ) -> Sequence[Finding]:
-    """Judge what came of trying the way to the lead from over there."""
+    """Check what came of trying the way to the lead from over there."""
     if isinstance(found, ReadFailure):
         text = (
             f"the connection to the lead could not be tested from there: {found.what}"
@@ -61,7 +61,7 @@ def check_probe(
 def check_offers(
     providers: Sequence[ProviderFacts], slots: Sequence[RankSlot]
 ) -> list[Finding]:
-    """Judge which offer can fill which rank slot."""
+    """Check which offer can fill which rank slot."""
     offers = {
         f"{facts.name}/{offer.name}": offer
         for facts in providers

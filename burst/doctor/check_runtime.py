@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges how things are now: the daemon, the records, the ranks, what is left over."""
+"""Checks the present state: daemon, records, rank slots, orphans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMED = 5
 
 
 def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
-    """Judge whether somebody serves the lead, and what waits for that."""
+    """Check whether somebody serves the lead, and what waits for that."""
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"
@@ -61,7 +61,7 @@ def _serving(holder: dict[str, object]) -> Finding:
 
 
 def check_records(records: Records | ReadFailure) -> list[Finding]:
-    """Judge the store, and the records that a person has to look at."""
+    """Check the store, and the records that a person has to look at."""
     if isinstance(records, ReadFailure):
         return [
             wrong(
@@ -91,7 +91,7 @@ def check_records(records: Records | ReadFailure) -> list[Finding]:
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
-    """Judge whether the rank slots that no burst has can be leased."""
+    """Check whether the rank slots that no burst has can be leased."""
     view, records = facts.view, facts.records
     if isinstance(view, ReadFailure):
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
@@ -139,7 +139,7 @@ def _ranks(ranks: frozenset[int] | list[int]) -> str:
 
 
 def check_orphans(facts: RuntimeFacts) -> list[Finding]:
-    """Judge whether anything of ours is left that nobody waits for."""
+    """Check that there are no orphans."""
     return [
         wrong(
             f"orphan {orphan.burst} of provider {orphan.provider}: {orphan.why}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges what is fixed before anything bursts: settings, Flux, and how a lead began."""
+"""Checks settings, Flux, and how the lead was started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UPDATE = f"install flux-core {OLDEST[0]}.{OLDEST[1]} or later"
 
 
 def check_settings(facts: SettingsFacts) -> list[Finding]:
-    """Judge the settings file."""
+    """Check the settings file."""
     if facts.trouble:
         return [wrong(facts.trouble.what, facts.trouble.advice or "correct that key")]
     if not facts.path:
@@ -35,7 +35,7 @@ def check_settings(facts: SettingsFacts) -> list[Finding]:
 
 
 def check_flux_program(facts: FluxFacts, needed: bool) -> list[Finding]:
-    """Judge Flux on this host. An embedded lead does not need it."""
+    """Check Flux on this host. An embedded lead does not need it."""
     if not needed:
         return [ok(f"{facts.program or 'none on PATH'}; an embedded lead needs none")]
     found = [_program(facts)]
@@ -84,7 +84,7 @@ def _differ(version: str, other: str) -> bool:
 
 
 def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
-    """Judge whether the lead is there, and whether we may work beside it."""
+    """Check whether the lead is there, and whether we may work beside it."""
     where = facts.uri or "Flux's default, as FLUX_URI is not set"
     source = f" (by {facts.source})" if facts.source else ""
     lead = facts.identity
@@ -116,7 +116,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
 def check_bootstrap(
     lead: LeadIdentity, boot: BootInfo | ReadFailure | None
 ) -> list[Finding]:
-    """Judge whether anything can join, and whether all count ranks alike."""
+    """Check whether anything can join, and whether all count ranks alike."""
     if isinstance(boot, ReadFailure):
         return [wrong(boot.what, boot.advice)]
     if boot and boot.method != "config":

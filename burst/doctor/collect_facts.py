@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Gathers the facts: each by itself, none raising, all of it only looking."""
+"""Reads the facts. No function raises, and none changes anything."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     uri: str
     """Where it was looked for; empty for Flux's own default."""
     source: str
-    """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or nobody."""
+    """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or empty."""
     identity: LeadIdentity | ReadFailure
     boot: BootInfo | ReadFailure | None = None
     """None for the embedded lead, which has no other way to start."""
@@ -123,7 +123,7 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How the lead and our records are now."""
 
     daemon: dict[str, Any] | ReadFailure | None
-    """Who serves, None if nobody does."""
+    """What the daemon answers to `ping`; None if none serves."""
     records: Records | ReadFailure
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()

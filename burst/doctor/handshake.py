@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Connects to a lead as a follower would, as far as the CURVE handshake.
 
-A follower with a wrong certificate says nothing and waits for ever, and so does its
-lead. The handshake tells: it succeeds only with the certificate that the lead uses.
-Nothing is sent after it, and neither Flux nor the embedded lead takes note of it.
+A follower with a wrong certificate logs no error and waits for ever, and the lead logs
+none either. The handshake shows it: it succeeds only with the lead's certificate. No
+message is sent after it, and neither Flux nor the embedded lead reacts to it.
 
 Source: zmq_curve(7), zmq_socket_monitor(3).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether followers would find the lead where they are told to look."""
+"""Checks, before the daemon starts, that followers could reach the lead."""
 
 from __future__ import annotations
 

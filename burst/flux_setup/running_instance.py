@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a running instance says of the ways in: its scheduler, queues, configuration."""
+"""Reads scheduler, queues and configuration of a running instance."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def read_instance(uri: str) -> RunningInstance:
 
 
 def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
-    """Raise ConfigError where that way in would take something from the site."""
+    """Raise ConfigError if the intake mode would replace what the site uses."""
     if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
         raise ConfigError(
             f"the instance schedules by {instance.scheduler}, which sched-burst would"
-            " replace by what Flux ships",
+            " replace",
             "choose --mode queue, which needs no other scheduler",
         )
     if intake.mode != "queue":
@@ -65,6 +65,6 @@ def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
         required = instance.queues.get(name, {}).get("requires")
         if name in instance.queues and required != [LENT]:
             raise ConfigError(
-                f"the instance has a queue {name} already, for other jobs than ours",
-                "name others: queue and ready under [intake] of burst.toml",
+                f"the instance already has a queue {name} for other jobs",
+                "set other names: queue and ready under [intake] of burst.toml",
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `burst setup` puts where: the files that Flux loads, and where Flux looks.
+"""The files that Flux loads for burst, and the directories where Flux looks.
 
 Sources: flux-environment(7) for FLUX_CLI_PLUGINPATH and FLUX_MODPROBE_PATH_APPEND,
 flux-jobs(1) for formats, flux-config-ingest(5), flux-config-queues(5), and the search
@@ -51,7 +51,7 @@ class FluxDirectories(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How jobs are to come in."""
+    """The intake mode, and what goes with it."""
 
     intake: IntakeSettings
     policy: Policy = "fifo"
@@ -60,7 +60,7 @@ class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def system_directories() -> FluxDirectories:
-    """Return those of the Flux on PATH. Raises ConfigError if there is none."""
+    """Return the directories of the Flux on PATH. Raises ConfigError without one."""
     confdir = _ask_confdir()
     return FluxDirectories(
         plugins=confdir / "cli" / "plugins",
@@ -72,7 +72,7 @@ def system_directories() -> FluxDirectories:
 
 
 def user_directories(environment: Mapping[str, str] = os.environ) -> FluxDirectories:
-    """Return those of one user, by the XDG base directories."""
+    """Return the directories of one user, by the XDG base directories."""
     home = Path(environment.get("HOME") or Path.home())
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
@@ -82,7 +82,7 @@ def user_directories(environment: Mapping[str, str] = os.environ) -> FluxDirecto
 
 
 def single_directory(directory: Path) -> FluxDirectories:
-    """Return all in one directory."""
+    """Return subdirectories of one directory."""
     directory = directory.absolute()
     return FluxDirectories(
         plugins=directory / "cli" / "plugins",
@@ -99,7 +99,7 @@ def single_directory(directory: Path) -> FluxDirectories:
 
 
 def check_flux_version(intake: IntakeSettings) -> None:
-    """Raise ConfigError if the Flux on PATH is too old for that way in."""
+    """Raise ConfigError if the Flux on PATH is too old for the intake mode."""
     version = flux_version("flux")
     if intake.mode == "scheduler" and major_minor(version) < _OLDEST:
         raise ConfigError(
@@ -110,7 +110,7 @@ def check_flux_version(intake: IntakeSettings) -> None:
 
 
 def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]:
-    """Return what is to be where."""
+    """Return the content of each file, by its path."""
     made = {
         places.plugins / "burst.py": read_shipped("cli-burst.py"),
         places.own / "frob-burst.py": read_shipped("frob-burst.py"),
@@ -130,7 +130,7 @@ def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]
 
 
 def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]:
-    """Return what the lead's own configuration has to say for that way in."""
+    """Return the tables that the lead's configuration needs for the intake mode."""
     intake = choice.intake
     own = {"any_job": intake.any_job, "attribute": intake.attribute, "property": LENT}
     tables: dict[str, Any] = {}
@@ -189,7 +189,7 @@ def _ask_confdir() -> Path:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(
-            f"flux cannot be asked where it looks for its files: {error}",
+            f"flux does not say where it looks for its files: {error}",
             "put the directory of flux on PATH, or name a directory with --dir",
         ) from error
     return Path(said.stdout.strip())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Further rank slots for a lead that exists, and what its files and it differ in.
+"""Adds rank slots to a lead's files, and compares the files with the running lead.
 
-New ranks come after all others, so that those there are keep their numbers: what Flux
-and our records say of them stays true over the restart that it takes.
+New ranks come after all others, so that existing ranks keep their numbers: drained
+ranks and our records stay valid over the restart that is needed.
 """
 
 from __future__ import annotations

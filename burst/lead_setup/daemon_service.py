@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What starts the daemon together with its lead, and again where it ended.
+"""Scripts and a systemd unit that start the daemon with its lead, and restart it.
 
 Flux runs the programs in FLUX_RC_EXTRA/rc1.d at the end of rc1, on every rank that has
 them, and waits for them (flux-broker(1)); systemd restarts what fails, systemd.unit(5).

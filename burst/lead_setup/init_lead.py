@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst lead init`: a lead's files, settings that go with them, and how to go on."""
+"""`burst lead init`: writes a lead's files and burst.toml."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from burst.model.ranks import format_hostlist
 
 Provider = Literal["local", "none"]
 
-# Where the commands of Flux look for options and formats; the others are for brokers.
+# Variables that Flux commands of users need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
 
 _SETTINGS = """\
@@ -41,33 +41,33 @@ _SETTINGS = """\
 # `burst config -c {path}` prints all keys and values, defaults too.
 
 [lead]
-# Where followers reach it, if that is not what its broker.toml says, as behind a
-# NodePort or a forwarded port.
+# Set these if followers reach the lead at another address or port than broker.toml
+# says, such as through a NodePort.
 # address = "{address}"
 # port = {port}
 {slots}
 {provider}"""
 _SLOTS = """\
-# Rank slots: each is leased to one burst at a time.
+# Rank slots. A burst leases one of them.
 slots = [{slots}]
 """
 _LOCAL = """\
 [providers.local]
 # Followers are processes on the lead's own host.
 type = "local"
-# Of all bursts together; as many as there are ranks for.
+# The most followers of all bursts together.
 max_nodes = {nodes}
-# Of each follower, as offered. They share the host's.
+# What each follower offers. All followers share the cores of this host.
 cores = {cores}
 gpus = {gpus}
 """
 _INTAKE = """
 [intake]
-# How jobs come in: hold, queue or scheduler. broker.toml has what goes with it.
+# hold, queue or scheduler. broker.toml is written for this mode.
 mode = "{mode}"
 """
 _NONE = """\
-# Who brings the nodes. Nothing can be bursted before there is one.
+# Set up a provider here. Without one, no burst can be made.
 # [providers.NAME]
 # type = "local"
 """
@@ -79,11 +79,11 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     files: LeadFiles
     settings: Path
     kept: tuple[Path, ...]
-    """Which of the files were there before, and were left as they are."""
+    """Files that existed before and were left unchanged."""
     own: str
     """The lead's own hosts."""
     hosts: str
-    """All that may ever be ranks, in their order."""
+    """All declared hosts, in the order of their ranks."""
     fingerprint: str
     """Of the certificate."""
     embedded_commands: tuple[tuple[str, ...], ...]
@@ -105,12 +105,12 @@ def init_lead(
 ) -> InitializedLead:
     """Write the lead's files and burst.toml.
 
-    With a choice of how jobs come in, also what Flux loads for that, into `flux`
-    below the directory, and the script that starts the daemon with the lead.
+    With `choice`, also write the files that Flux loads for that intake mode into
+    `flux` below the directory, and the script that starts the daemon with the lead.
 
-    With `replace`, a certificate and a burst.toml that are there are kept: others have
-    copies of the first, and a person may have edited the second. Raises ConfigError
-    and CertificateError as `burst.lead_setup.lead_files.write_lead` does.
+    With `replace`, an existing certificate (followers have copies) and burst.toml (it
+    may have been edited) are kept. Raises ConfigError, CertificateError as
+    `burst.lead_setup.lead_files.write_lead` does.
     """
     directory = directory.absolute()
     groups = resolve_plan(plan)
@@ -124,6 +124,7 @@ def init_lead(
         if choice:
             text += _INTAKE.format(mode=choice.intake.mode)
         write_atomically(settings, text)
+    environment = extra.environment
     return InitializedLead(
         files=files,
         settings=settings,
@@ -134,21 +135,17 @@ def init_lead(
         embedded_commands=tuple(_embedded_commands(files, groups[0])),
         embedded_uri=f"embedded://{directory / 'run' / SOCKET}",
         loaded=_installed(directory / "flux") if choice else (),
-        environment={
-            name: extra.environment[name]
-            for name in _OF_USERS
-            if name in extra.environment
-        },
+        environment={k: environment[k] for k in _OF_USERS if k in environment},
     )
 
 
 def _installed(own: Path) -> tuple[Path, ...]:
-    """Return all files of an installation, the list of them too."""
+    """Return all installed files, and the file that lists them."""
     return (*(step.path for step in plan_files(own, {})), own / LIST)
 
 
 def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
-    """Raise ConfigError for what cannot be made, and what is there already."""
+    """Raise ConfigError for a plan that cannot work, or if `there` exists."""
     if provider == "local" and plan.gateways:
         raise ConfigError(
             "followers of the local provider have no addresses of their own, so none"
@@ -165,10 +162,10 @@ def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
 def install_intake(
     directory: Path, choice: IntakeChoice, more: Mapping[str, str] | None = None
 ) -> LeadExtras:
-    """Put what Flux loads for that way in into `flux` below the absolute directory.
+    """Install what Flux loads for an intake mode into `flux` below the directory.
 
-    `more` are further files, by their paths in there. Returns what the lead's broker
-    has to be told. Raises ConfigError.
+    `directory` is absolute. `more` are further files, by their paths relative to
+    `flux`. Returns the additions to broker.toml and environment. Raises ConfigError.
     """
     places = single_directory(directory / "flux")
     made = make_files(places, choice)
@@ -180,7 +177,7 @@ def install_intake(
 
 
 def _install(directory: Path, choice: IntakeChoice) -> LeadExtras:
-    """As `install_intake`, and with what starts the daemon, and a queue before it."""
+    """As `install_intake`, with scripts that start the daemon and the local queue."""
     programs = {"rc1.d/burst-daemon": rc1_daemon_script(directory)}
     before = None
     if choice.intake.mode == "queue" and choice.local_queue:

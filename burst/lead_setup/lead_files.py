@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a Flux lead needs to be able to burst: broker.toml, R and a certificate.
 
-Nothing grows a running instance, so every host that may ever join is declared before
-it starts: in `[bootstrap] hosts`, whose order is the order of ranks, and in R, which
-says what the scheduler may count on once it is up.
+The size of a running instance is fixed, so every host that may ever join is declared
+before the lead starts: in `[bootstrap] hosts`, in the order of ranks, and in R, with
+the resources that the scheduler may allocate once the host is online.
 
 Sources: flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5),
 flux-broker-attributes(7); RFC 20 for R.
@@ -35,7 +35,7 @@ from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet, group_of
 
 
 class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written, and how to go on."""
+    """The files that were written, and how to start the lead."""
 
     config: Path
     resources: Path
@@ -47,7 +47,7 @@ class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeadExtras(msgspec.Struct, frozen=True):
-    """What goes into the files beyond the plan."""
+    """Additions to the files that the plan does not contain."""
 
     tables: Mapping[str, Any] = {}
     """Of broker.toml."""
@@ -146,12 +146,12 @@ def _tables(
         },
         "resource": {
             "path": str(files.resources),
-            # R is what was said here, not what hwloc finds under a broker: followers
-            # run under names of their own, several on a host where that is wanted.
+            # R is as declared here, not as hwloc finds it on a node: several followers
+            # may run on one host, under names of their own.
             "noverify": True,
         },
         "tbon": {
-            # A node that vanishes without a word is given up after so long.
+            # After this time a node that stopped answering counts as lost.
             "tcp_user_timeout": "20s",
             # Flux's default of 30s is long for a peer that is just being started.
             "connect_timeout": "5s",

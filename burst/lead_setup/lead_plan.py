@@ -120,7 +120,7 @@ def uri_host(address: str) -> str:
             return address
         raise ConfigError(f"not a host name or address: {address!r}", _REACH) from None
     if parsed.is_unspecified:
-        raise ConfigError(f"nobody can connect to {address}", _REACH)
+        raise ConfigError(f"{address} is not an address to connect to", _REACH)
     return f"[{address}]" if parsed.version == 6 else address
 
 

@@ -67,7 +67,7 @@ With Flux, start the lead, and let clients find it:
     flux broker -Shostname=lead-1  # on lead-1
     export FLUX_URI=local:///d/run/local
 
-Or, where there is no Flux, with its stand-in:
+Or, without Flux, start the embedded lead:
 
     burst embedded lead --hostname lead-0  # on lead-0
     burst embedded follower --hostname lead-1  # on lead-1

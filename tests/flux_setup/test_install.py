@@ -194,7 +194,7 @@ def test_the_module_gets_the_policy_and_the_attribute() -> None:
         (
             "queue",
             RunningInstance(scheduler="", config={"queues": {"burst": {}}}),
-            "the instance has a queue burst already",
+            "the instance already has a queue burst",
         ),
     ],
 )

@@ -167,7 +167,7 @@ def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
 def test_without_a_daemon_the_job_is_held_and_its_user_told(user: UserCli) -> None:
     said = user.type("submit", "--burst=gke", "-N4", "true")
     assert said.status == 0
-    assert "no burst daemon serves this instance now" in said.error
+    assert "no burst daemon serves this instance" in said.error
     system, urgency = seen(user, said)
     assert urgency == "0"
     assert system["burst"] == {"provider": "gke", "urgency": 16}

@@ -168,8 +168,8 @@ SLOT = PLAN.slots[0]
         ({"address": ""}, "not a host name or address: ''; give the name"),
         ({"address": "a b"}, "not a host name or address"),
         ({"address": "tcp://x"}, "not a host name or address"),
-        ({"address": "0.0.0.0"}, r"nobody can connect to 0\.0\.0\.0; give"),
-        ({"address": "::"}, "nobody can connect to ::"),
+        ({"address": "0.0.0.0"}, r"0\.0\.0\.0 is not an address to connect to; give"),
+        ({"address": "::"}, ":: is not an address to connect to"),
         ({"shape": Shape(0)}, "no node has 0 cores; give at least one"),
         (
             {"slots": (PlannedSlot(hosts="b", shape=Shape(1, -1)),)},

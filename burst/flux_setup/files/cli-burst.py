@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Flux CLI plugin: `--burst` for flux submit, run, alloc, batch and bulksubmit.
 
-It asks the daemon how jobs come to it on this instance, and submits accordingly: held,
-into the queue for burst jobs, or plainly where the scheduler is sched-burst.
+It asks the daemon for the intake mode of this instance, and submits the job held
+(hold), to the queue for burst jobs (queue), or unchanged (scheduler).
 """
 
 import errno
@@ -25,11 +25,11 @@ class BurstPlugin(CLIPlugin):
     """Let a job run on nodes that are lent to this instance when it needs them.
 
     flux submit --burst -N4 app          on its own nodes, or on lent ones
-    flux submit --burst=gke -N4 app      lent ones of the provider gke only
+    flux submit --burst=NAME -N4 app     lent ones of the provider NAME only
     flux submit --burst --burst-wait=0 -N4 app      on lent nodes only
     flux submit --burst --burst-mode=isolated -N4 app       or in an instance elsewhere
 
-    `flux jobs -o burst` tells how far the nodes are, and `flux burst explain JOBID`
+    `flux jobs -o burst` shows the state of the burst, and `flux burst explain JOBID`
     why a job waits.
     """
 
@@ -41,28 +41,28 @@ class BurstPlugin(CLIPlugin):
             nargs="?",
             const=_ANY,
             metavar="PROVIDER",
-            help="Let the job run on lent nodes, of this provider or any",
+            help="Let the job run on lent nodes, of PROVIDER or of any provider",
         )
         self.add_option(
             "--burst-max-price",
             metavar="PRICE",
-            help="Pay at most so much for a node and hour",
+            help="The highest price to pay for a node and hour",
         )
         self.add_option(
             "--burst-mode",
             choices=["joined", "isolated"],
-            help="Have the nodes join this instance, or be one of their own that runs"
-            " the job; default: as their provider does",
+            help="joined: the nodes join this instance; isolated: they form an instance"
+            " of their own, which runs the job. Default: as in the provider's settings",
         )
         self.add_option(
             "--burst-wait",
             metavar="FSD",
-            help="Try the instance's own nodes so long first; 0: lent nodes only",
+            help="Try the instance's own nodes for this long first; 0: lent nodes only",
         )
         self.add_option(
             "--burst-where",
             choices=["together", "spread"],
-            help="Take one burst, or several if there is none large enough",
+            help="together: one burst; spread: several if none is large enough",
         )
 
     def preinit(self, args):
@@ -78,8 +78,8 @@ class BurstPlugin(CLIPlugin):
             return
         if self.prog == "alloc" and _given(args, "burst_mode") == "isolated":
             raise ValueError(
-                "--burst-mode=isolated: flux alloc wants nodes here; for a shell there:"
-                " burst request --isolated"
+                "--burst-mode=isolated: flux alloc needs nodes of this instance; for a"
+                " shell in an isolated instance: burst request --isolated"
             )
         site = self._site()
         _check_provider(burst, site)
@@ -94,7 +94,7 @@ class BurstPlugin(CLIPlugin):
         burst = _given(args, "burst")
         if burst is None:
             return
-        wish = {
+        preferences = {
             "provider": None if burst == _ANY else burst,
             "max-price": _price(_given(args, "burst_max_price")),
             "where": _given(args, "burst_where"),
@@ -102,11 +102,13 @@ class BurstPlugin(CLIPlugin):
             "wait": _wait(_given(args, "burst_wait")),
             "urgency": _given(args, "burst_urgency"),
         }
-        wish = {key: value for key, value in wish.items() if value is not None}
+        preferences = {
+            key: value for key, value in preferences.items() if value is not None
+        }
         site = self._site()
         jobspec.setattr(site["attribute"], True)
-        jobspec.setattr("burst", wish)
-        if wish.get("wait") == 0 and site["mode"] != "queue":
+        jobspec.setattr("burst", preferences)
+        if preferences.get("wait") == 0 and site["mode"] != "queue":
             _keep_to(jobspec, site["property"])
 
     def _into_queue(self, args, site):
@@ -131,7 +133,7 @@ class BurstPlugin(CLIPlugin):
         args.queue = queue
 
     def _site(self):
-        """Return what the daemon says of how jobs come to it."""
+        """Return what the daemon says about the intake mode."""
         if self._answer is None:
             try:
                 handle = flux.Flux()
@@ -143,13 +145,13 @@ class BurstPlugin(CLIPlugin):
                     ) from None
                 self._answer = _NO_DAEMON
                 sys.stderr.write(
-                    "warning: no burst daemon serves this instance now; the job is"
-                    " held until one does (burst daemon)\n"
+                    "warning: no burst daemon serves this instance; the job is held"
+                    " until one is started (burst daemon)\n"
                 )
         return self._answer
 
 
-# Held, a job harms nobody, and whatever the mode of the daemon is, it will find it.
+# A held job blocks no other, and a daemon in any mode finds it.
 _NO_DAEMON = {
     "mode": "hold",
     "attribute": "burstable",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a job inside an isolated burst, once, and tells how it ended.
+"""Runs a job inside an isolated burst, once, and writes how it ended.
 
     flux python run-isolated.py FLUX JOBSPEC RESULT
 

@@ -4,23 +4,23 @@
     flux module load sched-burst [policy=fifo|backfill] [attribute=burstable]
                                  [lent=burst] [log-level=LEVEL]
 
-It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one thing
-more. Ranks with the property `burst` in R are lent: nobody knows when they are up. A
+It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one
+addition. Ranks with the property `burst` in R are lent: their brokers may be absent. A
 burstable job runs either on lent ranks or on the instance's own, never on both:
 
 * It stands in the shipped scheduler's queue, in its place, as long as it could run on
   the own ranks that are up, were they idle, and no burst is on its way for it.
-* Otherwise it is stepped over. It keeps its place, blocks nobody, and is never denied
-  as infeasible: whether somebody could lend so much is for the burst daemon to know,
-  which fails it with the reason if nobody ever could.
+* Otherwise it is stepped over. It keeps its place, blocks no other job, and is never
+  denied as infeasible: the burst daemon knows what providers offer, and fails the job
+  with the reason if no offer could ever serve it.
 * In either case it starts as soon as its lent ranks are up and free, also ahead of an
   own job at the head of the queue, which could not use them.
 
 All other jobs are served by the shipped code itself. The daemon tells which ranks are
 leased for which jobs by the request `sched-burst.lend` (owner only):
 `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
-alone; lent ranks that nobody leases are for any burstable job. A reload and a restart
-of the lead go on with what was told last.
+only; lent ranks without a lease are for any burstable job. The last request stays valid
+over a reload and a restart of the lead.
 
 This file runs in a broker, by Flux's Python, where no other package of ours is.
 """
@@ -47,7 +47,7 @@ _FORECAST = 8
 
 
 def _load(path):
-    """Return the module in a file whose name is no module's."""
+    """Import a file whose name is not a valid module name."""
     name = os.path.basename(path).removesuffix(".py").replace("-", "_")
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
