@@ -134,7 +134,7 @@ def _of_burst(found: Row) -> Iterator[str]:
     ended = [f"{count} {result}" for result, count in found["ended_jobs"].items()]
     yield f"jobs that ended: {', '.join(ended) or 'none'}"
     if found["jobs"]:
-        yield f"jobs that count on it: {' '.join(found['jobs'])}"
+        yield f"jobs assigned to it: {' '.join(found['jobs'])}"
     if found["price"]:
         each = f"{found['price']:g} for a node and hour"
         yield f"cost: {money(found['cost'])}, at {each}"

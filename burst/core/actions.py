@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tick wants done, as values. `burst.runtime` carries them out."""
+"""What a tick decides to do, as values; `burst.runtime` does it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from burst.model.jobid import JobId
 
 
 class ProvisionBurst(msgspec.Struct, frozen=True):
-    """Have the provider begin, or go on. The intent is on record by then."""
+    """Call `provision` of the provider. That it is called is on record by then."""
 
     burst: BurstId
 
 
 class ReapBurst(msgspec.Struct, frozen=True):
-    """Have the provider delete it. Nothing runs on its ranks, nor can start there."""
+    """Call `reap` of the provider. Nothing runs on its ranks, nor can start there."""
 
     burst: BurstId
 
 
 class DrainBurst(msgspec.Struct, frozen=True):
-    """Have no new job start on these ranks of ours."""
+    """Drain ranks of a burst, so that no new job starts there."""
 
     ranks: frozenset[int]
     reason: str
 
 
 class UndrainBurst(msgspec.Struct, frozen=True):
-    """Let jobs start again on ranks that we drained."""
+    """Undrain ranks that were drained for a burst."""
 
     burst: BurstId
     ranks: frozenset[int]
@@ -48,20 +48,20 @@ class ReleaseJobs(msgspec.Struct, frozen=True):
 
 
 class MoveJobs(msgspec.Struct, frozen=True):
-    """Put jobs into other queues; each name is where the job goes."""
+    """Move jobs to other queues; each name is the queue that the job goes to."""
 
     queues: dict[JobId, str]
 
 
 class FailJob(msgspec.Struct, frozen=True):
-    """Raise a fatal exception on a job that nothing can ever help."""
+    """Raise a fatal exception on a job that no offer could ever serve."""
 
     job: JobId
     reason: str
 
 
 class EndJob(msgspec.Struct, frozen=True):
-    """Tell a held job what came of it elsewhere, then end it here."""
+    """Write the result of a job that an isolated burst ran to its memo, and end it."""
 
     job: JobId
     memo: dict[str, str]

@@ -26,7 +26,7 @@ def act_on_burst(
         _act_in_state(tx, burst, world, settings)
     burst = tx.bursts[burst.id]
     if burst.state is State.REAP and world.lead is not None:
-        # In the tick in which it failed, too: its ranks are to get no job from now on.
+        # Also in the tick in which it failed: its ranks are to get no job from now on.
         _reap(tx, burst, world, settings)
 
 
@@ -56,7 +56,7 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
 
 
 def take_down(tx: Transaction, burst: Burst, note: str) -> None:
-    """End a burst because a person said so, or because nobody needs it any more.
+    """End a burst, as a person wants or as no job needs it any more.
 
     What runs on its ranks goes on to its end.
     """
@@ -146,11 +146,11 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
 
 
 def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
-    """Take back the drains that are ours, once the brokers are gone.
+    """Undrain the ranks that were drained for the burst, once its brokers are gone.
 
     A drain outlives the broker, so the next burst on these ranks would get no job.
-    One that a person put in place of ours is his. Where another host has a rank by
-    now, its broker has nothing to do with us, but our drain may be on it.
+    A drain that a person has put in its place stays. Where a
+    rank belongs to another host by now, only a drain for this burst is taken back.
     """
     lead = world.lead
     assert lead is not None
@@ -171,11 +171,11 @@ def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
 
 
 def _is_drained(tx: Transaction, burst: Burst, world: World) -> bool:
-    """Tell whether nothing runs on the burst's ranks nor can start there any more.
+    """Drain its ranks; tell whether nothing runs there nor can start there any more.
 
-    What is not drained yet is drained, ranks that never came too: one that comes late
-    must not get a job just before it is deleted. What we have drained before is noted,
-    too: the record that said so may have been lost, and is to be undrained in the end.
+    Ranks that never joined are drained, too: one that joins late must not get a job
+    just before it is deleted. Drains of ours that no record has are recorded: the
+    record may have been lost, and they are to be undrained in the end.
     """
     lead = world.lead
     assert lead is not None
@@ -204,8 +204,8 @@ def _may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
 
 
 def _report_overdue(tx: Transaction, burst: Burst, limit: float, note: str) -> None:
-    """Say once a deadline that something takes longer than it should."""
-    said = [event.timestamp for event in burst.events if event.name == "overdue"]
-    last = max([burst.since, *said])
+    """Record once per deadline that something takes longer than that."""
+    reported = [event.timestamp for event in burst.events if event.name == "overdue"]
+    last = max([burst.since, *reported])
     if tx.now - last > limit:
         tx.record(burst.id, "overdue", {"note": note})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the events of jobs change in a burst: the times of each job, and their sums.
+"""What events of jobs change in a burst: the times of each job, and their sums.
 
-Each function returns the fields of the burst that change. Of jobs that do not count on
-the burst nothing is recorded.
+Each function returns the fields of the burst that change. Nothing is recorded
+of jobs that are not assigned to the burst.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burst.model.jobid import parse_jobid
 
 
 def assign(burst: Burst, event: Event) -> dict[str, Any]:
-    """Jobs count on the burst from now on."""
+    """Jobs were assigned to the burst."""
     found = {
         parse_jobid(job): float(submitted)
         for job, submitted in event.context.get("jobs", {}).items()
@@ -53,7 +53,7 @@ def job_start(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def job_leave(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job does not count on the burst any more, and goes on without it."""
+    """A job is not assigned to the burst any more, and goes on without it."""
     job = parse_jobid(event.context["id"])
     return {
         "times": {other: of for other, of in burst.times.items() if other != job},
@@ -63,7 +63,7 @@ def job_leave(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job has ended: it is counted, and forgotten as soon as enough others ended."""
+    """A job has ended: it is counted, and one of the KEPT_JOBS that ended last."""
     job = parse_jobid(event.context["id"])
     times = burst.times.get(job)
     if times is None:
@@ -86,7 +86,7 @@ def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def _first_time(burst: Burst, event: Event, what: str) -> dict[str, Any]:
-    """Record the first event of a kind of a job; others change nothing."""
+    """Record when something first happened to a job; later events change nothing."""
     job, when = parse_jobid(event.context["id"]), event.timestamp
     times = burst.times.get(job)
     if times is None or getattr(times, what) is not None:

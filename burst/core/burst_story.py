@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The story of one burst in plain words: its events, durations, jobs and cost.
+"""What `burst explain` tells of a burst: its events, durations, jobs and cost.
 
 Each event of burst.core.lifecycle has one sentence here.
 """
@@ -18,29 +18,29 @@ from burst.model.ranks import format_hostlist, format_idset
 
 SENTENCES = {
     "submit": "it was planned",
-    "provision-start": "its provider is asked for the nodes",
+    "provision-start": "its provider is called to make it",
     "provision-finish": "all its followers were started",
-    "assign": "further jobs count on it",
+    "assign": "further jobs were assigned to it",
     "joined": "ranks {ranks} joined the lead",
     "online": "it is online, with ranks {ranks}",
     "lost": "ranks were lost",
     "back": "all ranks are back",
     "busy": "something runs on it again",
-    "idle": "nothing runs on it, and no job counts on it",
+    "idle": "nothing runs on it, and no job is assigned to it",
     "job-hold": "job {id} is held until the nodes are there",
     "job-release": "job {id} is released",
     "job-start": "job {id} runs",
     "job-leave": "job {id} does not need it any more: {note}",
     "job-finish": "job {id} ended: {result}",
-    "retry": "a call of its provider is repeated: {note}",
+    "retry": "its provider could not do it yet and is called again: {note}",
     "drain": "no new job may start on it: {note}",
     "rank-drain": "ranks {ranks} are drained",
-    "drained": "nothing runs on it any more; its provider is told to delete it",
-    "finish": "what it was made for ended with status {status}",
-    "exception": "it is given up ({type}): {note}",
+    "drained": "nothing runs on it any more; its provider is called to delete it",
+    "finish": "its program ended with status {status}",
+    "exception": "it failed or was ended ({type}): {note}",
     "overdue": "it takes longer than its deadline: {note}",
     "reaped": "its provider has nothing of it left",
-    "undrain": "ranks {ranks} may be used again",
+    "undrain": "ranks {ranks} are undrained",
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }
@@ -49,7 +49,7 @@ SENTENCES = {
 # From the event that begins a stage to the one that ends it, by their names in
 # burst.core.timeline.
 _STAGES = (
-    ("until it was asked for", "submit", "provision"),
+    ("until its provider was called", "submit", "provision"),
     ("until the first rank joined", "provision", "joined"),
     ("until all were online", "joined", "online"),
     ("from online to the first job's start", "online", "started"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a person may ask for, as changes of the records. Pure, like the tick."""
+"""What a person may command, as changes of the records. Pure, like the tick."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from burst.model.request import BurstPreferences, ResourceRequest
 
 
 class TakeDown(msgspec.Struct, frozen=True):
-    """What a person wants taken down."""
+    """A burst that a person wants taken down."""
 
     burst: str
     note: str = "taken down by hand"
     provider: str = ""
-    """Who made it, where its record cannot be read and that is not clear."""
+    """Its provider; needed where its record cannot be read and several may have it."""
 
 
 LONGEST_COMMAND = 2**14
@@ -54,14 +54,16 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
     `slot` is a hostlist that they must be in, empty for any. Raises BurstError.
     """
     if nodes < 1:
-        raise BurstError(f"{nodes} is no number of nodes", "ask for 1 or more")
+        raise BurstError(f"{nodes} nodes cannot be requested", "request 1 or more")
     constraint = ""
     if slot:
         try:
             parse_hostlist(slot, MOST_HOSTS)
             constraint = canonical({"hostlist": [slot]})
         except (ValueError, JobspecError) as error:
-            raise BurstError(f"slot: {error}", "name hosts: burst-0-[0-3]") from None
+            raise BurstError(
+                f"--slot: {error}", "give hosts of a rank slot: burst-0-[0-3]"
+            ) from None
     request = ResourceRequest(
         nodes=nodes,
         slots=nodes,
@@ -85,8 +87,10 @@ def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
     within = [slot for slot in slots if hosts.intersection(slot.hosts)]
     unknown = hosts.difference(*(slot.hosts for slot in slots))
     if unknown or not within:
-        names = format_hostlist(sorted(unknown)) or "an empty list"
-        raise BurstError(f"--slot: {names} is in no rank slot", advice)
+        if not hosts:
+            raise BurstError("--slot: the list of hosts is empty", advice)
+        names = format_hostlist(sorted(unknown))
+        raise BurstError(f"--slot: no rank slot has {names}", advice)
     if not any(hosts.issuperset(slot.hosts[:nodes]) for slot in within):
         of = format_hostlist(within[0].hosts)
         raise BurstError(
@@ -102,11 +106,11 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     if size > LONGEST_COMMAND:
         raise BurstError(
             f"the command has {size} bytes; {LONGEST_COMMAND} is the limit",
-            "put it into a script in the image",
+            "put it into a script in the container image",
         )
     if isolated.kind == "job" or (isolated.kind == "command" and not isolated.command):
         raise BurstError(
-            f"no isolated burst of kind {isolated.kind} can be asked for like this",
+            f"an isolated burst of kind {isolated.kind} cannot be requested like this",
             "burst request --isolated [--service | -- COMMAND]",
         )
     demand = request_nodes(nodes, provider)
@@ -119,7 +123,9 @@ def make_requested_burst(
 ) -> tuple[TickResult, Decision]:
     """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
     if world.lead is None:
-        raise Unreadable(f"the lead cannot be read: {world.trouble}", "try again")
+        raise Unreadable(
+            f"the lead cannot be read: {world.trouble}", "run burst doctor"
+        )
     tx = Transaction(records, now)
     constraints = Constraints(world.identity)
     plan = plan_demands(tx, world, settings, constraints, [demand])
@@ -137,7 +143,7 @@ def take_down_burst(
         names = ", ".join(sorted(b.id for b in records.live)) or "none"
         raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
     if burst.state is State.INACTIVE:
-        raise BurstError(f"burst {burst_id} is gone already")
+        raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)
     take_down(tx, burst, note)
     return _decisions(tx)
@@ -178,8 +184,9 @@ def release_jobs(
 ) -> TickResult:
     """Give held jobs their urgency back, and never hold them again.
 
-    A job that was let go, but whose urgency is 0 in the picture, is asked for again:
-    the first time may have been lost. Raises LeadError for any other that is not held.
+    A job that was released before, but that the lead shows with urgency 0, is released
+    again: the first request may have been lost. Raises LeadError for any other job that
+    is not held.
     """
     tx = Transaction(records, now)
     urgencies: dict[JobId, int] = {}
@@ -188,7 +195,7 @@ def release_jobs(
         if hold is None or not (hold.state in HELD_BY_US or _was_lost(job, hold, lead)):
             raise LeadError(
                 f"{format_f58(job)} is not held by burst",
-                "flux job urgency changes what its user set",
+                "if its user holds it, flux job urgency JOBID 16 releases it",
             )
         tx.set_hold_state(job, HoldState.OBEYED)
         urgencies[job] = hold.urgency
@@ -198,7 +205,7 @@ def release_jobs(
 
 
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
-    """Tell whether a job has urgency 0 although it was let go."""
+    """Tell whether a job has urgency 0 although it was released."""
     view = lead.jobs.get(job) if lead else None
     return hold.state is HoldState.OBEYED and view is not None and view.urgency == 0
 
@@ -211,26 +218,29 @@ def held_jobs(records: Records) -> list[JobId]:
 
 
 def enable_provider(records: Records, provider: str, now: float) -> TickResult:
-    """Forget all that is held against a provider. Raises BurstError."""
+    """Forget all failures of a provider. Raises BurstError."""
     if provider not in records.health:
-        raise BurstError(f"nothing is held against provider {provider}")
+        raise BurstError(
+            f"provider {provider} has no failures to forget",
+            "burst status shows which providers are disabled",
+        )
     tx = Transaction(records, now)
     del tx.health[provider]
     return _decisions(tx)
 
 
-def describe_request(verdict: Decision, demand: Demand) -> str:
-    """Return in words what became of a request ahead of jobs."""
-    if verdict.reason is Reason.PROPOSED:
-        return verdict.text().replace(" for it as", " as")
-    details = "; ".join(f"{r.offer}: {r.text()}" for r in verdict.refusals)
-    return f"{demand.request.nodes} nodes: {verdict.text()}" + (
+def describe_request(decision: Decision, demand: Demand) -> str:
+    """Return a sentence that says what a request ahead of jobs led to."""
+    if decision.reason is Reason.PROPOSED:
+        return decision.text().replace(" for it as", " as")
+    details = "; ".join(f"{r.offer}: {r.text()}" for r in decision.refusals)
+    return f"{demand.request.nodes} nodes: {decision.text()}" + (
         f" ({details})" if details else ""
     )
 
 
 def usable_idle_bursts(records: Records, demand: Demand) -> str:
-    """Return which bursts are up and idle, where a request could have used them."""
+    """Return a sentence on bursts that are idle already; empty if there are none."""
     wanted = demand.preferences.provider
     if demand.isolated:
         return ""
@@ -242,7 +252,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
         and not burst.lease.isolated
         and wanted in {"", burst.lease.provider}
     ]
-    return f"idle already, and ready for a job: {', '.join(idle)}" if idle else ""
+    return f"already idle and ready for jobs: {', '.join(idle)}" if idle else ""
 
 
 def _decisions(tx: Transaction) -> TickResult:

@@ -23,9 +23,9 @@ def per_hour(burst: Burst) -> float:
 
 
 def cost(burst: Burst, now: float) -> float:
-    """Return what it has cost, from when its provider was asked until it was reaped.
+    """Return what it has cost, from the first call of `provision` until it was reaped.
 
-    That is the most that it can have cost: providers bill from later on.
+    It may have cost less: providers bill from when the nodes exist.
     """
     asked = _asked_at(burst)
     if asked is None:

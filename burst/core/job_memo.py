@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a job's memo says of its burst: a word for a column, a sentence for a person.
+"""What a job's memo says: a word for a column of `flux jobs`, and a sentence.
 
-Each memo is an event in the job's log, for ever. So a job is told when what is said of
-it means something else, and not each time that the words change.
+Each memo is an event in the job's eventlog, for ever. So a memo is written when the
+decision has another meaning, and not each time that its text changes.
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from burst.model.decision import Decision
 from burst.model.reason import Reason
 
 _LONGEST = 300
-# Progress alone is told at most this often, in seconds.
+# A memo that only counts nodes further is written at most this often, in seconds.
 _COUNTS_EVERY = 2.0
-# Where only the provider's words on a burst that comes are others, at most this often.
+# One of which only the provider's message changed, at most this often.
 _WORDS_EVERY = 10.0
-# What only waits is told at once that it waits for something else, so many times; after
-# that at most this often, and half as often each time. In seconds.
+# A job that waits for something else is told at once, so many times; after that at most
+# this often, and half as often each time. In seconds.
 _AT_ONCE = 4
 _SLOWER = 60.0
-# New words for the same are told at most this often, in seconds.
+# A new text of the same meaning is written at most this often, in seconds.
 _REWORDED_EVERY = 600.0
 
 Memo = dict[str, str] | None
 
 
 class LastMemo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job was told last."""
+    """The last memo of a job."""
 
     at: float
     memo: Memo
     meaning: Hashable
     turns: int = 0
-    """How often it was told of another reason to wait."""
+    """How often its memo gave another reason to wait."""
     dropped: int = 0
-    """How often the lead had dropped the job's memos before."""
+    """How often the lead had dropped the job's memos by then."""
 
 
-def memo(verdict: Decision) -> Memo:
+def memo(decision: Decision) -> Memo:
     """Return the memo for a pending job; None for one that needs none."""
-    word = verdict.memo_word()
-    return None if word is None else {"state": word, "why": _why(verdict)}
+    word = decision.memo_word()
+    return None if word is None else {"state": word, "why": _why(decision)}
 
 
-def meaning(verdict: Decision) -> Hashable:
-    """Return what a verdict says, without what others change by coming and going."""
-    if not verdict.reason.about_job.refused:
-        return verdict.reason, verdict.text()
-    return verdict.reason, tuple(
+def meaning(decision: Decision) -> Hashable:
+    """Return what a decision means, without reasons that other jobs come and go by."""
+    if not decision.reason.about_job.refused:
+        return decision.reason, decision.text()
+    return decision.reason, tuple(
         (refusal.offer, "" if refusal.reason.about_offer.passing else refusal.text())
-        for refusal in verdict.refusals
+        for refusal in decision.refusals
     )
 
 
-def memo_due_at(told: LastMemo | None, verdict: Decision, text: Memo) -> float:
-    """Return from when on a job is to be told this; math.inf for never."""
+def memo_due_at(told: LastMemo | None, decision: Decision, text: Memo) -> float:
+    """Return when the memo is to be written; math.inf for never."""
     before = told.memo if told else None
     if told is None or before == text:
         return math.inf if before == text else -math.inf
@@ -70,36 +70,36 @@ def memo_due_at(told: LastMemo | None, verdict: Decision, text: Memo) -> float:
         return -math.inf
     slower = _SLOWER * 2.0 ** min(told.turns - _AT_ONCE, 20)
     pause = slower if told.turns >= _AT_ONCE else 0.0
-    if told.meaning == meaning(verdict):
+    if told.meaning == meaning(decision):
         pause = max(pause, _REWORDED_EVERY)
     return told.at + pause
 
 
 def next_last_memo(
-    told: LastMemo | None, verdict: Decision, text: Memo, now: float, dropped: int
+    told: LastMemo | None, decision: Decision, text: Memo, now: float, dropped: int
 ) -> LastMemo:
-    """Return what a job was told last, once it is told this."""
+    """Return the last memo of a job, once this one is written."""
     turns = told.turns if told else 0
     if told and _waits(told.memo) and _waits(text):
         turns += 1
     return LastMemo(
-        at=now, memo=text, meaning=meaning(verdict), turns=turns, dropped=dropped
+        at=now, memo=text, meaning=meaning(decision), turns=turns, dropped=dropped
     )
 
 
 def _waits(text: Memo) -> bool:
-    """Tell whether a memo says of a job no more than that it waits, or nothing."""
+    """Tell whether a memo says only that the job waits, or there is none."""
     return text is None or text["state"] == "waiting"
 
 
 def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Tell whether a memo only counts further than the one before."""
+    """Tell whether a memo differs from the one before in its count of nodes only."""
     counting, _, numbers = after["state"].partition(" ")
     return bool(numbers) and before["state"].partition(" ")[0] == counting
 
 
-def _why(verdict: Decision) -> str:
-    text = verdict.text()
-    if verdict.reason is Reason.TURNED_DOWN:
-        text += ": " + "; ".join(f"{r.offer} {r.text()}" for r in verdict.refusals)
+def _why(decision: Decision) -> str:
+    text = decision.text()
+    if decision.reason is Reason.TURNED_DOWN:
+        text += ": " + "; ".join(f"{r.offer} {r.text()}" for r in decision.refusals)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

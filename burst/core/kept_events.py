@@ -11,8 +11,8 @@ import msgspec
 from burst.model.event import LONGEST_NOTE, Event, cut
 from burst.model.ranks import format_idset, parse_idset
 
-# Events of which only the latest is kept, and which others each of them makes void.
-# What is derived from the rest is the same as from all of them.
+# Which earlier events each event replaces. Replaying what is kept derives the same
+# burst as replaying all.
 _IDLENESS = frozenset({"busy", "idle"})
 _LOSS = frozenset({"lost", "back"})
 _QUARANTINE = frozenset({"quarantine", "unquarantine"})
@@ -20,13 +20,13 @@ _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
     **dict.fromkeys(_LOSS, _LOSS),
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
-    # A job that runs on a burst ends its idleness; one that counts on it may not come.
+    # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,
     "overdue": frozenset({"overdue"}),
     "retry": frozenset({"retry"}),
 }
 
-# Events about single ranks: all but the first of a name are kept as one, of all ranks.
+# Events about ranks: the first of a name is kept, and one for the ranks of all others.
 _JOINT = {"joined", "rank-drain", "undrain"}
 
 # Not kept as events: Burst.times and Burst.sums say what they did.

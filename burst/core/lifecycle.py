@@ -27,17 +27,17 @@ from burst.model.record import BurstRecord
 LIVE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
 
 EDGES: dict[tuple[State, str], State] = {
-    # The plan was recorded; nothing was asked of the provider yet.
+    # The plan is recorded; the provider was not called yet.
     (State.NEW, "submit"): State.NEW,
     # Intent is on record: from here on something may exist that costs money.
     (State.NEW, "provision-start"): State.PROVISION,
     # The provider says that all followers are started, or the lead saw one.
     (State.PROVISION, "provision-finish"): State.JOIN,
-    # All ranks are online at the lead (or those that came, where `partial` keeps them).
+    # All ranks are online (or, with `partial = "keep"`, those that joined in time).
     (State.JOIN, "online"): State.ONLINE,
-    # What an isolated burst was made for has run and ended, however far we saw it come.
+    # The program of an isolated burst has ended, whichever states were seen before.
     **{(state, "finish"): State.REAP for state in LIVE[1:4]},
-    # Nothing needs it any more, or a person took it down: no new job may start on it.
+    # No job needs it any more, or a person took it down: no new job may start on it.
     (State.ONLINE, "drain"): State.DRAIN,
     # No allocation is left on its ranks.
     (State.DRAIN, "drained"): State.REAP,
@@ -89,7 +89,7 @@ def submission(jobs: Mapping[JobId, float], now: float) -> Event:
 
 
 def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
-    """Return a new burst; `jobs` are those it is made for, and when each came in."""
+    """Return a new burst; `jobs` are those it is made for, and their submit times."""
     return apply(Burst(lease=lease, since=now), submission(jobs, now))
 
 
@@ -111,14 +111,15 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
 
 
 def apply(burst: Burst, event: Event) -> Burst:
-    """Return the burst after the event. Never raises: what cannot be, quarantines."""
+    """Return the burst after the event. Never raises; see `step`."""
     return step(burst, event)[0]
 
 
 def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     """Return the burst after an event, and the event that was applied.
 
-    Never raises: what cannot be is replaced by a quarantine. Notes are cut.
+    Never raises: an event that the tables do not have, or that cannot be read, is
+    replaced by a quarantine. Notes are cut.
     """
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The truth about a burst from all sides, and the table that says what it means.
+"""The truth table of bursts that join the lead, and what is read for it.
 
-Our record, Flux's ranks, the provider's word (a MiniCluster, a cloud) can disagree in
-every way. Each combination has a row; one without a row quarantines the burst.
+Our record, Flux's ranks and what the provider shows (a MiniCluster, a cloud) can
+disagree in every way. Each combination has a row; one without a row quarantines the
+burst.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from burst.provider import BurstStatus, Failure, Phase
 
 
 class ProviderPhase(enum.Enum):
-    """The provider's word on a burst."""
+    """What the provider shows of a burst."""
 
     UNREAD = "unread"
-    """Not read, or not since it could have changed: nothing follows from it."""
+    """Not read, or not since our last call: nothing follows from it."""
     ABSENT = "absent"
     PENDING = "pending"
     RUNNING = "running"
@@ -96,7 +97,7 @@ def status_of(burst: Burst, world: World) -> BurstStatus | None:
 
 
 def provider_phase(burst: Burst, world: World) -> ProviderPhase:
-    """Return the provider's word, UNREAD unless it was given after our last call."""
+    """Return what the provider shows; UNREAD if that was read before our last call."""
     if why_out_of_reach(burst.lease, world.places):
         return ProviderPhase.UNREAD
     view = world.providers.get(burst.lease.provider)
@@ -124,9 +125,9 @@ def is_made(burst: Burst, world: World) -> bool:
 
 
 def provider_message(burst: Burst, world: World) -> str:
-    """Return what the provider says of how the burst comes on; empty for nothing.
+    """Return what the provider reports of a burst; empty for nothing.
 
-    What it waits for itself is told by the last call, until that works.
+    What it waits for itself is in the answer to the last call, until a call succeeds.
     """
     status = status_of(burst, world)
     if status is not None and status.why:
@@ -151,8 +152,8 @@ def failure_note(burst: Burst, world: World, what: Observation) -> str:
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:
     """Return the ranks that are still the burst's.
 
-    A lead that was restarted with other hosts has some of them no more, or has other
-    nodes there, its own perhaps. To those nothing may be done for a burst's sake.
+    A lead that was restarted with another hosts list may have other nodes at these
+    ranks, or none. Those must not be drained for the burst.
     """
     hosts = world.identity.hosts
     lease = burst.lease
@@ -177,7 +178,7 @@ def rank_count(burst: Burst, world: World) -> RanksOnline:
 def look_up(
     state: State, word: ProviderPhase, ranks: RanksOnline
 ) -> Observation | None:
-    """Look the combination up; None if the table has no row for it."""
+    """Return what a combination means; None if the table has no row for it."""
     return _TABLE.get((state, word, ranks))
 
 
@@ -200,13 +201,13 @@ _DEAD = (
 )
 
 _ROWS: dict[State, _Rows] = {
-    # Nothing was asked yet, as asking is recorded first. If something shows all the
-    # same, it is not from us, or the record is from another time: no row.
+    # The provider was not called yet, as a call is recorded before. What shows all
+    # the same is not from us, or the record is an old one: no row.
     State.NEW: [
         ((ProviderPhase.UNREAD, ProviderPhase.ABSENT), _NOT_SEEN, Observation.WAIT)
     ],
     State.PROVISION: [
-        # The lead's eyes are better than the provider's word.
+        # Ranks that are online prove more than what the provider shows.
         (_ANY_WORD, _UP, Observation.STARTED),
         ((ProviderPhase.RUNNING,), _NOT_SEEN, Observation.STARTED),
         ((ProviderPhase.UNREAD, ProviderPhase.PENDING), _NOT_SEEN, Observation.WAIT),
@@ -221,7 +222,7 @@ _ROWS: dict[State, _Rows] = {
         (_ALIVE, _NOT_WHOLE, Observation.WAIT),
         *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
-        # It has nothing, and yet some are online: late to see, or lying. They join.
+        # It shows nothing, and yet some ranks are online: its API is late. They join.
         ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.WAIT),
     ],
     State.ONLINE: [
@@ -234,10 +235,10 @@ _ROWS: dict[State, _Rows] = {
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
     ],
-    # What is being taken down goes on being taken down; only allocations matter.
+    # It is being taken down, whatever is seen; only allocations matter.
     State.DRAIN: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
     State.REAP: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
-    # If something of it shows again, that is an orphan's business.
+    # If something of it shows again, it is an orphan.
     State.INACTIVE: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
 }
 

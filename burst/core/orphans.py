@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bears our tag and no record explains."""
+"""Orphans: what has our owner tag and is in no record of a live burst."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from burst.core.world import World
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus
 
-# A thing must be seen unexplained for this long before it is believed, in seconds:
-# what was just deleted lingers in listings, and lists are late.
+# Something is an orphan once it was seen without a record for this long, in seconds:
+# what was just deleted stays in listings for a while, and listings are late.
 SURE_AFTER = 60.0
 
 
 class Orphan(msgspec.Struct, frozen=True):
-    """Something of ours that nobody waits for."""
+    """A burst that a provider shows and no record of a live burst explains."""
 
     provider: str
     burst: BurstId
@@ -24,13 +24,13 @@ class Orphan(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
     """Its followers, as far as the provider knows them."""
     isolated: bool = False
-    """Whether it is an instance of its own, of which we cannot see what runs in it."""
+    """Whether it is an instance of its own: what runs in it cannot be seen here."""
 
 
 def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
     """Return what the providers show and no record of a live burst explains.
 
-    A record that cannot be read explains what bears its id.
+    An unreadable record explains what has its id.
     """
     return tuple(
         Orphan(
@@ -77,7 +77,7 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
     if burst is None:
         return "no record of it"
     if burst.live:
-        # Of whichever provider: two tables of one type may see the same things.
+        # Whichever provider made it: two tables of one type may show the same bursts.
         return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Checks what a provider returns, where it was called: on its worker's thread.
 
-A plug-in may return anything. What is not as `burst.provider` declares it is a failure
-of that provider, and never reaches the tick.
+A plug-in may return anything. An answer that is not as `burst.provider` declares it
+counts as a failed call, and never reaches the tick.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burst.provider import OUTPUT_MOST, BurstStatus, Offer
 
 _T = TypeVar("_T", Offer, BurstStatus)
 
-# More than these no provider has in earnest: they bound the time of a tick.
+# What exceeds these numbers is an error of the provider; they bound a tick's time.
 _MOST_OFFERS = 1_000
 _MOST_STATUSES = 10_000
 _MOST_FOLLOWERS = 100_000
@@ -25,7 +25,7 @@ _LONGEST_NAME = 255
 # A sentence, or the end of a log; what is longer is cut, in characters.
 LONGEST_WHY = 4_000
 _LONGEST_ACCESS = 1_000
-# What is stored and sent as JSON are numbers of 64 bits.
+# Numbers that are stored and sent as JSON have 64 bits.
 _LARGEST = 2**63 - 1
 
 
@@ -90,7 +90,7 @@ def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
 
 
 def _plain(value: object) -> float:
-    """Return the number that a kind of number is, such as `burst.config.Seconds`."""
+    """Return a subclass of float, such as `burst.config.Seconds`, as a float."""
     if isinstance(value, float):
         return float(value)
     raise TypeError(f"{type(value).__name__} is not what can be stored")
@@ -110,7 +110,7 @@ def _check_unique(names: Iterable[str], what: str) -> None:
 
 
 def _cut(status: BurstStatus) -> BurstStatus:
-    """Return the status with texts that are no longer than they may be."""
+    """Return the status with its texts cut to their longest."""
     replace = msgspec.structs.replace
     instance = status.instance
     if instance is not None:
@@ -138,7 +138,7 @@ def _storable_output(output: str) -> str:
 
 
 def _shorten(why: str) -> str:
-    """Return a text without its middle if it is too long: a log's end tells most."""
+    """Return a text, its middle cut out if it is too long: a log ends with why."""
     if len(why) <= LONGEST_WHY:
         return storable(why)
     kept = LONGEST_WHY - 3
@@ -146,7 +146,7 @@ def _shorten(why: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text with a question mark for each character that is not of Unicode.
+    """Return a text with a question mark for each lone surrogate.
 
     `os.fsdecode`, and errors="surrogateescape" for a program's output, make such
     characters of bytes that are no UTF-8. No store keeps them, and no answer of the

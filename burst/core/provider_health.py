@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a provider's answers mean: THE table, for each call of each of its methods.
+"""What the answers of providers mean: THE table, for each method of a provider.
 
-`after_answer` says what is held against a provider from then on, `pause_after` when
-the same may be asked again. Both are asked for offers, observe, provision and reap
-alike, and for the reaping of orphans. What becomes of a burst, `core.sync` decides.
+`after_answer` returns the health of a provider after an answer, `pause_after` when the
+method may be called again. Both are used for offers, observe, provision and reap alike,
+and for reaping orphans. What an answer means for a burst is in `burst.core.sync`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from burst.model.reason import Reason
 # A provider call that failed is repeated after this many seconds, doubled each time.
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
-# A provider may ask for more patience than that, but not for more than this.
-_MOST_PATIENCE = 3600.0
+# A provider may ask for a longer pause than that, but for no longer one than this.
+_LONGEST_RETRY_AFTER = 3600.0
 # What keeps failing is set aside for at most this many times as long, as 2 ** n.
 _MOST_DOUBLINGS = 4
 # So many refused specs of a provider are remembered; what it says of each is cut.
@@ -58,7 +58,7 @@ class Outcome(enum.Enum):
 WORKS = (Outcome.OK, Outcome.NOT_FOUND)
 """Answers of a provider that does what it is asked."""
 ENDS_BURST = (Outcome.CAPACITY, Outcome.SPEC, Outcome.REFUSED)
-"""Answers to `provision` after which it is not asked again for that burst."""
+"""Answers to `provision` after which it is not called again for that burst."""
 
 
 class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class OfferHealth(msgspec.Struct, frozen=True):
 
 
 class RefusedSpec(msgspec.Struct, frozen=True):
-    """A burst that the provider refused for what it was."""
+    """A kind of burst that the provider refused (`Refused` with a spec)."""
 
     failures: int
     until: float
@@ -97,15 +97,15 @@ class RefusedSpec(msgspec.Struct, frozen=True):
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
-    """A method that the provider refused for what it is itself set to."""
+    """A method that the provider refused for its credentials, quota or settings."""
 
     why: str
     until: float = 0.0
-    """No burst is made before then; afterwards one tries. Seconds since the epoch."""
+    """No burst is made before then; then one as a trial. Seconds since the epoch."""
 
 
 class Health(msgspec.Struct, frozen=True):
-    """What is held against a provider; kept in the store, so that a restart knows."""
+    """Failures of a provider that keep bursts from being made; kept in the store."""
 
     refused: Mapping[str, RefusedCall] = {}
     """By the method that was refused, until that method works again."""
@@ -147,10 +147,10 @@ class Health(msgspec.Struct, frozen=True):
 def after_answer(
     health: Health, said: ProviderAnswer, limits: LimitSettings, now: float
 ) -> Health:
-    """Return what is held against a provider after an answer of one of its methods."""
+    """Return the health of a provider after an answer of one of its methods."""
     verb, outcome = said.verb, said.outcome
     if verb is Verb.REAP and outcome is Outcome.SPEC:
-        # It says nothing of the provider, and there is no burst that it could end.
+        # It says nothing about the provider, and the burst is being ended already.
         outcome = Outcome.TRANSIENT
     elif outcome is Outcome.SPEC and verb is not Verb.PROVISION:
         outcome = Outcome.REFUSED
@@ -174,24 +174,24 @@ def after_answer(
     return health
 
 
-def pause_after(outcome: Outcome, attempts: int, patience: float | None) -> float:
-    """Return after how many seconds a method may be called again for the same.
+def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> float:
+    """Return after how many seconds a method may be called again.
 
-    `attempts` are those in a row that failed, this one too; `patience` is what the
-    provider asks for, None if it does not. Whoever asks for less than FIRST_PAUSE, such
-    as an API that says `Retry-After: 0`, would be called hundreds of times a second.
+    `attempts` are the calls in a row that failed, with this one; `retry_after` is the
+    pause that the provider asks for, None if it does not. It is at least FIRST_PAUSE:
+    an API with `Retry-After: 0` would be called hundreds of times a second.
     """
     if outcome is Outcome.OK:
         return 0.0
-    if patience is not None and patience >= 0:
-        return min(max(patience, FIRST_PAUSE), _MOST_PATIENCE)
+    if retry_after is not None and retry_after >= 0:
+        return min(max(retry_after, FIRST_PAUSE), _LONGEST_RETRY_AFTER)
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
 
 
 def cool_down(
     health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
 ) -> Health:
-    """Keep from an offer for a while; twice as long each time it fails again.
+    """Make no burst of an offer for a while; twice as long each time it fails again.
 
     Making and deleting the same cluster for ever costs money and helps nobody. `nodes`
     is the size of a burst for which there was no capacity, 0 for other failures: what
@@ -211,7 +211,7 @@ def cool_down(
 
 
 def forgive(health: Health, lease: Lease) -> Health:
-    """Forget what was held against an offer and such bursts, as one came up."""
+    """Forget failures of an offer and of equal bursts, as such a burst came up."""
     key = spec_key(lease.offer, lease.slot, lease.nodes)
     offers = {name: e for name, e in health.offers.items() if name != lease.offer}
     specs = {name: spec for name, spec in health.specs.items() if name != key}
@@ -219,7 +219,7 @@ def forgive(health: Health, lease: Lease) -> Health:
 
 
 def spec_key(offer: str, slot: str, nodes: int) -> str:
-    """Return what makes two bursts of a provider equal, but for their ids."""
+    """Return the same key for bursts of a provider that differ in their ids only."""
     return f"{offer}/{slot}/{nodes}"
 
 
@@ -228,7 +228,7 @@ def refuse_spec(
 ) -> Health:
     """Make no such burst for a while; twice as long each time it is refused again.
 
-    What an isolated burst runs is its job's, which has failed with it.
+    Not for isolated bursts: what is refused may be the program, which is the job's.
     """
     if lease.isolated:
         return health
@@ -243,9 +243,9 @@ def refuse_spec(
 
 
 def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
-    """Return what is held against a provider, for no longer than a pause begun now.
+    """Return the health with no time later than that of a pause that begins now.
 
-    What was written by a clock that was far ahead would be held against it for ever.
+    A time that was written by a clock far ahead would keep bursts away for ever.
     """
     replace = msgspec.structs.replace
     longest = 2.0**_MOST_DOUBLINGS
@@ -296,7 +296,7 @@ def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
 
 
 def expiry_times(health: Health) -> list[float]:
-    """Return the times at which something held against a provider ends."""
+    """Return the times at which pauses of a provider end."""
     times = [health.until, health.tried_at]
     times += [offer.until for offer in health.offers.values()]
     return times + [spec.until for spec in health.specs.values()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whose the leased ranks are, for a scheduler that starts jobs by itself."""
+"""Which ranks are leased, and for which jobs, as sched-burst is told."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burst.model.lead import LeadView, LeasedRanks
 
 
 def rank_leases(records: Records, lead: LeadView) -> LeasedRanks:
-    """Return what sched-burst is told.
+    """Return the ranks that are leased, and those on which each job may start.
 
     A job gets its ranks once all of its bursts are up, as a held job is released then:
     of a gang that is still joining, or that lacks nodes, no job may take a part.

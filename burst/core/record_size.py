@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a tick decided, without what no store could keep.
+"""What a tick decided, without records that are too large for the store.
 
-Records are bounded where they are made. If one grows past what a store takes all the
-same, its own burst is set apart, and the rest of the tick goes on.
+Records are bounded where they are made. If one is too large for the
+store all the same, its own burst is quarantined, and the rest of the tick goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _V = TypeVar("_V")
 def without_oversized(
     decisions: TickResult, before: Records, keys: Collection[str], now: float
 ) -> TickResult:
-    """Return the decisions in which these records stay as they are in the store.
+    """Return the result in which these records stay as they are in the store.
 
     A burst that is on record is quarantined, in memory alone; a new one is not made.
     """
@@ -34,7 +34,7 @@ def without_oversized(
     why = f"its record would be too large for the store: {', '.join(sorted(keys))}"
     bursts = dict(_as_before(after.bursts, before.bursts, names))
     for name in names & bursts.keys():
-        # No event: it could not be kept either.
+        # No event: the record with it could not be stored either.
         bursts[name] = msgspec.structs.replace(bursts[name], quarantined=why)
     health = {name for name in after.health if f"provider/{name}" in keys}
     outputs = {name for name in after.outputs if f"output/{name}" in keys}

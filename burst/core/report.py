@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the records and the world look like to a person: plain objects, ready for JSON.
+"""The answers to `burst status`, `explain`, `plan`: plain objects, ready for JSON.
 
 Times are seconds, ids are as people write them (f58, idset, hostlist).
 """
@@ -28,7 +28,7 @@ from burst.model.reason import Reason
 
 Row = dict[str, Any]
 
-# Events whose note a person reads: why it ended, and how its end goes on.
+# Events whose note says why a burst ended.
 _ENDS = ("exception", "drain", "finish", "quarantine")
 
 
@@ -63,7 +63,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
 def status(
     records: Records, world: World, orphans: tuple[Orphan, ...], now: float
 ) -> Row:
-    """Return everything at a glance."""
+    """Return the answer to `burst status`."""
     identity = world.identity
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
     leased = slot_holders(world.slots, records.live, records.unread_leases)
@@ -98,7 +98,7 @@ def status(
 
 
 def orphan_row(orphan: Orphan) -> Row:
-    """Return one thing that no record explains."""
+    """Return one orphan."""
     return {
         "id": orphan.burst,
         "provider": orphan.provider,
@@ -131,7 +131,7 @@ def unreadable_rows(records: Records, world: World) -> list[Row]:
 
 
 def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
-    """Return how it stands with an orphan that is or was deleted."""
+    """Return how far the deletion of an orphan is."""
     return {
         "id": burst,
         "provider": provider,
@@ -141,25 +141,25 @@ def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
     }
 
 
-def job_row(job: JobView, verdict: Decision) -> Row:
+def job_row(job: JobView, decision: Decision) -> Row:
     """Return one pending job of a plan."""
     return {
         "id": format_f58(job.id),
         "userid": job.userid,
         "needs": str(job.request) if job.request else "",
-        "verdict": verdict.reason.name.lower().replace("_", "-"),
-        "why": verdict.text(),
+        "verdict": decision.reason.name.lower().replace("_", "-"),
+        "why": decision.text(),
         "refusals": [
             {"offer": refusal.offer, "why": refusal.text()}
-            for refusal in verdict.refusals
+            for refusal in decision.refusals
         ],
     }
 
 
 def explain(
-    records: Records, world: World, verdicts: Mapping[JobId, Decision], job_id: JobId
+    records: Records, world: World, decisions: Mapping[JobId, Decision], job_id: JobId
 ) -> Row | None:
-    """Return one job's story; None for a job that burst knows nothing of."""
+    """Return the answer to `burst explain JOB`; None for an unknown job."""
     job = world.lead.jobs.get(job_id) if world.lead else None
     bursts = [burst for burst in records.bursts.values() if was_assigned(burst, job_id)]
     if job is None and not bursts:
@@ -178,9 +178,9 @@ def explain(
         "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
     }
-    verdict = verdicts.get(job_id) or (job and _verdict_of_started(job, world))
-    if job and verdict:
-        told = job_row(job, verdict)
+    decision = decisions.get(job_id) or (job and _decide_started(job, world))
+    if job and decision:
+        told = job_row(job, decision)
         row |= {key: told[key] for key in ("verdict", "why", "refusals")}
     return row
 
@@ -200,7 +200,7 @@ def find_isolated(records: Records, name: str) -> Burst | None:
     return max(found, key=lambda burst: burst.lease.created, default=None)
 
 
-def _verdict_of_started(job: JobView, world: World) -> Decision | None:
+def _decide_started(job: JobView, world: World) -> Decision | None:
     if job.state in {JobState.RUN, JobState.CLEANUP}:
         hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
         return Decision(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
@@ -225,7 +225,7 @@ def _story(burst: Burst, job_id: JobId) -> Row:
 
 
 def _access(burst: Burst, world: World) -> str:
-    """Return how a person gets at an isolated burst while it is up."""
+    """Return the command by which a person reaches an isolated burst that is up."""
     seen = status_of(burst, world)
     if burst.state is not State.ONLINE or not (seen and seen.instance):
         return ""
@@ -235,7 +235,7 @@ def _access(burst: Burst, world: World) -> str:
 def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    # Why it failed says more than how its end goes on, unless that takes too long.
+    # While it is deleted, why it failed matters more than what its provider reports.
     if moving and not failed and (words := provider_message(burst, world)):
         return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS

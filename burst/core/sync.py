@@ -76,10 +76,10 @@ def _apply_answer(
     tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
 ) -> None:
     """Record what its provider's answer means for a burst."""
-    provides = call.verb is Verb.PROVISION
-    if provides and call.outcome is Outcome.CAPACITY:
+    is_provision = call.verb is Verb.PROVISION
+    if is_provision and call.outcome is Outcome.CAPACITY:
         tx.cool_down(burst, limits, burst.lease.nodes)
-    elif provides and call.outcome is Outcome.SPEC:
+    elif is_provision and call.outcome is Outcome.SPEC:
         known = tx.health_of(burst.lease.provider)
         held = provider_health.refuse_spec(
             known, burst.lease, call.note, limits, tx.now
@@ -87,7 +87,11 @@ def _apply_answer(
         tx.set_health(burst.lease.provider, held)
     if call.outcome in provider_health.WORKS or burst.quarantined:
         return
-    if provides and call.outcome in provider_health.ENDS_BURST and burst.state in LIVE:
+    if (
+        is_provision
+        and call.outcome in provider_health.ENDS_BURST
+        and burst.state in LIVE
+    ):
         tx.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
@@ -97,8 +101,8 @@ def _apply_answer(
 def _is_recorded(burst: Burst, call: LastCall) -> bool:
     """Tell whether it is on record that the call is repeated, and why.
 
-    A cluster that is being made is asked for every few seconds for minutes, and each
-    event is a line in the log and a write to the store.
+    `provision` is called every few seconds while a cluster is made, for minutes, and
+    each event is a line in the log and a write to the store.
     """
     return any(
         event.name == "retry"
@@ -112,9 +116,9 @@ def _is_recorded(burst: Burst, call: LastCall) -> bool:
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
     """Take a job that was submitted held for us as held by us.
 
-    The urgency that it asks for is its user's word, who may ask for the default and
-    for less, flux-submit(1). That it waits for us is his word, too, and holds for how
-    he submitted it: what somebody held later is not ours to release.
+    Its user asks for the urgency that it is to have, the default or less
+    (flux-submit(1)). Only a job that was submitted held is taken so: one that somebody
+    held later is not ours to release.
     """
     if view.state is JobState.SCHED and view.id not in tx.holds:
         urgency = min(view.preferences.urgency, DEFAULT_URGENCY)
@@ -124,7 +128,7 @@ def _adopt_hold(tx: Transaction, view: JobView) -> None:
 def _observe_hold(
     tx: Transaction, job: JobId, hold: Hold, view: JobView | None
 ) -> None:
-    """Learn from the urgency whether what we did took, or the user had his say."""
+    """See by the urgency whether our request took effect, or the user changed it."""
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]
         return
@@ -138,24 +142,24 @@ def _observe_hold(
     elif hold.state is HoldState.RELEASING and not held:
         tx.set_hold_state(job, HoldState.RELEASED)
         _learn_urgency(tx, job, view.urgency)
-    elif _users_doing(hold, view.urgency):
+    elif _is_changed_by_user(hold, view.urgency):
         tx.set_hold_state(job, HoldState.OBEYED)
     elif hold.state is HoldState.RELEASED:
         _learn_urgency(tx, job, view.urgency)
 
 
 def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
-    """Keep what the user has made of the urgency of a job that we released.
+    """Keep the urgency that the user gave to a job that we released.
 
-    It is what he gets back if the job has to be held again.
+    The job gets it back if it has to be held again.
     """
     hold = tx.holds[job]
     if hold.shown and urgency != hold.shown:
         tx.holds[job] = msgspec.structs.replace(hold, urgency=urgency, shown=urgency)
 
 
-def _users_doing(hold: Hold, urgency: int) -> bool:
-    """Tell whether the urgency is neither what we found nor what we set."""
+def _is_changed_by_user(hold: Hold, urgency: int) -> bool:
+    """Tell whether the user changed the urgency: it is neither ours nor the old one."""
     if hold.state is HoldState.HOLDING:
         return urgency not in (hold.urgency, hold.shown)
     if hold.state is HoldState.HELD:

@@ -34,7 +34,7 @@ _OF_JOBS = {
 
 
 def timeline(burst: Burst) -> dict[str, float]:
-    """Return stage to seconds since its first job was submitted (or it was asked for).
+    """Return, by stage, seconds since `begin_time`.
 
     Stages that did not happen are missing.
     """
@@ -49,15 +49,15 @@ def timeline(burst: Burst) -> dict[str, float]:
 
 
 def begin_time(burst: Burst) -> float:
-    """Return when the first of its jobs was submitted, or the burst was asked for."""
+    """Return when the first of its jobs was submitted, or the burst was requested."""
     submitted, created = burst.sums.submitted, burst.lease.created
     return created if submitted is None else min(submitted, created)
 
 
 def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
-    """Return what is known to have happened, in order of time, as events.
+    """Return the events of a burst and of its jobs that are known, in order of time.
 
-    With a job, without what happened to other jobs. Of jobs that ended, only the last
+    With a job, without the events of other jobs. Of jobs that ended, only the last
     few are still known one by one (KEPT_JOBS).
     """
     jobs = {**dict(burst.sums.recent), **burst.times}
@@ -67,7 +67,7 @@ def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
 
 
 def was_assigned(burst: Burst, job: JobId) -> bool:
-    """Tell whether a job is known to count, or to have counted, on the burst."""
+    """Tell whether a job is known to be, or to have been, assigned to the burst."""
     return job in burst.times or any(job == known for known, _ in burst.sums.recent)
 
 

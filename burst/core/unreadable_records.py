@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Taking down a burst whose record cannot be read: what is known of it, and its end.
+"""Takes down a burst whose record cannot be read.
 
-A person decides it. The record of a burst that was taken down replaces the one that
+A person decides that. The record of a burst that was taken down replaces the one that
 cannot be read. Its ranks are drained, what runs on them goes on to its end, and its
 provider is asked to delete it until there is nothing left, as with any other burst.
 """
@@ -24,7 +24,7 @@ def is_unreadable(records: Records, burst: BurstId) -> bool:
 
 
 def forget_unreadable(records: Records, burst: BurstId) -> Records:
-    """Return what is kept without records of a burst that cannot be read."""
+    """Return the records without unreadable ones of a burst."""
     keys = _keys(records, burst)
     rest = {key: why for key, why in records.unreadable.items() if key not in keys}
     return msgspec.structs.replace(records, unreadable=rest) if keys else records
@@ -33,7 +33,7 @@ def forget_unreadable(records: Records, burst: BurstId) -> Records:
 def lease_of_unreadable(
     records: Records, world: World, burst: BurstId, provider: str, now: float
 ) -> Lease:
-    """Return the lease as far as it can be known: all that may be the burst's.
+    """Return a lease of all ranks that the burst may have.
 
     The ranks of its slot, by the slot's name and by those of hosts, as slots may have
     been declared anew since; those of the followers that the provider shows; those that

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The world as arguments: what was read, what was asked, and what is on record."""
+"""What a tick is told of the world: the lead, the providers, and calls of theirs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from burst.model.burst import BurstId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer
 
-# In so many observations in a row a burst must be missing before it counts as gone.
-# Clouds are eventually consistent, and one early answer has cost others whole fleets.
+# A burst is taken for gone once it is missing in so many observations in a row: APIs of
+# clouds are eventually consistent, and one early answer must not end live bursts.
 ABSENT_READS = 3
-# While a provider deletes it is asked again, at first after twice this, then after
-# twice as long each time, up to _REAP_SLOWEST; in seconds.
+# While a provider deletes, `reap` is called again, at first after twice this, then
+# after twice as long each time, up to _REAP_SLOWEST; in seconds.
 _REAP_AGAIN = 0.1
 _REAP_SLOWEST = 5.0
 
 
 class LastCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The last thing asked of a provider for one burst, since this daemon started."""
+    """The last call of a provider for one burst, since this daemon started."""
 
     verb: Verb
     done_at: float = 0.0
     outcome: Outcome = Outcome.PENDING
     note: str = ""
     attempts: int = 1
-    """In a row, with this verb."""
+    """Calls of this method in a row."""
     retry_at: float = 0.0
-    """Not to be repeated before."""
+    """It is not called again before; seconds since the epoch."""
 
 
 def repeat_at(call: LastCall) -> float:
-    """Return when the same may be asked again; math.inf while it is being asked."""
+    """Return when the method may be called again; math.inf while it is being called."""
     if call.outcome is Outcome.PENDING:
         return math.inf
     if call.verb is not Verb.REAP:
@@ -47,23 +47,23 @@ def repeat_at(call: LastCall) -> float:
 
 
 class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider said last, and when."""
+    """What a provider answered last, and when."""
 
     offers: Sequence[Offer] | None = None
     """None as long as it has not answered."""
     statuses: Mapping[BurstId, BurstStatus] = {}
     absent: Mapping[BurstId, int] = {}
-    """How many observations in a row have missed a burst that was asked for."""
+    """In how many observations in a row a burst is missing that was provisioned."""
     read_at: float = 0.0
     """When the last good observation began; 0 as long as there was none."""
     trouble: str = ""
     """Why the last observation failed; empty if it did not."""
     no_offers: str = ""
-    """Why the last question for offers failed; empty if it did not."""
+    """Why the last call of `offers` failed; empty if it did not."""
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was read. What could not be read is None, and nothing is done on it."""
+    """All that was read. What could not be read is None, and nothing rests on it."""
 
     identity: LeadIdentity
     slots: Sequence[RankSlot]
@@ -76,7 +76,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Where each provider makes bursts, as `Lease.place`."""
     calls: Mapping[BurstId, LastCall] = {}
     closing: bool = False
-    """Whether the daemon takes all bursts down, and makes nothing new."""
+    """Whether the daemon takes all bursts down, and makes none."""
     answered: Sequence[ProviderAnswer] = ()
     """What was answered since the last tick."""
 
@@ -87,7 +87,7 @@ def observe(
     asked: Sequence[BurstId],
     began_at: float,
 ) -> ProviderView:
-    """Return the view after a good observation that began then.
+    """Return the view after an observation that began then and succeeded.
 
     `asked` are the bursts that were provisioned before it began: those it must show.
     """

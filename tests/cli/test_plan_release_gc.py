@@ -101,7 +101,10 @@ def test_jobs_that_a_daemon_left_held_are_released_without_one(
     assert instance.info(held).urgency == 0
     assert desk.run("release", name).lines == [f"released: {name}"]
     assert instance.info(held).urgency == 20
-    told = f"{name} is not held by burst; flux job urgency changes what its user set"
+    told = (
+        f"{name} is not held by burst; if its user holds it,"
+        " flux job urgency JOBID 16 releases it"
+    )
     assert desk.run("release", name).error == told
     assert desk.run("release", "--all").lines == ["released: nothing is held"]
 

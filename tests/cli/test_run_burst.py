@@ -133,7 +133,7 @@ def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
             "providers.nope.type: no provider 'nope' is installed",
         ),
         (("-N9",), "9 nodes: "),
-        (("-N-1",), "-1 is no number of nodes; ask for 1 or more"),
+        (("-N-1",), "-1 nodes cannot be requested; request 1 or more"),
         (("--uri", "embedded:///none/control"), "/none/control"),
     ],
 )

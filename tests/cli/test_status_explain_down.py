@@ -80,7 +80,9 @@ def test_nodes_are_requested_shown_and_taken_down(shared: Shared) -> None:
     assert desk.row(burst_id)["note"] == "enough"
     assert "no bursts" in desk.run("status").lines
     assert burst_id in desk.run("status", "-a").stdout
-    assert desk.run("down", burst_id).error == f"burst {burst_id} is gone already"
+    assert desk.run("down", burst_id).error == (
+        f"burst {burst_id} has ended; burst status --all shows it"
+    )
 
 
 def test_a_field_that_there_is_not_names_those_there_are(shared: Shared) -> None:
@@ -114,15 +116,15 @@ def test_hosts_may_be_named(shared: Shared) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("-N0",), "0 is no number of nodes; ask for 1 or more"),
+        (("-N0",), "0 nodes cannot be requested; request 1 or more"),
         (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
         (("-N1", "--provider", "nope"), "no provider nope; the settings have local"),
         (
             ("-N1", "--slot", "nope-[0-3]"),
-            "--slot: nope-[0-3] is in no rank slot; the lead's rank slots are"
+            "--slot: no rank slot has nope-[0-3]; the lead's rank slots are"
             " burst-0-[0-3], burst-1-[0-3]",
         ),
-        (("-N1", "--slot", "burst-0-["), "name hosts: burst-0-[0-3]"),
+        (("-N1", "--slot", "burst-0-["), "give hosts of a rank slot: burst-0-[0-3]"),
         (
             ("-N1", "--slot", "burst-0-[2-3]"),
             "is a part of rank slot burst-0-[0-3], and a burst begins with the first"
@@ -259,7 +261,10 @@ def test_a_provider_that_was_disabled_is_enabled_again(shared: Shared) -> None:
     assert "disabled" not in desk.run("status").stdout
     desk.wait_for_state(burst_id, "inactive")
     error = desk.run("enable", "local").error
-    assert error == "nothing is held against provider local"
+    assert error == (
+        "provider local has no failures to forget;"
+        " burst status shows which providers are disabled"
+    )
     error = desk.run("enable", "nope").error
     assert error == "there is no provider nope; the settings have local"
 
@@ -307,11 +312,11 @@ def test_an_idle_burst_its_cost_and_its_story_are_told(shared: Shared) -> None:
         assert "2 of 8 nodes" in said.lines
         error = desk.run("request", "-N30").error
         assert error.endswith(
-            f"idle already, and ready for a job: {name} (2 nodes of local)"
+            f"already idle and ready for jobs: {name} (2 nodes of local)"
         )
         beside = desk.run("request", "-N1", "--no-wait")
         other = beside.lines[0].rpartition(" ")[2]
-        assert f"ready for a job: {name} (2 nodes of local)" in beside.stderr
+        assert f"ready for jobs: {name} (2 nodes of local)" in beside.stderr
         desk.run("down", other)
         lines = desk.run("explain", name).lines
     assert lines[:2] == [

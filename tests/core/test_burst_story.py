@@ -37,13 +37,13 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
     found = burst_story(burst, T0 + 100)
     assert [event["text"] for event in found["events"]] == [
         "it was planned",
-        "its provider is asked for the nodes",
+        "its provider is called to make it",
         "all its followers were started",
         "ranks 2-3 joined the lead",
         "it is online, with ranks 2-3",
         f"job {format_f58(JobId(1))} runs",
         f"job {format_f58(JobId(1))} ended: completed",
-        "it is given up (lost): ranks were lost",
+        "it failed or was ended (lost): ranks were lost",
         "its provider has nothing of it left",
     ]
     stages = {stage["stage"]: stage["seconds"] for stage in found["stages"]}

@@ -186,7 +186,7 @@ def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():
     assert key not in sim.lead.disk.records
     sim.lead.finish(job)
     sim.until(sim.in_state(State.INACTIVE))
-    with pytest.raises(BurstError, match="is gone already"):
+    with pytest.raises(BurstError, match="has ended"):
         down(sim, sim.burst.id)
 
 

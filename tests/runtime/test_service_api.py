@@ -212,7 +212,7 @@ def test_orphans_are_listed_and_deleted_only_on_yes():
 
 def test_a_provider_is_enabled_and_settings_are_reloaded():
     asking = Asking(limits={"breaker": 1})
-    with pytest.raises(BurstError, match="nothing is held against"):
+    with pytest.raises(BurstError, match="no failures to forget"):
         asking.ask("enable", provider="local")
     asking.sim.provider.next_provision_error = OSError("bug")
     asking.sim.lead.submit(whole(4))

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What ends the claim of a job on its bursts that Flux does not start.
+"""When a job that Flux does not start leaves the bursts that it is assigned to.
 
-Its queue may be stopped, or others are ahead of it. A burst on which it counts would
-be rented for as long as that lasts, so the job leaves it at a deadline, and is tried
-again after it has waited as long as it has by then: each time twice as long. A job that
-its user holds, or that cannot be read any more, leaves its bursts, too, on the way or
-up: it may stay so for ever.
+Its queue may be stopped, or other jobs are ahead of it. Its burst would be rented for
+as long as that lasts, so the job leaves it at a deadline, and is tried again after it
+has waited as long as it has by then: each time twice as long. A job that its
+user holds, or that cannot be read any more, leaves its bursts, too.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
 def retry_pause(
     hold: Hold | None, job: JobView, limit: float, now: float
 ) -> Decision | None:
-    """Return the verdict on a job that left its bursts a while ago, if it did."""
+    """Return the decision on a job that left its bursts and is not tried again yet."""
     if hold is None or not hold.expired or limit > LONGEST:
         return None
     again = hold.expired + max(limit, hold.expired - job.t_submit)
@@ -65,7 +64,7 @@ def retry_pause(
 def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
     """Return why nothing will release a pending job; empty if something may.
 
-    The urgency of one that a person let go of may be on its way back.
+    A release that a person asked for may not have taken effect yet.
     """
     if job.request is None:
         return f"{job.unreadable}; it is left alone"
@@ -77,9 +76,9 @@ def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
 
 
 def _too_long(job: JobView, burst: Burst) -> str:
-    """Return why a pending job, with its time limit of now, is not for such a lease.
+    """Return why a pending job is too long for its burst; empty if it is not.
 
-    Its user may have changed the limit (flux-update(1)) since it was placed.
+    Its user may have changed its time limit (flux-update(1)) since it was placed.
     """
     end, created = burst.lease.end, burst.lease.created
     if not end or job.duration <= end - created:

@@ -171,11 +171,11 @@ class JobTriage:
     def _may_be_starting(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the nodes that the job lacks may be taken by the job itself.
 
-        A view of the lead is not of one moment: jobs are read before resources. What a
-        pending job needs may not be free because the job has been given it meanwhile.
-        That is excluded for a held job, and for one that did not change while the view
-        was read, unless nodes that would do are being given to a job not known yet, and
-        this job is still left to the scheduler.
+        Jobs are read before resources, so what a pending job needs may not be free
+        because the job was given it in between. That may be so if the job changed while
+        the view was read, or if the scheduler is giving nodes that would do for it to a
+        job that is not known yet; the latter counts for as long as the job is left to
+        the scheduler. A held job is not starting.
         """
         if job.urgency == 0 or in_stopped_queue(job, self._settings):
             return False
