@@ -256,3 +256,23 @@ def test_ranks_drained_by_a_lost_record_are_undrained_where_slots_are_others() -
             ("settings_change", {"change": 9, "reload": True}),
         ],
     )
+
+
+def test_a_refusal_may_stand_while_nodes_are_given_to_some_job() -> None:
+    replay(
+        {
+            "intake": {"mode": "scheduler"},
+            "providers": {"a": {"capacity": 6, "max_nodes": 4}},
+            "standing": True,
+        },
+        [
+            ("submit", {"nodes": 5, "user": 1, "wish": 4, "constraint": 0}),
+            ("turn", {"seconds": 7.0}),
+            ("turn", {"seconds": 1.0}),
+            ("journal_lags", {"lagging": True}),
+            ("job_ends", {"job": 3, "result": "completed"}),
+            ("submit", {"nodes": 4, "user": 2, "wish": 3, "constraint": 1}),
+            ("turn", {"seconds": 1.0}),
+            ("submit_hostile", {"kind": "environment is large", "user": 1}),
+        ],
+    )
