@@ -21,21 +21,21 @@ _LOOPBACK = "127.0.0.1"
 
 
 class SlotRequest(msgspec.Struct, frozen=True):
-    """Ranks for one burst: how many, and what each of its nodes has at least."""
+    """One rank slot: how many ranks, and the least shape of each node."""
 
     count: int
     shape: Shape | None = None
-    """As the first own node if there is none."""
+    """None: the shape of the first own node."""
 
 
 class LeadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of the lead when he submitted it."""
+    """The options of `burst lead batch`."""
 
     slots: tuple[SlotRequest, ...]
     address: str = ""
     port: int = 0
     flux: str = "flux"
-    """The program, by its path."""
+    """Path of the program `flux`."""
 
 
 class AllocatedNode(msgspec.Struct, frozen=True):
@@ -43,11 +43,11 @@ class AllocatedNode(msgspec.Struct, frozen=True):
 
     name: str
     children: Mapping[str, str]
-    """What of it is allocated, as the `children` of R (RFC 20)."""
+    """Its allocated resources, as the `children` of R (RFC 20)."""
 
     @property
     def shape(self) -> Shape:
-        """How much that is."""
+        """The number of allocated cores and GPUs."""
         return shape_of(self.children)
 
 

@@ -12,12 +12,12 @@ from burst.batch.lead_directory import LeadDirectory
 from burst.batch.reap import PrintLine
 
 RESTART_DELAY_S = 5.0
-"""From a failure to the next start."""
+"""Seconds from a failure to the next start."""
 _PREFIX = "burst: ERROR: "
 
 
 class DaemonSupervisor:
-    """`burst daemon` with the settings and the log of a directory."""
+    """A process `burst daemon` with the settings and the log of a lead directory."""
 
     def __init__(
         self,
@@ -30,17 +30,17 @@ class DaemonSupervisor:
         self._again_s = again_s
         self._ending = threading.Event()
         self._lock = threading.Lock()
-        """Held to start a process, and to say that none is to be started."""
+        """Held while a process is started, and while further starts are forbidden."""
         self._process = self._start()
         self._thread: threading.Thread | None = None
 
     def attend(self) -> None:
-        """Start it again from now on when it ends unasked."""
+        """From now on, start it again when it ends without having been told to."""
         self._thread = threading.Thread(target=self._attend, daemon=True)
         self._thread.start()
 
     def is_running(self) -> bool:
-        """Tell whether there is a process."""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def last_words(self) -> str:
@@ -49,19 +49,19 @@ class DaemonSupervisor:
         return lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
 
     def end(self) -> None:
-        """Ask it to end, for good; a second time: without waiting for anything."""
+        """Send SIGTERM, and start it no more. A second SIGTERM ends it at once."""
         with self._lock:
             self._ending.set()
         self._process.terminate()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it has ended, at most so long; tell whether it has."""
+        """Wait for its end, at most that long; return whether it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return not self.is_running()
 
     def kill(self) -> None:
-        """End it, after `end`."""
+        """Send SIGKILL, after `end`."""
         self._process.kill()
         self._process.wait()
         if self._thread is not None:
@@ -87,6 +87,6 @@ class DaemonSupervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # What is sent to all processes of the job reaches it through us.
+                # Signals to all processes of the job must reach it only through `end`.
                 start_new_session=True,
             )

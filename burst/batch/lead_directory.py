@@ -27,29 +27,29 @@ _REQUEST = "wish.json"
 
 
 class BatchJob(msgspec.Struct, frozen=True):
-    """The batch job, for who looks at it from outside."""
+    """The batch job, as seen by its parent instance."""
 
     id: str
     uri: str
-    """Of the instance that it is a job of; empty for the one that Flux finds."""
+    """URI of the parent instance; empty for Flux's default."""
 
 
 def default_parent(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where a user's directories are, by the XDG base directories."""
+    """Return the parent of all lead directories, by the XDG base directories."""
     home = Path(environment.get("HOME") or Path.home())
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     return data / "burst" / "batch"
 
 
 class LeadDirectory:
-    """One such directory."""
+    """The files of one lead."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.given = self.path / "settings.toml"
-        """The user's burst.toml as it was when he submitted the job."""
+        """Copy of the user's burst.toml, made when the job was submitted."""
         self.settings = self.path / "burst.toml"
-        """As the daemon in the allocation reads it."""
+        """The settings file of the daemon in the allocation."""
         self.certificate = self.path / "burst.cert"
         self.log = self.path / "daemon.log"
         self._request = self.path / _REQUEST
@@ -58,16 +58,16 @@ class LeadDirectory:
 
     @classmethod
     def new(cls, base: Path) -> LeadDirectory:
-        """Return one that does not exist yet."""
+        """Return a new one, which does not exist yet."""
         return cls(base / secrets.token_hex(4))
 
     @classmethod
     def find(cls, base: Path) -> list[LeadDirectory]:
-        """Return those that there are."""
+        """Return all in this parent directory."""
         return [cls(path.parent) for path in sorted(base.glob(f"*/{_REQUEST}"))]
 
     def make(self, request: LeadRequest, settings: bytes) -> None:
-        """Write what is known before the job is. Raises ConfigError."""
+        """Write request and settings before the submission. Raises ConfigError."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700)
@@ -80,7 +80,7 @@ class LeadDirectory:
             ) from error
 
     def request(self) -> LeadRequest:
-        """Return what was asked for. Raises ConfigError."""
+        """Return the request. Raises ConfigError."""
         try:
             return msgspec.json.decode(self._request.read_bytes(), type=LeadRequest)
         except (OSError, msgspec.MsgspecError) as error:
@@ -94,7 +94,7 @@ class LeadDirectory:
         return self._request.stat().st_mtime
 
     def set_job(self, job: BatchJob) -> None:
-        """Keep what the job is."""
+        """Write jobid and parent instance."""
         write_atomically(self.job_file, msgspec.json.encode(job).decode())
 
     def job(self) -> BatchJob | None:
@@ -107,22 +107,22 @@ class LeadDirectory:
             raise ConfigError(f"{self.job_file}: cannot be read: {error}") from error
 
     def has_begun(self) -> bool:
-        """Tell whether the daemon was started, and the script after it, or is over."""
+        """Return whether the daemon was started, or the lead has ended already."""
         return self.log.exists() or not self.path.exists()
 
     def set_owner(self, owner: str) -> None:
-        """Keep the tag of all that bursts make, before they make anything."""
+        """Write the owner tag, before any burst can be made."""
         write_atomically(self._owner, owner)
 
     def owner(self) -> str:
-        """Return it, empty where nothing of any burst can be left."""
+        """Return the owner tag; empty if nothing of a burst can be left."""
         return self._owner.read_text() if self._owner.exists() else ""
 
     def clear_owner(self) -> None:
-        """Note that every provider said that nothing is left."""
+        """Remove the owner tag, after every provider answered NotFound."""
         self._owner.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove it all, if it is still there."""
+        """Remove the directory, if it exists."""
         if self.path.exists():
             shutil.rmtree(self.path)

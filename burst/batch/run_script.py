@@ -26,11 +26,11 @@ from burst.lead import Lead
 from burst.runtime.connect import connect
 
 SERVE_DEADLINE_S = 60.0
-"""From the daemon's start until it serves; `[deadlines] address` comes on top."""
+"""From the daemon's start until it serves, in addition to `[deadlines] address`."""
 IDLE_DEADLINE_S = 60.0
 """From canceling the jobs that the script left to their end."""
 CANCEL_GRACE_S = 1.0
-"""What the script and the daemon are given once the job itself is being ended."""
+"""Time that script and daemon have to end once the job is canceled or out of time."""
 _SLACK_S = 60.0
 _LOOK_S = 0.1
 _STOP_JOBS = (
@@ -43,15 +43,15 @@ _STOP_JOBS = (
 
 
 class ScriptRunner:
-    """One run of a script in a lead of its own. From the main thread."""
+    """Runs one script in a lead of its own. Use it in the main thread."""
 
     def __init__(self, directory: LeadDirectory, job: str, tell: PrintLine) -> None:
         self._directory = directory
         self._flux = directory.request().flux
         self._job = job
         self._tell = tell
-        self._hurry = False
-        """Whether we were told to end."""
+        self._canceled = False
+        """Whether a signal told this process to end."""
         self._script: subprocess.Popen[bytes] | None = None
 
     def run(self, script: Sequence[str]) -> int:
@@ -80,8 +80,8 @@ class ScriptRunner:
             return status if clean else status or 1
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:
-        if not self._hurry:
-            self._hurry = True
+        if not self._canceled:
+            self._canceled = True
             self._pass_on(signal.SIGTERM)
             signal.setitimer(signal.ITIMER_REAL, CANCEL_GRACE_S)
 
@@ -98,7 +98,7 @@ class ScriptRunner:
     ) -> bool:
         """Return True once the daemon serves, False if told to end meanwhile."""
         ends = time.monotonic() + limit_s
-        while not self._hurry:
+        while not self._canceled:
             with contextlib.suppress(NoDaemon):
                 lead.call("ping", {})
                 return True
@@ -112,28 +112,28 @@ class ScriptRunner:
 
     def _run_script(self, script: Sequence[str], settings: Settings) -> int:
         if settings.intake.mode == "queue":
-            # Queues that have a name begin stopped.
+            # Flux starts named queues stopped.
             run_flux(self._flux, "queue", "start", "--quiet", "--queue=batch")
         environment = {**os.environ, "FLUX_ENCLOSING_ID": self._job}
         try:
             self._script = subprocess.Popen(script, env=environment, process_group=0)
         except OSError as error:
-            # As a shell has it.
+            # The exit statuses of a shell.
             self._tell(
-                f"the script cannot be run: {error.strerror}; see its first line"
+                f"the script cannot be run: {error.strerror}; check its first line (#!)"
             )
             return 127 if isinstance(error, FileNotFoundError) else 126
-        if self._hurry:
+        if self._canceled:
             self._pass_on(signal.SIGTERM)
         status = self._script.wait()
         return status if status >= 0 else 128 - status
 
     def _end(self, lead: Lead, daemon: DaemonSupervisor, settings: Settings) -> bool:
-        """Leave nothing behind; tell what is left, and whether there is nothing."""
-        if not self._hurry:
+        """Take everything down; return whether nothing is left."""
+        if not self._canceled:
             self._stop_jobs()
             self._stop_daemon(lead, daemon, settings.deadlines.reap)
-        # The first time has it take all down, the second not wait for that.
+        # The first SIGTERM has it take all bursts down, the second ends it at once.
         for grace in (_LOOK_S, CANCEL_GRACE_S):
             daemon.end()
             daemon.wait(grace)
@@ -146,14 +146,14 @@ class ScriptRunner:
         except BurstError as error:
             self._tell(f"ERROR: {error}")
             return False
-        if self._hurry:
-            # Who would do it later may be killed before.
+        if self._canceled:
+            # The process that removes it otherwise may be killed before.
             self._directory.remove()
         return True
 
     def _stop_jobs(self) -> None:
         for words in _STOP_JOBS:
-            if self._hurry:
+            if self._canceled:
                 return
             try:
                 run_flux(self._flux, *words, timeout_s=IDLE_DEADLINE_S)
@@ -163,12 +163,12 @@ class ScriptRunner:
     def _stop_daemon(
         self, lead: Lead, daemon: DaemonSupervisor, limit_s: float
     ) -> None:
-        """Have it take all bursts down; tell how far it is, until it has ended."""
+        """Have the daemon take all bursts down; print the progress until it ends."""
         daemon.end()
         said = ""
-        # It ends by itself past deadlines.reap.
+        # The daemon ends by itself after deadlines.reap.
         ends = time.monotonic() + limit_s + _SLACK_S
-        while daemon.is_running() and not self._hurry and time.monotonic() < ends:
+        while daemon.is_running() and not self._canceled and time.monotonic() < ends:
             line = _progress(lead)
             if line not in {"", said}:
                 said = line

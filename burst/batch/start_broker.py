@@ -42,7 +42,7 @@ from burst.lead_setup.lead_files import write_lead
 from burst.model.resource_set import ResourceSet
 
 FILES_DEADLINE_S = 300.0
-"""How long rank 0's files may take to be seen on the other nodes: NFS hides a new
+"""How long rank 0's files may take to appear on the other nodes: NFS hides a new
 file for a minute, and rank 0 may be slow to start."""
 JOIN_DEADLINE_S = 600.0
 """From the start of rank 0's broker until those of all own nodes have joined: longer
@@ -58,7 +58,7 @@ class BatchTask(msgspec.Struct, frozen=True):
     rank: int
     job: str
     tmpdir: Path
-    """Of the job on this node; Flux removes it with the job."""
+    """Temporary directory of the job on this node, which Flux removes."""
 
 
 class BrokerCommand(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class BrokerCommand(msgspec.Struct, frozen=True):
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = {}
-    """Added to ours."""
+    """Variables in addition to those of this process."""
 
 
 def read_task(environment: Mapping[str, str] = os.environ) -> BatchTask:
@@ -89,8 +89,8 @@ def run_node(
 ) -> int:
     """Run this node's broker; return its exit status, on rank 0 the script's.
 
-    From the main thread. Raises BurstError where one does not come to run; then the
-    whole job is ended, as the others would wait for it.
+    Use it in the main thread. Raises BurstError if the broker cannot be started, after
+    it has ended the whole job, since the other brokers would wait for this one.
     """
     task = read_task()
     try:
@@ -134,9 +134,9 @@ def await_script_start(
     process: subprocess.Popen[bytes],
     limit_s: float = JOIN_DEADLINE_S,
 ) -> None:
-    """Return once all own nodes are there and the script's turn has come.
+    """Return once all own nodes have joined and the script is started.
 
-    Or once the broker has ended. Raises LeadError past the deadline.
+    Also returns if the broker has ended. Raises LeadError past the deadline.
     """
     ends = time.monotonic() + limit_s
     while process.poll() is None and not directory.has_begun():
@@ -155,9 +155,9 @@ def prepare_broker(
     options: Sequence[str],
     script: Sequence[str],
 ) -> BrokerCommand:
-    """Return how to start this node's broker, once all is there that it needs.
+    """Return how to start this node's broker, once its files exist.
 
-    On rank 0 that is made. Raises BurstError.
+    Rank 0 writes them, the others wait for them. Raises BurstError.
     """
     request = directory.request()
     flux = request.flux
@@ -189,7 +189,7 @@ def prepare_broker(
 
 
 def _end_job(task: BatchTask, error: BurstError) -> None:
-    """Have Flux end the job, which ends this process too."""
+    """Raise an exception on the job, so that Flux ends it and this process."""
     note = f"rank {task.rank}: {error}"
     words = ("job", "raise", "--severity=0", "--type=burst", task.job, note)
     try:
@@ -201,7 +201,7 @@ def _end_job(task: BatchTask, error: BurstError) -> None:
 def await_lead_files(
     directory: LeadDirectory, limit_s: float = FILES_DEADLINE_S
 ) -> None:
-    """Return once rank 0 has written all. Raises LeadError past the deadline."""
+    """Return once rank 0 has written all files. Raises LeadError past the deadline."""
     ends = time.monotonic() + limit_s
     # The last file that rank 0 writes.
     while not directory.certificate.exists():
@@ -221,7 +221,7 @@ def _make_lead(
     nodes: Sequence[AllocatedNode],
     rundir: Path,
 ) -> Mapping[str, str]:
-    """Write all files of the lead; return what its broker's environment needs."""
+    """Write all files of the lead; return variables for its broker."""
     tables = read_settings(directory.given)
     settings = parse(tables, str(directory.given))
     left_s = r.expiration - time.time() if r.expiration else None
@@ -237,7 +237,7 @@ def _make_lead(
     )
     write_lead(directory.path, plan, extra=extra)
     return {
-        # What the user set himself counts too.
+        # Values that the user has set stay in effect.
         name: ":".join(filter(None, (path, os.environ.get(name))))
         for name, path in extra.environment.items()
     }

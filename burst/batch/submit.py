@@ -23,19 +23,19 @@ _PATH = "FLUX_CLI_PLUGINPATH"
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be submitted."""
+    """What to submit."""
 
     request: LeadRequest
     settings: bytes
-    """The file, as it is."""
+    """Content of burst.toml."""
     nodes: int | None
-    """Own ones; None leaves it to the script's directives (RFC 36)."""
+    """Number of own nodes; None: from the script's directives (RFC 36)."""
     words: tuple[str, ...]
-    """For flux batch: further options, the script, its arguments."""
+    """Further options of flux batch, the script, and its arguments."""
 
 
 class FluxBatchResult(msgspec.Struct, frozen=True):
-    """What flux batch answered, and its exit status."""
+    """Output and exit status of flux batch."""
 
     stdout: str
     stderr: str
@@ -74,10 +74,10 @@ def check_parent(flux: str, nodes: int | None) -> None:
 def submit(
     base: Path, submission: Submission, *, dry_run: bool = False
 ) -> FluxBatchResult:
-    """Submit the job and return what flux batch said of it.
+    """Submit the job and return the output of flux batch.
 
-    With `dry_run` it only prints the jobspec, and nothing is written. Raises
-    BurstError where there is nothing to submit to or nowhere to write.
+    With `dry_run`, flux batch prints the jobspec, and nothing is written. Raises
+    BurstError if there is no instance, or the directory cannot be written.
     """
     request = submission.request
     check_parent(request.flux, submission.nodes)

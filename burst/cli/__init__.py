@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: `burst ...`, and `flux burst ...` by Flux's own rule."""
+"""The command line: `burst ...`, and `flux burst ...`, which runs `flux-burst`."""
 
 from __future__ import annotations
 

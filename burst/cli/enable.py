@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst enable`: tries a disabled provider again."""
+"""`burst enable`: uses a disabled provider again."""
 
 from __future__ import annotations
 

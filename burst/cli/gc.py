@@ -57,7 +57,7 @@ def gc(yes: bool, target: Target, listing: Listing) -> None:
 
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
-    """Do without a daemon what it would."""
+    """List, and with `yes` delete, orphans without a daemon."""
     providers = provider_registry.load_providers(settings, lead.identity().owner)
     orphans, failed = read_orphans(lead, providers)
     left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}

@@ -25,7 +25,7 @@ _PIPE_WIDTH = 100_000
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """How a listing is to be printed."""
+    """How to print a listing: the values of --json, -o and -n."""
 
     as_json: bool = False
     form: str | None = None

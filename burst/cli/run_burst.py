@@ -68,11 +68,11 @@ def command(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     Waits until its nodes are online and prints which ranks joined. It stays up until
     run-burst --down takes it down. Where a daemon serves the lead, that one does it.
     """
-    _Pass(target, flags, **wanted).run()
+    _ManualBurst(target, flags, **wanted).run()
 
 
-class _Pass:
-    """What was asked for, and the way to it with a daemon or without."""
+class _ManualBurst:
+    """One burst by hand, by the daemon if one serves the lead."""
 
     def __init__(self, target: Target, flags: GivenFlags, **wanted: Any) -> None:
         self._target = target
@@ -142,7 +142,7 @@ class _Pass:
         log.start("text", level="warning")
         console = Console(stderr=True)
         with console.status("reading the lead and the offers") as spinner:
-            show = _Teller(console, spinner)
+            show = _ProgressLines(console, spinner)
             one = ManualBurst(
                 lead, manual_burst_settings(settings, provider, slot), show
             )
@@ -171,8 +171,8 @@ class _Pass:
             click.echo(f"it stays until: {' '.join([*again, *self._flags.words()])}")
 
 
-class _Teller:
-    """Shows how far a burst is, and leaves a line of each step behind."""
+class _ProgressLines:
+    """Shows the state of a burst, and prints a line for each change."""
 
     def __init__(self, console: Console, spinner: Status) -> None:
         self._console = console

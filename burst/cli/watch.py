@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waits for a burst, and shows that it waits and for what."""
+"""Waits for a burst, and shows its progress."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
-    """Return what the call returns, or what kept it from that. Never raises."""
+    """Return what the call returns, or a ReadFailure. Never raises."""
     try:
         return call()
     except BurstError as error:
@@ -28,7 +28,7 @@ def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
 
 
 class BackgroundCall(Generic[_T]):
-    """A call on a thread of its own, which may never return."""
+    """A call on a thread of its own; it may hang for ever."""
 
     def __init__(self, call: Callable[[], _T]) -> None:
         self._found: list[_T | ReadFailure] = []
@@ -39,7 +39,7 @@ class BackgroundCall(Generic[_T]):
         self._thread.start()
 
     def result(self, ends: float) -> _T | ReadFailure:
-        """Wait until then, on the monotonic clock; return what there is."""
+        """Return its result; a ReadFailure if there is none by that monotonic time."""
         self._thread.join(max(0.0, ends - time.monotonic()))
         return (
             self._found[0]
