@@ -26,7 +26,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
 
 JobFailures = Mapping[JobId, str]
-"""Jobs for which a request failed, and what the lead said: gone, or not allowed."""
+"""Jobs for which a request failed, and why: the job is gone, or it is not allowed."""
 
 
 MAX_VALUE_BYTES = 2**20
@@ -41,11 +41,11 @@ class Store(Protocol):
     """
 
     def load(self) -> dict[str, str]:
-        """Return everything that is kept. Raises StoreError, Unreadable."""
+        """Return all records. Raises StoreError, Unreadable."""
         ...
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Keep all these values, or none; None deletes the key.
+        """Write all of these values, or none of them; None deletes the key.
 
         Returns once they survive a crash of the lead and of the machine.
         Raises StoreError, Unreadable.
@@ -64,9 +64,9 @@ class ServiceRequest(msgspec.Struct, frozen=True):
 
 
 RequestHandler = Callable[[ServiceRequest], dict[str, Any]]
-"""Answers a request. Called from threads of its own, several at a time; may block for
-seconds. A BurstError it raises reaches the caller as that text (Denied as such);
-anything else reaches him as an internal error and the log with its traceback."""
+"""Answers a request. Called on several threads; may block for seconds. The caller gets
+the text of a BurstError it raises (of Denied as Denied), and `internal error` for any
+other exception, whose traceback is logged."""
 
 
 class Lead(Protocol):
@@ -125,43 +125,43 @@ class Lead(Protocol):
         ...
 
     def events(self, job: JobId) -> Sequence[Event]:
-        """Return all that happened to a job (RFC 21), also of one that has ended.
+        """Return the events of a job (RFC 21), also of one that has ended.
 
-        The last of them may be missing for a moment. For its owner, too, where he is a
-        guest. Raises LeadError if there is no such job, or it is another's.
+        The last of them may be missing for a moment. A guest may ask for his own jobs.
+        Raises LeadError if there is no such job, or it is another user's.
         """
         ...
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
-        """Have no new job start on these ranks; one drained already keeps its reason.
+        """Drain these ranks: no new job starts there. Drained ones keep their reason.
 
         Raises LeadError.
         """
         ...
 
     def undrain(self, ranks: frozenset[int]) -> None:
-        """Let jobs start on these ranks again. Those not drained are passed over.
+        """Undrain these ranks. Those that are not drained are left as they are.
 
         Raises LeadError.
         """
         ...
 
     def store(self) -> Store:
-        """Return where records are kept, next to the jobs they serve."""
+        """Return the store for the daemon's records."""
         ...
 
     def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
-        """Register the service `burst`: the lock against a second daemon, and our API.
+        """Register the service `burst`: our API, and the lock against a second daemon.
 
-        `holder` (pid, host, since) is what a second daemon is told of us. The service
-        is gone when this process is. Raises ServiceTaken naming the holder.
+        A second daemon is told `holder` (pid, host, since). The service ends with this
+        process. Raises ServiceTaken naming the holder.
         """
         ...
 
     def call(
         self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
     ) -> dict[str, Any]:
-        """Ask the daemon that serves this lead, from any rank, as owner or guest.
+        """Call the daemon that serves this lead, from any rank, as owner or guest.
 
         Raises NoDaemon, Denied, BurstError with what the daemon said.
         """

@@ -55,7 +55,7 @@ def _word(value: Any) -> str:
 
 
 def _on_one_line(value: Any) -> str:
-    """Return text in which no character that somebody wrote is the terminal's."""
+    """Return the text with control characters escaped, as users may have written it."""
     text = str(value)
     if text.isprintable():
         return text
@@ -80,7 +80,7 @@ def event(entry: Event, about: str = "", *, level: int = logging.INFO) -> None:
 
 
 def say(text: str, *args: object, level: int = logging.INFO) -> None:
-    """Log a sentence that is no event."""
+    """Log a sentence."""
     _LOGGER.log(level, text, *args)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""THE plug-in interface: what makes and destroys followers.
+"""The plug-in interface of providers, which make and delete followers.
 
 Four methods. Write a class with them, name it under the entry point group
 `burst.providers`, and run `burst.testing.ProviderContract` on it.
@@ -94,7 +94,7 @@ __all__ = [
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider can sell: up to `max_nodes` equal nodes in one burst."""
+    """What a provider can make: up to `max_nodes` equal nodes in one burst."""
 
     name: str
     shape: Shape
@@ -120,8 +120,8 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     With a `program` the burst is isolated: it joins nothing, has no `ranks`, and its
     hosts are an instance of their own, with a certificate that the provider makes. The
-    first is its lead and runs the program, once: what was begun is never begun again,
-    whatever fails.
+    first is its lead and runs the program once: a program that was started is never
+    started again, whatever fails.
     """
 
     burst_id: BurstId
@@ -130,11 +130,11 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     shape: Shape
-    """What the lead's R declares for each of these nodes: give them at least that."""
+    """What the lead's R declares for each of these nodes: the least they must have."""
     lead: LeadIdentity
     lease_end: float = 0.0
-    """Seconds since the epoch: from then on nobody needs it, even if we are gone. A
-    provider that can should end the burst itself then. 0 for no end."""
+    """Seconds since the epoch; 0 for no end. Past it the burst is not needed, even if
+    the daemon is gone: a provider that can should end the burst by itself then."""
     userids: tuple[int, ...] = ()
     """Users of the lead whose jobs it is made for, such as for accounting; empty if a
     person requested it ahead of jobs. Jobs of others may run there later, as `[plan]
@@ -144,7 +144,7 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Phase(enum.Enum):
-    """A provider's word on a burst or a follower."""
+    """The state of a burst or a follower, as its provider sees it."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -203,10 +203,10 @@ class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Provider(Protocol):
-    """Makes, watches and destroys bursts."""
+    """Makes, observes and deletes bursts."""
 
     def offers(self) -> Sequence[Offer]:
-        """Return what can be sold at all, now and later; not what is free now.
+        """Return what can be made at all, now or later; not what is free now.
 
         Raises Transient or Refused.
         """
@@ -241,7 +241,7 @@ class Provider(Protocol):
 
 @runtime_checkable
 class Examined(Protocol):
-    """An optional second interface: says what would keep a provider from working."""
+    """An optional interface: finds what would keep a provider from working."""
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at all that can be looked at without making anything.
@@ -256,7 +256,7 @@ class Examined(Protocol):
 
 @runtime_checkable
 class Placed(Protocol):
-    """An optional interface: says where bursts are made, for as long as they live."""
+    """An optional interface: names the place where bursts are made."""
 
     def place(self) -> str:
         """Return where: cluster, namespace, project, server, directory. No secret.
@@ -271,7 +271,7 @@ class Placed(Protocol):
 
 @runtime_checkable
 class Probed(Protocol):
-    """An optional third interface: tries from over there whether the lead is reached.
+    """An optional interface: tries whether followers can reach the lead.
 
     Only a person asks for it (`burst doctor --probe`), as it makes something.
     """
@@ -279,7 +279,7 @@ class Probed(Protocol):
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Start something small where followers run that tries to reach the lead.
+        """Start something small, where followers run, that connects to the lead.
 
         May wait as long as a follower may take to be started; `tell` hears for what,
         a line at a time. Whatever ends it, KeyboardInterrupt too, nothing is left, or

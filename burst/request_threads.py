@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Threads that answer the service's requests: how many, for whom, and how large.
+"""Threads that answer the service's requests, and limits on requests.
 
-Anybody who may use the instance may ask. So no caller gets more than his share of the
-threads, what is read of a request has a length, and no stop waits for an answer.
+Every user of the instance may send requests. So each has a limit on unanswered ones,
+requests have a maximum size, and the daemon stops without waiting for answers.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import msgspec
 from burst.errors import MALFORMED, BurstError
 
 MAX_PAYLOAD_BYTES = 256 * 1024
-"""Bytes of a request's payload; `burst release` of ten thousand jobs has less."""
+"""Bytes of a request's payload; that of `burst release` for 10,000 jobs is smaller."""
 MAX_GUEST_REQUESTS = 8
-"""Requests of one user that are not answered yet."""
+"""Unanswered requests of one user who is not the owner."""
 MAX_OWNER_REQUESTS = 256
 FAST_METHODS = ("intake", "ping")
 """Methods that only read. They have a thread of their own, as `flux submit --burst`
-waits for the first."""
+waits for `intake`."""
 
-_BUSY = "wait for the answers to those"
+_BUSY = "wait until they are answered"
 _Work = Callable[[], None]
 
 
 class RequestThreads:
-    """A few threads for the owner, a few for all guests, one for PROMPT methods."""
+    """Threads for the owner, for all guests, and one for FAST_METHODS."""
 
     def __init__(self, name: str, each: int = 4) -> None:
         self._prompt = _Lane(f"{name}-prompt", 1)
@@ -44,7 +44,7 @@ class RequestThreads:
     def submit(self, method: str, userid: int, owner: bool, work: _Work) -> None:
         """Have a thread do the work of a request.
 
-        Raises BurstError where its caller has too many that are not answered.
+        Raises BurstError where its caller has too many unanswered ones.
         """
         most = MAX_OWNER_REQUESTS if owner else MAX_GUEST_REQUESTS
         with self._lock:
@@ -57,7 +57,7 @@ class RequestThreads:
         )
 
     def close(self) -> None:
-        """Begin no more work. What is being answered goes on; nobody waits for it."""
+        """Begin no more work. Work under way goes on, and is not waited for."""
         for lane in (self._prompt, self._owner, self._guests):
             lane.close()
 
@@ -72,7 +72,7 @@ class RequestThreads:
 
 
 class _Lane:
-    """Work in its order, on at most so many threads, which are made when needed."""
+    """Work in the order it comes, on up to `most` threads, started when needed."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
@@ -93,7 +93,7 @@ class _Lane:
         self._work.put(work)
         if new:
             name = f"{self._name}-{next(self._numbers)}"
-            # A daemon thread: a request that takes long must not keep us from stopping.
+            # A daemon thread, so that the daemon stops while a request takes long.
             threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
@@ -115,15 +115,15 @@ class _Lane:
 
 
 def read_payload(text: bytes) -> dict[str, Any]:
-    """Return a request's JSON object; an empty text is an empty one. Raises BurstError.
+    """Return a request's JSON object; no text is an empty object. Raises BurstError.
 
-    Nothing is decoded that is longer than LONGEST.
+    A text longer than MAX_PAYLOAD_BYTES is not decoded.
     """
     if len(text) > MAX_PAYLOAD_BYTES:
         what = (
             f"the request has {len(text)} bytes; the daemon reads {MAX_PAYLOAD_BYTES}"
         )
-        raise BurstError(what, "ask for less at a time")
+        raise BurstError(what, "split it into several requests")
     try:
         return msgspec.json.decode(text or b"{}", type=dict[str, Any])
     except MALFORMED as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Wakes one waiting thread, from any thread and from a signal handler.
 
-threading.Event may not be set by a handler that interrupts the thread which is just
-entering its `wait`: both would want its lock. A pipe has none.
+A signal handler must not set a threading.Event: if it interrupts the thread that is
+just entering `wait`, both need the Event's lock. A pipe has no lock.
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ import os
 import select
 import time
 
-# select(2) takes no time without end; who is woken early waits again. In seconds.
+# Seconds. select(2) takes no infinite timeout; a thread woken early waits again.
 _LONGEST = 86400.0
 
 
 class WakeUp:
-    """Rung by anybody, heard by one."""
+    """Any thread or signal handler calls `wake`; one thread calls `wait`."""
 
     def __init__(self) -> None:
-        self._heard, self._rung = os.pipe()
-        os.set_blocking(self._heard, False)
-        os.set_blocking(self._rung, False)
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
 
     def wake(self) -> None:
-        """Wake who waits, or who waits next."""
-        # A full pipe has been rung often enough.
+        """End the present `wait`, or the next one."""
+        # A full pipe wakes the thread, too.
         with contextlib.suppress(BlockingIOError):
-            os.write(self._rung, b"!")
+            os.write(self._writer, b"!")
 
     def wait(self, seconds: float, gather: float = 0.0) -> None:
-        """Wait until it rings, or for so long; a ring from before counts.
+        """Wait for `wake`, at most so many seconds; one from before counts.
 
-        Once it rings, `gather` seconds more, so that what comes together is one.
+        Then wait `gather` seconds more, so that events that come together cause one
+        return.
         """
         pause = max(0.0, min(seconds, _LONGEST))
-        ready, _, _ = select.select([self._heard], [], [], pause)
+        ready, _, _ = select.select([self._reader], [], [], pause)
         if ready:
             time.sleep(gather)
-            os.read(self._heard, 65536)
+            os.read(self._reader, 65536)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a lead and its clients on the same host say to each other.
+"""Messages between a lead and its clients on the same host.
 
-A client numbers its calls; each gets one Answer, or, where it opens a stream, several,
-of which the last says so. The client that registered the service `burst` is asked by
-the lead in turn. To clients with a stream, and to that one, the lead sends Beat.
+A client numbers its ClientRequests; each gets one ClientResponse, or several if it
+opens a stream, the last of which is marked. The lead sends a ServiceCall to the client
+that registered the service `burst`. That client, and those with a stream, get
+Heartbeats.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class DrainCall(_Body, frozen=True):
 
 
 class UndrainCall(_Body, frozen=True):
-    """The opposite. Answer: nothing."""
+    """Undrain ranks. Answer: nothing."""
 
     ranks: frozenset[int]
 
@@ -94,7 +95,7 @@ class Attach(_Body, frozen=True):
 
 
 class WatchInstance(_Body, frozen=True):
-    """Stream: a Change with all jobs wanted, then one whenever anything changed.
+    """Stream: an InstanceUpdate with all jobs wanted, then one at each change.
 
     Those are the burstable ones, which bear the attribute, and the `known` ones.
     """
@@ -104,7 +105,7 @@ class WatchInstance(_Body, frozen=True):
 
 
 class Sync(_Body, frozen=True):
-    """Answer: the number of the last Change, which has everything so far."""
+    """Answer: the number of the last InstanceUpdate, which has all changes so far."""
 
 
 class RegisterService(_Body, frozen=True):
@@ -117,7 +118,7 @@ class RegisterService(_Body, frozen=True):
 
 
 class RequestService(_Body, frozen=True):
-    """Ask the service. Answer: what it answers."""
+    """Call the service `burst`. Answer: its answer."""
 
     method: str
     payload: Mapping[str, Any]
@@ -192,7 +193,7 @@ class ClientResponse(_Frame, frozen=True):
 
 
 class ServiceCall(_Frame, frozen=True):
-    """Lead to the one that serves: somebody made a Request."""
+    """Lead to the client that serves `burst`: another client called it."""
 
     number: int
     method: str
@@ -201,7 +202,7 @@ class ServiceCall(_Frame, frozen=True):
 
 
 class ServiceReply(_Frame, frozen=True):
-    """The one that serves to the lead."""
+    """Answer to a ServiceCall."""
 
     number: int
     payload: Any = None

@@ -26,7 +26,7 @@ from burst.embedded.wire import notice_silence
 from burst.errors import ConfigError, LeadError, LeadGone
 
 TIMEOUT_S = 5.0
-"""A lead that does not answer for so long is gone: it answers in milliseconds."""
+"""After this long without an answer the lead counts as gone; it takes milliseconds."""
 _SCHEME = "embedded://"
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class ClientSocket:
-    """One connection, for one thread. It is never made anew: gone is gone.
+    """One connection, for one thread. It is not opened again once it is lost.
 
     Raises LeadGone, here and in all methods; here also ConfigError.
     """
@@ -57,7 +57,7 @@ class ClientSocket:
 
     @property
     def sources(self) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
-        """What to wait for besides other things; then `receive` has something."""
+        """Sockets to poll; when one is readable, `receive` returns something."""
         return self._socket, self._monitor
 
     def send(self, message: ClientRequest | ServiceReply) -> None:
@@ -68,7 +68,7 @@ class ClientSocket:
             raise self._gone("has closed the connection") from None
 
     def receive(self, timeout: float) -> ToClient | None:
-        """Return what the lead says next, None if it says nothing in these seconds."""
+        """Return the lead's next message, None if none comes in these seconds."""
         poller = zmq.Poller()
         for source in self.sources:
             poller.register(source, zmq.POLLIN)
@@ -104,14 +104,14 @@ class EmbeddedClient:
         self._numbers = itertools.count(1)
 
     def call(self, body: Body, kind: type[_T], timeout: float = TIMEOUT_S) -> _T:
-        """Return the answer. Raises LeadGone, and what the lead says."""
+        """Return the answer. Raises LeadGone, and the error that the lead answers."""
         answer = next(self._answers(body, timeout))
         return msgspec.convert(answer.payload, kind)
 
     def stream(self, body: Body) -> Iterator[Any]:
         """Yield what a stream brings, the last answer too. Raises as `call` does.
 
-        While nothing happens, the lead is heard of all the same.
+        Heartbeats of the lead show that it is alive while nothing happens.
         """
         for answer in self._answers(body, TIMEOUT_S):
             yield answer.payload
@@ -137,7 +137,7 @@ class EmbeddedClient:
 
 
 def _silence(body: Body, timeout: float) -> LeadError:
-    """Return what it means that no answer came: who did not answer?"""
+    """Return the error for a call that got no answer in time."""
     if isinstance(body, calls.RequestService):
         return LeadError(
             f"the daemon did not answer {body.method!r} within {timeout:g} s",

@@ -59,7 +59,7 @@ def group() -> None:
     "--statedir", type=Path, help="Where the owner id and the store outlive the lead."
 )
 def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
-    """Be rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests."""
+    """Run rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests."""
     log.start("text")
     boot = read_broker_config(config, hostname)
     if boot.rank:

@@ -84,7 +84,7 @@ class Control:
         }
 
     def receive(self) -> None:
-        """Do what clients ask for."""
+        """Carry out the requests that have arrived."""
         while self.socket.poll(0):
             client, *_, frame = self.socket.recv_multipart()
             try:
@@ -98,7 +98,7 @@ class Control:
                 self._call((client, said.number), said)
 
     def push(self) -> None:
-        """Tell those who watch what changed since the last time, if anything did."""
+        """Send what changed since the last time to clients that watch."""
         if not self._queue.untold:
             return
         self._queue.untold = False
@@ -123,7 +123,7 @@ class Control:
                 self._send(stream[0], ClientResponse(stream[1], piece, last=False))
 
     def beat(self) -> None:
-        """Let everyone who waits hear from us, which finds those that are gone."""
+        """Send heartbeats; sending to a client that is gone fails and removes it."""
         waiting = {client for client, _ in [*self._watchers, *self._attached]}
         if self._holder:
             waiting.add(self._holder[0])
@@ -151,7 +151,7 @@ class Control:
     def _send(
         self, client: _Client, message: ClientResponse | ServiceCall | Heartbeat
     ) -> bool:
-        """Send, or forget a client that is gone."""
+        """Send, or remove a client that is gone."""
         try:
             frame = msgspec.msgpack.encode(message)
             self.socket.send_multipart([client, frame], zmq.NOBLOCK)
@@ -219,7 +219,7 @@ class Control:
         self._send(stream[0], ClientResponse(stream[1], job_info(job)))
 
     def _register(self, stream: _Stream, body: calls.RegisterService) -> None:
-        # The holder may have died since it was last heard of.
+        # The process that serves may have ended meanwhile.
         if self._holder and self._send(self._holder[0], Heartbeat()):
             raise _taken(self._holder[1])
         self._holder = (stream[0], body)
@@ -252,7 +252,7 @@ def _taken(holder: calls.RegisterService) -> ServiceTaken:
 def _failures(
     orders: Mapping[JobId, Any], order: Callable[[JobId, Any, float], None]
 ) -> dict[JobId, str]:
-    """Give each order, and return what the lead says to those that fail."""
+    """Carry out each order; return the errors of those that fail."""
     failures = {}
     for job_id, value in orders.items():
         try:

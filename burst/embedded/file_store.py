@@ -58,16 +58,16 @@ class FileStore:
                     "run the version that wrote it",
                 )
             database.execute(_TABLE)
-            # Written each time, so that a disk that takes nothing is found now.
+            # Written each time, so that a full or read-only disk is found at the start.
             database.execute(f"PRAGMA user_version = {_VERSION}")
 
     def load(self) -> dict[str, str]:
-        """Return everything that is kept."""
+        """Return all records."""
         with self._transaction() as database:
             return dict(database.execute("SELECT key, value FROM kept"))
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Keep all these values, or none; None deletes the key."""
+        """Write all these values, or none; None deletes the key."""
         for key, value in changes.items():
             _check(key, value)
         with self._transaction() as database:
@@ -79,7 +79,7 @@ class FileStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield the database; what is done is kept at the end, or nothing of it."""
+        """Yield the database in a transaction: all changes are kept, or none."""
         # A file that went away must not be made anew, empty.
         uri = f"file:{quote(str(self._path.absolute()))}?mode=rw"
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An embedded follower: joins the lead, runs what it is told to, and leaves."""
+"""An embedded follower: joins the lead, runs tasks of jobs, and leaves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AGAIN_S = 0.1
 
 
 class FollowerBroker:
-    """One that joins. Made, run until it is told to stop or to leave, and closed.
+    """A broker that joins a lead. Call `run`, which ends by a signal or the lead.
 
     There is no tree: hosts with a `parent` connect to rank 0 too.
     """
@@ -63,9 +63,9 @@ class FollowerBroker:
     def run(self, stop: int) -> None:
         """Serve until the descriptor `stop` is readable or the lead stops.
 
-        Waits for a lead that is not there for as long as it takes, as Flux does; one
-        that was there and is gone is given up after `[heartbeat] timeout`. Raises
-        LeadError if told to leave, LeadGone.
+        Waits for a lead that does not answer yet without a deadline, as Flux does. If
+        the lead is lost later, it ends after `[heartbeat] timeout`. Raises LeadError if
+        the lead refuses it, LeadGone.
         """
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
@@ -88,7 +88,7 @@ class FollowerBroker:
                 self._send(piece)
 
     def close(self) -> None:
-        """Kill what runs here, say goodbye, and close."""
+        """Kill the tasks, send Goodbye, and close."""
         self._tasks.kill_all()
         if self._joined:
             self._send(Goodbye())
@@ -99,7 +99,7 @@ class FollowerBroker:
         return Hello(PROTOCOL, self._boot.hostname, self._boot.rank, os.getpid())
 
     def _obey(self, order: Message) -> bool:
-        """Do what the lead says; False if it is to end."""
+        """Carry out a message of the lead; False if the follower is to end."""
         self._heard = time.monotonic()
         if isinstance(order, Welcome):
             self._joined = True
@@ -126,7 +126,7 @@ class FollowerBroker:
             )
 
     def _send(self, message: Message) -> bool:
-        """Send, unless the lead is away: it will not know us when it is back."""
+        """Send, unless the lead is away; it has to be joined again when it is back."""
         try:
             self._socket.send(encode(message), zmq.NOBLOCK)
         except zmq.Again:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The lead's side of the followers' socket: who may connect, who has joined.
 
-Two gates. CURVE with the certificate as the allow list decides who may talk at all;
-Hello is then checked as Flux checks it: version, rank, and that the lead's own list has
+Two checks. CURVE, with the certificate as the allow list, decides who may connect; then
+Hello is checked as Flux checks it: version, rank, and that the lead's list of hosts has
 that host at that rank.
 """
 
@@ -36,9 +36,9 @@ from burst.log import say
 
 _ZAP = "inproc://zeromq.zap.01"
 _GOODBYE_S = 1.0
-"""How long a lead that stops waits for its followers to go first."""
+"""How long a lead that stops waits for its followers to leave."""
 _REPEAT_S = 60.0
-"""A stranger that tries again and again is logged this often."""
+"""Connections without our certificate are logged at most this often."""
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class FollowerConnections:
-    """The members of the instance other than the lead itself.
+    """The followers that have joined.
 
     `receive` is to be called when one of `sockets` is readable.
     """
@@ -73,11 +73,11 @@ class FollowerConnections:
 
     @property
     def sockets(self) -> Sequence[zmq.Socket[bytes]]:
-        """What to wait for."""
+        """Sockets to poll."""
         return (self._socket, self._zap, self._monitor)
 
     def receive(self) -> Iterator[tuple[int, Message | Joined | Lost]]:
-        """Yield by rank what was said, and who came and went."""
+        """Yield by rank the messages, and who joined and who was lost."""
         self._admit()
         self._note_strangers()
         while self._socket.poll(0):
@@ -88,7 +88,7 @@ class FollowerConnections:
                 self._tell(identity, Leave("it cannot be understood"))
                 continue
             yield from self._hear(identity, message)
-        # Only now: what could not be reached may have said goodbye before.
+        # After the messages: a follower that cannot be reached may have sent Goodbye.
         while self._unreachable:
             identity = self._unreachable.popleft()
             if identity in self._ranks:
@@ -97,18 +97,18 @@ class FollowerConnections:
             yield self._lost.popleft(), Lost()
 
     def send(self, rank: int, message: Message) -> None:
-        """Send to a member; one that is gone is lost, as `receive` will say."""
+        """Send to a follower; if it is gone, `receive` yields Lost."""
         for identity, member in list(self._ranks.items()):
             if member == rank and not self._tell(identity, message):
                 self._unreachable.append(identity)
 
     def beat(self) -> None:
-        """Let every member hear from us, which finds those that are gone."""
+        """Send heartbeats; one to a follower that is gone fails and finds it lost."""
         for rank in list(self._ranks.values()):
             self.send(rank, Heartbeat())
 
     def close(self) -> None:
-        """Send everyone away, wait a little for the goodbyes, and close."""
+        """Send Leave to all, wait a short time for each Goodbye, and close."""
         for identity in self._ranks:
             self._tell(identity, Leave("the lead is stopping", stopping=True))
         # ZeroMQ drops what a peer has not read yet when the connection ends.
@@ -148,7 +148,7 @@ class FollowerConnections:
             if rank == hello.rank:
                 self._tell(other, Leave("another broker joined as this rank"))
                 self._drop(other, "is lost: another broker joined as this rank")
-        # The old one's jobs must have failed before the new one is there for others.
+        # The jobs on the old broker must have failed before new ones start on its rank.
         while self._lost:
             yield self._lost.popleft(), Lost()
         self._ranks[identity] = hello.rank
@@ -171,7 +171,7 @@ class FollowerConnections:
         return True
 
     def _admit(self) -> None:
-        """Answer ZeroMQ's questions whether a key may connect (ZAP, RFC 27)."""
+        """Tell ZeroMQ which keys may connect (ZAP, ZeroMQ RFC 27)."""
         while self._zap.poll(0):
             frames = self._zap.recv_multipart()
             *envelope, version, request, _, address, _, mechanism = frames[:8]

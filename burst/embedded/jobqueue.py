@@ -39,9 +39,9 @@ _KILLED = 9
 class JobQueue:
     """All jobs of the lead, and the resources they share.
 
-    Whoever owns it does what is left in `orders` for ranks, calls `schedule` while it
-    is `unsettled`, and tells clients of the jobs in `changed` while any are `untold`,
-    or ranks; and clears these.
+    Its owner sends the `orders` to ranks, calls `schedule` while it is `unsettled`,
+    sends clients the jobs in `changed` while any job or rank is `untold`, and clears
+    these.
     """
 
     def __init__(self, pool: ResourcePool) -> None:
@@ -147,7 +147,7 @@ class JobQueue:
         return min((job.deadline for job in self._running.values()), default=math.inf)
 
     def take_output(self, piece: Output) -> bool:
-        """Keep a piece of output; False once a job has had its share."""
+        """Keep a piece of output; False once the job has written as much as is kept."""
         job = self.jobs.get(JobId(piece.job))
         if job is None or job.output_size >= OUTPUT_LIMIT:
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Becomes one process of a job: `launch.py PARENT CWD FALLBACK COMMAND...`.
+"""Starts one process of a job by exec: `launch.py PARENT CWD FALLBACK COMMAND...`.
 
 Run by path and without site packages, so that it costs milliseconds. What has to be
 done between fork and exec is done here, since Python code in a forked child of a

@@ -36,7 +36,7 @@ _LABEL = 63
 
 
 class LeadBroker:
-    """Rank 0. Made, run until told to stop, and closed.
+    """Rank 0. Call `run`, which ends by a signal.
 
     Kept over a restart in `statedir`: the owner id, and the store that the daemon has
     there. Jobs, memos and drains are not kept.
@@ -85,7 +85,7 @@ class LeadBroker:
             self._control.receive()
 
     def close(self) -> None:
-        """Send followers away, kill what runs here, and remove the socket's file."""
+        """Send followers away, kill the tasks, and remove the socket's file."""
         self._tasks.kill_all()
         self._followers.close()
         self._control.socket.close()
@@ -94,7 +94,7 @@ class LeadBroker:
         say("stopped")
 
     def _settle(self) -> None:
-        """Bring the queue to rest: start, end, and tell of it."""
+        """Start and end jobs until nothing changes, and send the changes to clients."""
         self._queue.expire(time.time())
         while self._queue.unsettled:
             self._queue.unsettled = False
@@ -173,6 +173,6 @@ def _owner(hostname: str, directory: Path) -> str:
         return path.read_text().strip()
     label = dns_label(hostname, "lead", _LABEL - 9)
     owner = f"{label}-{secrets.token_hex(4)}"
-    # The tag of all that is made for this lead, so it must not be lost or damaged.
+    # All that is made for this lead bears it, so it must not be lost or damaged.
     write_atomically(path, owner + "\n")
     return owner

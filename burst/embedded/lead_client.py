@@ -55,9 +55,11 @@ class EmbeddedLead:
         self._watched = InstanceWatcher(self._uri, wanted, wake)
 
     def observe(self) -> LeadView:
-        """Return one consistent picture, which has all that was done before."""
+        """Return jobs and ranks as of one moment, earlier calls included."""
         if self._watched is None:
-            raise Unreadable("nobody listens to the lead yet", "call listen first")
+            raise Unreadable(
+                "the jobs of the lead are not read yet", "call listen first"
+            )
         return self._watched.view(self._ask(calls.Sync(), int))
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
@@ -128,9 +130,9 @@ class EmbeddedLead:
 
 
 class _StoreOfLead:
-    """A store that is there as long as its lead is, as one inside the lead would be.
+    """A store that raises LeadGone once its lead is gone, as one in the lead would.
 
-    Who lost the lead may have been replaced by another daemon, and must not write.
+    A daemon that lost the lead may have been replaced by another, and must not write.
     """
 
     def __init__(self, store: Store, check: Callable[[], None]) -> None:
@@ -138,11 +140,11 @@ class _StoreOfLead:
         self._check = check
 
     def load(self) -> dict[str, str]:
-        """Return everything that is kept."""
+        """Return all records."""
         self._check()
         return self._store.load()
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Keep all these values, or none."""
+        """Write all these values, or none."""
         self._check()
         self._store.write(changes)

@@ -85,4 +85,4 @@ def stop_signals() -> Iterator[int]:
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: the wake-up descriptor has told the loop already."""
+    """Do nothing: the wake-up descriptor has woken the loop already."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A connection with a thread of its own, for what the lead says unasked."""
+"""A connection with a thread of its own, for a stream of the lead's messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClientStream:
 
     def __init__(self, uri: str, opening: Body) -> None:
         self.gone: LeadGone | None = None
-        """Why the line is over; None as long as it is not."""
+        """Why the stream ended; None while it is open."""
         self._replies: SimpleQueue[ServiceReply] = SimpleQueue()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -60,7 +60,7 @@ class ClientStream:
         self._thread.start()
 
     def reply(self, reply: ServiceReply) -> None:
-        """Answer what was asked, from any thread; lost if the line is over."""
+        """Answer a ServiceCall, from any thread; dropped if the stream has ended."""
         self._replies.put(reply)
         self._ring()
 
@@ -113,7 +113,7 @@ class ClientStream:
         raise LeadGone(f"the lead did not answer within {TIMEOUT_S:g} s")
 
     def _ring(self) -> None:
-        # It is over, or has been rung so often that it is awake anyhow.
+        # It has ended, or the full socket wakes it anyway.
         with contextlib.suppress(OSError):
             self._wakeup.send(b"\0")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an embedded lead says unasked: how it changes, and what others ask of us."""
+"""Streams of an embedded lead: the instance as it changes, and the service `burst`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from burst.request_threads import RequestThreads, read_payload
 
 
 class InstanceWatcher:
-    """The lead as it was last told, kept by a thread. Raises LeadGone.
+    """The latest view of the lead, kept by a thread. Raises LeadGone.
 
     Jobs that ended are dropped after `recent` seconds.
     """
@@ -52,7 +52,7 @@ class InstanceWatcher:
         self._line.start(self._hear, self._end)
 
     def view(self, number: int) -> LeadView:
-        """Return the picture once it has the change of that number."""
+        """Return the view once it includes the InstanceUpdate of that number."""
         with self._news:
             self._news.wait_for(
                 lambda: self._line.gone or self._change.number >= number, TIMEOUT_S
@@ -111,7 +111,7 @@ class EmbeddedService:
         self._line.start(self._hear, lambda: None)
 
     def close(self) -> None:
-        """Serve no more. Requests that are being answered get no answer."""
+        """Stop serving. Requests under way get no answer."""
         self._line.close()
         self._workers.close()
 

@@ -22,7 +22,7 @@ from burst.embedded import launch
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 KILL_GRACE_S = 5.0
-"""From SIGTERM to SIGKILL for a job that is told to end, as Flux's shell has it."""
+"""Seconds from SIGTERM to SIGKILL, as in Flux's job shell."""
 _STDERR = 2
 _CANNOT_RUN = 126 << 8
 _CHUNK = 64 * 1024
@@ -47,7 +47,7 @@ class _Task:
 class TaskRunner:
     """All tasks of this rank.
 
-    `fileno` becomes readable when `collect` has something to say.
+    `fileno` becomes readable when `collect` has something to yield.
     """
 
     def __init__(self, host: str, home: Path, grace: float = KILL_GRACE_S) -> None:
@@ -59,7 +59,7 @@ class TaskRunner:
         self._last_call: dict[int, float] = {}
 
     def fileno(self) -> int:
-        """Return the descriptor to wait for."""
+        """Return the descriptor to poll."""
         return self._selector.fileno()
 
     def run(self, order: RunTasks) -> Iterator[Output | Ended]:
@@ -91,7 +91,7 @@ class TaskRunner:
                 yield from self._close(task)
 
     def kill_all(self) -> None:
-        """Kill everything and wait for it; what it wrote is lost."""
+        """Kill all tasks and wait for them; unread output is dropped."""
         self._signal(signal.SIGKILL)
         for task in list(self._tasks):
             for _ in self._close(task):
@@ -130,7 +130,7 @@ class TaskRunner:
             yield Output(task.job, task.rank, stream, data)
 
     def _close(self, task: _Task) -> Iterator[Output | Ended]:
-        # Its pid, and so the group's number, is not free before we wait for it.
+        # Its pid, and so the group's id, is not reused before we wait for it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(task.process.pid, signal.SIGKILL)
         for stream in list(task.pipes):

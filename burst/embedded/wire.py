@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a lead and its followers say to each other, and the sockets they say it on.
+"""Messages between a lead and its followers, and their sockets.
 
 A follower sends Hello until it is answered by Welcome or Leave. From then on both send
-Beat twice a second, and the lead sends orders. Who is not known as a member is told to
-leave, so a follower that was cut off finds that out as soon as it is back.
+Heartbeat twice a second, and the lead sends orders. A broker that has not joined gets
+Leave, so a follower that was cut off learns of it as soon as it can connect again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import zmq
 from burst.embedded.boot import BrokerConfig
 
 PROTOCOL = "1.0.0"
-"""Version of what is said here; MAJOR.MINOR of both sides must be the same."""
+"""Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
-"""Each side lets the other hear from it this often."""
+"""Seconds between two heartbeats."""
 SILENCE_MS = 2000
-"""A connection over which nothing came for so long is closed by ZeroMQ."""
+"""ZeroMQ closes a connection over which nothing came for this long."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one job, and sent of that of one task."""
 
@@ -43,18 +43,18 @@ class Welcome(_Message, frozen=True):
 
 
 class Leave(_Message, frozen=True):
-    """It has not, or no longer. `stopping`: because the lead ends, by no fault."""
+    """It has not joined, or is no member any more; `stopping` if the lead stops."""
 
     why: str
     stopping: bool = False
 
 
 class Heartbeat(_Message, frozen=True):
-    """The sender lives."""
+    """Shows that the sender is alive."""
 
 
 class Goodbye(_Message, frozen=True):
-    """A follower ends."""
+    """A follower leaves."""
 
 
 class RunTasks(_Message, frozen=True):
@@ -69,7 +69,7 @@ class RunTasks(_Message, frozen=True):
 
 
 class KillTasks(_Message, frozen=True):
-    """End what runs of a job: SIGTERM at once, SIGKILL a while later."""
+    """End the tasks of a job: SIGTERM at once, SIGKILL after a grace time."""
 
     job: int
 

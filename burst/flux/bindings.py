@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Finds Flux's Python bindings, wherever Flux was installed.
 
-They are no package of PyPI's usual kind: they come with Flux, for its Python, outside
-of any virtual environment. So they are imported plainly first, and then from where the
-`flux` on PATH says they are.
+They are not on PyPI: they come with Flux, for its Python, outside of any virtual
+environment. So they are imported from sys.path first, and then from the directory that
+the `flux` on PATH names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from burst.errors import LeadError
 from burst.model.version import major_minor
 
 OLDEST = (0, 84)
-"""The first Flux that this was made for, and is tried with: MAJOR.MINOR."""
+"""The oldest Flux that is supported and tested: MAJOR.MINOR."""
 
 VIEW = "/mnt/flux/view/bin"
 """Where the Flux Operator puts a Flux that several containers of a pod share. A Flux
@@ -59,7 +59,7 @@ def find_program(view: str = VIEW) -> str:
 
 
 def check_version(broker: str, library: str) -> None:
-    """Raise LeadError if this broker and the library found do not go together."""
+    """Raise LeadError if broker and library are of versions that do not fit."""
     if _numbers(broker) < OLDEST:
         raise LeadError(
             f"the broker is Flux {broker}; this needs {OLDEST[0]}.{OLDEST[1]} or later",

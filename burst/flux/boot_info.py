@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How an instance was started, for whoever looks why nothing joins it."""
+"""How an instance was started, for diagnosing why followers do not join."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burst.model.resource_set import resource_set
 
 
 class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What Flux tells of its start, beyond the identity of the lead."""
+    """How the broker was started, besides what LeadIdentity has."""
 
     rank: int
     """Of the broker that we are connected to."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A connection to a broker: messages out, messages in. The only file that uses Flux.
+"""A connection to a broker, which sends and receives messages.
+
+The only file that imports Flux's Python bindings.
 
 It is a thin layer over the documented C functions (flux_open(3), flux_send(3),
 flux_recv(3), flux_pollfd(3), flux_respond(3)) that Flux's own cffi module exposes,
-rather than over `flux.Flux`, for three reasons. What blocks there puts SIGINT back to
-its default while it waits, and leaves it so after an error, which is no good for a
-daemon. Its futures lose the order of responses, on which `burst.flux.journal`
-rests. And reading many messages takes less time (benchmarks/intake.py).
+rather than over `flux.Flux`, for three reasons. A call that blocks there resets SIGINT
+to its default while it waits, also after an error; a daemon needs its own handler.
+`burst.flux.journal` needs the order of responses, which futures lose. And reading many
+messages takes less time (benchmarks/intake.py).
 
 A handle is used by one thread at a time; flux_t is not thread-safe.
 """
@@ -69,7 +71,7 @@ class Handle:
     def __init__(self, uri: str) -> None:
         """Connect to the broker at the URI; empty means FLUX_URI or the default.
 
-        Raises LeadGone if there is none, Denied if it does not want us.
+        Raises LeadGone if there is none, Denied if it refuses the connection.
         """
         core = _core()
         self._ffi, self._lib = core.ffi, core.lib
@@ -90,7 +92,7 @@ class Handle:
         self._data = self._ffi.new("void **")
 
     def close(self) -> None:
-        """Disconnect. The broker then forgets our services and streams."""
+        """Disconnect. The broker then ends our services and streams."""
         if self._h:
             self._lib.flux_close(self._h)
             self._h = None
@@ -171,7 +173,7 @@ class Handle:
                 raise self._gone()
             if time.monotonic() > deadline:
                 raise LeadGone("the broker takes no messages any more")
-            # Room in the socket is a change that pollfd tells of, once for each.
+            # pollfd is edge-triggered: it signals once that the socket has room again.
             self._poll.poll(10)
             self._checked(self._lib.flux_pollevents(self._h))
 
@@ -214,8 +216,8 @@ class Handle:
         return result
 
     def _gone(self) -> LeadGone:
-        # What errno says of a broker that went away differs from call to call
-        # (EPIPE, ECONNRESET, EIO, even a stale one); it all means the same.
+        # Calls return different errno values once the broker is gone (EPIPE,
+        # ECONNRESET, EIO, even a stale one); all mean LeadGone.
         return LeadGone(f"the connection to the broker is lost: {self._reason()}")
 
     def _reason(self) -> str:

@@ -17,7 +17,7 @@ from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.resource_set import resource_set
 
 OWNER_KEY = "meta/owner"
-"""Where the store keeps the owner: made once, for the life of the store."""
+"""The store's key of the owner tag, which is made once in the life of the store."""
 
 _OWNER_HOST_LENGTH = 20
 
@@ -67,7 +67,7 @@ def parse_queues(tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def endpoint(table: Mapping[str, Any], lead: str) -> str:
-    """Return the URI at which followers reach rank 0, empty if it says none.
+    """Return the URI at which followers reach rank 0, empty if the table has none.
 
     Of several entries for a host, the first that has the key counts.
     """

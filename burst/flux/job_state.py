@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job's events say of it: RFC 21's states, from the job manager's journal.
+"""The state of a job (RFC 21) from its events in the job manager's journal.
 
 This module needs no Flux bindings. A `JournalJob` is what is kept of a burstable job;
 `JournalJob.apply` takes in one event.
@@ -44,7 +44,7 @@ EVENTS = (
     "invalidate",
     "annotations",
 )
-"""All that matter here; the journal is asked for no others."""
+"""Events that change something here; the journal is asked for no others."""
 
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
@@ -63,7 +63,7 @@ class JournalEvent(msgspec.Struct, gc=False):
 def changes_job(event: JournalEvent) -> bool:
     """Tell whether an event changes anything of what is kept of a job.
 
-    Schedulers annotate often. Null drops all that a job was told: memos, too.
+    Schedulers annotate often; null removes all annotations, and with them the memos.
     """
     return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
 
@@ -79,7 +79,7 @@ class _Demand(msgspec.Struct, frozen=True):
 
 
 class JournalJob(msgspec.Struct):
-    """What is known of one burstable job. `view` is what the engine is shown."""
+    """All that is kept of one burstable job; `view` is the engine's part of it."""
 
     id: JobId
     jobspec: bytes
@@ -121,7 +121,7 @@ class JournalJob(msgspec.Struct):
             self.mark_unreadable(str(unreadable(f"event {event.name}", error)))
 
     def mark_unreadable(self, why: str) -> None:
-        """Note that something of the job cannot be read, so that it is left alone."""
+        """Note that the job cannot be read; the engine then never acts on it."""
         self._view = None
         self.unreadable = self.unreadable or why
 
@@ -167,7 +167,7 @@ def job_from_jobspec(
     try:
         spec = msgspec.json.decode(jobspec)
     except MALFORMED as error:
-        # Whether it may burst cannot be told; shown as unreadable, it is left alone.
+        # It may be burstable or not; the engine never acts on an unreadable job.
         why = str(unreadable("jobspec", error))
         return JournalJob(job, jobspec, _Demand(None, unreadable=why))
     burstable = is_burstable(spec, attribute)

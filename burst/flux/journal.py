@@ -3,9 +3,8 @@
 
 The journal (job-manager.events-journal, in Flux's src/modules/job-manager/journal.c)
 first sends every active job with all its events, then a response with id -1, then each
-event as it happens. Most of what it sends is about jobs that may not burst, so what
-costs is to tell that they may not: their text is searched for the attribute, and only
-what has it is parsed.
+event as it happens. Most of what it sends is about jobs that are not burstable, so the
+text of each response is searched for the attribute, and parsed only if it has it.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from burst.model.resource_set import ResourceSet
 SYNC_DEADLINE_S = 120.0
 """How long the backlog may take; 100,000 jobs take five seconds."""
 PICTURE_DEADLINE_S = 30.0
-"""How long the job manager may take to answer a ping, behind what it does before."""
+"""How long the job manager may take to answer a ping, its earlier work included."""
 ENDED_KEPT_S = 60.0
 """How long an ended job is still shown."""
 
 SOON_S = 0.1
-"""After this long a change of a job that is not ready yet is told."""
+"""How long the wake-up for a change of a job that is not ready yet is delayed."""
 
 _T = TypeVar("_T")
 _NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
@@ -71,7 +70,7 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 
 
 class Journal:
-    """Burstable jobs, as of the last event. Lives on a loop's thread."""
+    """Burstable jobs, as of the last event. Its state belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -120,10 +119,10 @@ class Journal:
     def job_views(self) -> dict[JobId, JobView]:
         """Return all burstable jobs as they are now.
 
-        Everything that the job manager had done when this was called is in it: it is
-        pinged on the journal's own connection, where what it sent before arrives
-        before its answer. So what was ordered (held, released) is seen as done.
-        Raises Unreadable while the journal is being read anew, LeadGone.
+        They include all that the job manager had done when this was called: it is
+        pinged on the journal's connection, and its answer arrives after all events that
+        it sent before. So a job that was held or released before is shown as such.
+        Raises Unreadable while the journal is being read again, LeadGone.
         """
         return self._loop.wait_for(
             self._ask, self._picture_deadline_s, "asking the job manager"
@@ -132,8 +131,8 @@ class Journal:
     def changed(self) -> frozenset[JobId]:
         """Return the jobs that are not any more as `job_views` last showed them.
 
-        Everything that the job manager had done when this was called is considered.
-        Raises Unreadable while the journal is being read anew, LeadGone.
+        They include all that the job manager had done when this was called. Raises
+        Unreadable while the journal is being read again, LeadGone.
         """
         return self._loop.wait_for(
             self._ask_changed, self._picture_deadline_s, "asking the job manager"
@@ -208,8 +207,8 @@ class Journal:
     def _tell(self, job: JournalJob) -> None:
         """Wake for a change: at once where there may be something to do.
 
-        A job is heard of four times before the scheduler has it. A turn taken for the
-        first of them would only be in the way of the one for the last.
+        A job has four events before the scheduler has it. A tick for the first of them
+        would only delay the tick for the last.
         """
         if job.state not in _NOT_READY:
             self._wake()
@@ -238,7 +237,7 @@ class Journal:
         self._wake()
 
     def _broken(self, error: BurstError) -> bool:
-        """Begin anew with the jobs that ended; the backlog brings the active ones."""
+        """Keep the jobs that ended; the backlog brings the active ones again."""
         self._jobs = {job: self._jobs[job] for job in self._ended}
         self._views.clear()
         self._changed = {job.id for job in self._jobs.values()}

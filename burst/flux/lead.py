@@ -63,7 +63,7 @@ def _environment(signed: str) -> Any:
     """Return the environment of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
 
     Flux keeps it in no other place. It has checked the signature itself (RFC 15), but
-    not that it is an object: that is its user's affair. Raises what MALFORMED lists.
+    not that the environment is an object. Raises what MALFORMED lists.
     """
     payload = base64.b64decode(signed.split(".")[1])
     system = msgspec.json.decode(payload)["attributes"]["system"]
@@ -71,14 +71,14 @@ def _environment(signed: str) -> Any:
 
 
 def _wake_nobody() -> None:
-    """Nobody listens yet."""
+    """Do nothing: `listen` was not called yet."""
 
 
 class FluxLead:
-    """An instance, seen over up to three connections.
+    """An instance, over up to three connections.
 
-    One is for whoever calls the methods. The journals and the service have a thread
-    and a connection each, made when they are asked for.
+    One is used by the methods. The journals and the service have a thread and a
+    connection each, made by `listen` and `serve`.
     """
 
     def __init__(self, uri: str, handle: Handle, attribute: str) -> None:
@@ -112,12 +112,14 @@ class FluxLead:
     def observe(self) -> LeadView:
         """See `burst.lead.Lead`.
 
-        Jobs are read before ranks: what a job that just started has is then in
-        `allocated`, even where its view does not show it yet. Which jobs that may be
-        is asked after the ranks.
+        Jobs are read before ranks, so that the ranks of a job that has just started are
+        in `allocated`, even where its JobView does not show them yet. `changed` is read
+        last; it names the jobs that this may concern.
         """
         if self._journal is None:
-            raise Unreadable("jobs are not listened to", "call listen first")
+            raise Unreadable(
+                "the jobs of the lead are not read yet", "call listen first"
+            )
         for loop in self._loops:
             loop.check()
         jobs = self._journal.job_views()
@@ -231,7 +233,7 @@ class FluxLead:
         self._handle.close()
 
     def _check_rank(self) -> None:
-        """Refuse to be the daemon where the lead's files are another host's."""
+        """Raise LeadError away from rank 0, where the lead's files are not readable."""
         rank = self._client.ask("attr.get", {"name": "rank"})["value"]
         if rank != "0":
             raise LeadError(
@@ -246,7 +248,7 @@ class FluxLead:
         return loop
 
     def _tell_loss(self) -> None:
-        """Wake whoever listens by now; `observe` then says what was lost."""
+        """Wake the daemon; `observe` then raises what was lost."""
         self._wake()
 
     def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> JobFailures:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A thread that owns a handle and does all that comes in on it, in order.
+"""A thread that owns a Flux handle and handles its messages, in order.
 
-Others hand it work with `post`, which wakes it by a pipe; a Flux handle is not theirs
-to touch.
+Only this thread may use the handle. Other threads give it work with `post`, which wakes
+it by a pipe.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from burst.errors import LeadGone, Unreadable
 from burst.flux.handle import Handle, RequestMessage, ResponseMessage
 
 CLOSE_DEADLINE_S = 5.0
-"""How long the thread may take to end; what it does meanwhile is quick."""
+"""How long the thread may take to end; none of its work takes as long."""
 
-# Messages handled before looking at the pipe: a flood must not keep others waiting.
+# Messages handled before it looks at the pipe, so that many do not delay posted work.
 _BATCH = 100
 _IDLE_S = 60.0
 
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class Loop:
-    """Give it things to do with `post`; they find the handle as `handle`."""
+    """Runs what is given to `post` on its thread; `handle` is the Flux handle."""
 
     def __init__(
         self, handle: Handle, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
@@ -42,7 +42,7 @@ class Loop:
         self.handle = handle
         self._close_deadline_s = close_deadline_s
         self.on_response: dict[int, Callable[[ResponseMessage], None]] = {}
-        """By matchtag; a stream's stays until whoever asked removes it."""
+        """By matchtag; that of a stream stays until the stream is removed."""
         self.on_request: Callable[[RequestMessage], None] | None = None
         self.on_lost: Callable[[], None] | None = None
         """Called once, when the broker is gone or the thread failed."""
@@ -72,7 +72,7 @@ class Loop:
     def wait_for(
         self, begin: Callable[[Future[_T]], None], deadline_s: float, what: str
     ) -> _T:
-        """Have the thread begin something, and return what it sets as the result.
+        """Have the thread run something, and return the result that it sets.
 
         Raises what it sets as exception, LeadGone once the broker is gone, and
         Unreadable at the deadline. From any other thread.
@@ -104,8 +104,8 @@ class Loop:
         self._wake()
         self._thread.join(self._close_deadline_s)
         if self._thread.is_alive():
-            # What it uses cannot be freed under it; the process is about to end.
-            log.say("thread %s does not end", self._thread.name)
+            # Not freed while the thread may use it; the process ends soon.
+            log.say("thread %s does not end, and is left running", self._thread.name)
             return
         self.handle.close()
         with self._pipe:
@@ -133,7 +133,7 @@ class Loop:
             self._lose(LeadGone(f"internal error: {error!r}", "the log has more"))
 
     def _lose(self, error: LeadGone) -> None:
-        # Set before the waiting are told: who comes later finds it.
+        # Set before waiting calls get the error, so that later calls see it.
         self._lost = error
         for future in list(self._waiting):
             if not future.done():

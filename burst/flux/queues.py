@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queues as the job manager tells of them (its queue.c; `flux queue status`)."""
+"""State of queues, from the job manager (its queue.c; `flux queue status`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STATUS = "job-manager.queue-status"
 
 
 def read_queues(client: RpcClient, names: Iterable[str]) -> Mapping[str, QueueView]:
-    """Return how these queues are, or without any the one that has no name.
+    """Return the state of these queues, or without any of the anonymous one.
 
     A queue that is not there any more is left out. Raises Unreadable, LeadGone.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nodes as Flux tells of them: R (RFC 20), and what is up, drained and allocated."""
+"""State of the ranks from Flux: R (RFC 20), and what is up, drained, allocated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from burst.model.resource_set import resource_set
 from burst.model.shape import Shape
 
 HEARD_DEADLINE_S = 5.0
-"""How long the scheduler may take to hear of a drain; it takes a millisecond."""
+"""How long the scheduler may take to learn of a drain; it takes a millisecond."""
 
 
 class NodeSet(msgspec.Struct, frozen=True):
@@ -53,21 +53,21 @@ def parse_nodes(*resource_sets: Mapping[str, Any]) -> NodeSet:
 def read_ranks(
     client: RpcClient, heard_deadline_s: float = HEARD_DEADLINE_S
 ) -> LeadView:
-    """Return a LeadView of the ranks only, so that `allocated` is as it promises.
+    """Return a LeadView without jobs, whose `allocated` is as LeadView promises.
 
-    A rank that is drained here and not allocated gets no job any more. Draining is
-    done in the resource module first; the scheduler hears of it a moment later (in
-    src/modules/resource, drain.c answers, reslog.c then has acquire.c tell), and may
-    allocate until then. So the scheduler itself is asked, after the resource module
-    has named the drained ranks: what it calls down it gives to no job, and what it
-    gave before is in the same answer, since it serves one message at a time. It cannot
-    call such a rank down for another reason (offline) and up again later: acquire.c
-    leaves drained ranks out of each `up`, and an `up` sent earlier has arrived at the
-    scheduler before our question, as the broker keeps the order of messages. What the
-    scheduler knows of running jobs is incomplete while it is being reloaded, so the
-    job manager's word is added. Raises Unreadable, also where one of them answers with
-    an error of its own, as the job manager does where two active jobs have the same
-    cores ("duplicate allocation" of alloc.c, seen after a lead was killed).
+    A rank that is drained and not allocated in this view gets no job any more. The
+    resource module drains a rank first; the scheduler learns of it a moment later (in
+    src/modules/resource, drain.c answers, then reslog.c has acquire.c notify), and may
+    allocate the rank until then. So the scheduler is asked after the resource module
+    has named the drained ranks. A rank that the scheduler calls down it gives to no
+    job, and what it gave before is in the same answer, since it serves one message at a
+    time. Such a rank cannot be down for another reason (offline) and up again later:
+    acquire.c leaves drained ranks out of each `up`, and an `up` sent earlier arrives at
+    the scheduler before our request, as the broker keeps the order of messages. While
+    the scheduler is reloaded it does not know all running jobs, so the allocations that
+    the job manager knows are added. Raises Unreadable, also where one of them answers
+    with an error, as the job manager does where two active jobs have the same cores
+    ("duplicate allocation" of alloc.c, seen after a lead was killed).
     """
     try:
         return _read(client, heard_deadline_s)
@@ -82,13 +82,14 @@ def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
         status = client.ask("resource.status")
         drained = _drained(status)
         scheduler, manager = _ask_both(client)
-        unheard = frozenset(drained) & parse_nodes(scheduler["all"]).ranks
-        unheard -= parse_nodes(scheduler["down"]).ranks
-        if not unheard:
+        unknown = frozenset(drained) & parse_nodes(scheduler["all"]).ranks
+        unknown -= parse_nodes(scheduler["down"]).ranks
+        if not unknown:
             break
         if time.monotonic() > deadline:
+            ranks = format_idset(unknown)
             raise Unreadable(
-                f"the scheduler has not heard that {format_idset(unheard)} is drained",
+                f"the scheduler has not learned that {ranks} is drained",
                 "flux module stats of the scheduler shows whether it is stuck",
             )
     total = parse_nodes(status["R"])
@@ -115,8 +116,8 @@ def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
 class ResourceWatcher:
     """Wakes on each event of the resource journal: online, drain and the like.
 
-    What the events say is not read. The state is asked for instead, so that a journal
-    that was cut short, or lost for a while, changes nothing.
+    The content of the events is not read: `read_ranks` asks for the state itself, so
+    that missed events do no harm.
     """
 
     def __init__(self, loop: Loop, wake: Callable[[], None]) -> None:

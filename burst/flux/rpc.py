@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests that are waited for, one or thousands at a time, each with a deadline."""
+"""Requests and their responses, one or thousands at a time, with a deadline."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from burst.errors import BurstError, Denied, LeadError, Unreadable
 from burst.flux.handle import Handle, ResponseMessage
 
 ANSWER_DEADLINE_S = 30.0
-"""How long a service may take to answer. Far beyond what a healthy one needs, even
-with 100,000 jobs; a broker that is stopped shows by this."""
+"""How long a service may take to answer: far longer than a healthy one needs with
+100,000 jobs. A stopped broker is detected by it."""
 
 _IN_FLIGHT = 1000
 
@@ -26,7 +26,7 @@ Query = tuple[str, Mapping[str, Any]]
 
 
 class RequestFailed(LeadError):
-    """A service answered with an error. `errnum` is what it gave as errno."""
+    """A service answered with an error; `errnum` is its errno."""
 
     def __init__(self, topic: str, errnum: int, text: str) -> None:
         super().__init__(f"{topic}: {text or os.strerror(errnum)}")
@@ -38,7 +38,7 @@ class ServiceMissing(Unreadable):
 
 
 class RpcClient:
-    """Asks over one handle, from one thread."""
+    """Sends requests over one handle, from one thread."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -75,8 +75,8 @@ class RpcClient:
     ) -> list[tuple[str, ResponseMessage]]:
         """Return topic and response of each query, in their order.
 
-        Requests are in flight together: the time is that of the work, not that of as
-        many round trips. The timeout counts from the last response. Raises LeadGone,
+        All requests are sent before the first response is awaited. The timeout counts
+        from the last response. Raises LeadGone,
         and Unreadable where none came in time.
         """
         rest = enumerate(queries)
@@ -97,7 +97,7 @@ class RpcClient:
         deadline = time.monotonic() + timeout_s
         while True:
             message = self._handle.receive()
-            # Others are answers to requests that were given up.
+            # Other matchtags are of requests whose deadline has passed.
             if isinstance(message, ResponseMessage) and message.matchtag in waiting:
                 return message
             if message is None:
@@ -111,7 +111,7 @@ class RpcClient:
 def decode_response(
     topic: str, response: ResponseMessage
 ) -> dict[str, Any] | BurstError:
-    """Return what a response says: an object, or the error to raise."""
+    """Return the object of a response, or the error to raise."""
     if response.errnum == 0:
         if not response.payload:
             return {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The service `burst`: the lock of the one daemon a lead has, and its API.
 
-An ordinary client may register a service with its broker. The name can be taken once,
-and is free again when the client's connection ends, however it ends. Requests come in
-on the loop's thread and are answered by workers, so that a slow one holds up no other.
+Any client of the owner may register a service with its broker. A name can be registered
+once, and is free again when the client's connection ends. Requests arrive on the loop's
+thread and are answered on other threads, so that a slow one does not delay the rest.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class FluxService:
     def register(
         self, client: RpcClient, deadline_s: float = REGISTER_DEADLINE_S
     ) -> None:
-        """Take the name. Raises ServiceTaken, Denied, Unreadable.
+        """Register the name. Raises ServiceTaken, Denied, Unreadable.
 
-        `client` is used to ask whoever has it who he is.
+        `client` asks the process that has the name for its `holder`.
         """
         self._loop.on_request = self._take
         deadline = time.monotonic() + deadline_s
@@ -74,7 +74,7 @@ class FluxService:
                 raise taken or ServiceTaken("the name burst cannot be had")
 
     def close(self) -> None:
-        """Take no more work. What is being answered goes on; nobody waits for it."""
+        """Take no more requests. Work under way goes on, and is not waited for."""
         self._workers.close()
 
     def _begin(self, done: Future[None]) -> None:
@@ -108,7 +108,7 @@ class FluxService:
             self._loop.handle.refuse(request, errno.EPROTO, str(error))
 
     def _work(self, request: RequestMessage, asked: ServiceRequest) -> None:
-        # The handle is the loop's: what to do with it is handed there.
+        # Only the loop's thread may use the handle.
         self._loop.post(self._answer(request, asked))
 
     def _answer(
@@ -134,7 +134,7 @@ class FluxService:
 def call_service(
     client: RpcClient, method: str, payload: Mapping[str, Any], timeout_s: float
 ) -> dict[str, Any]:
-    """Ask whoever serves. Raises NoDaemon, Denied, BurstError with what it said."""
+    """Call the service. Raises NoDaemon, Denied, BurstError with the daemon's text."""
     topic = f"{NAME}.{method}"
     ((_, response),) = client.exchange([(topic, payload)], timeout_s)
     said = response.payload.decode(errors="replace")
@@ -151,7 +151,7 @@ def call_service(
 
 
 def _taken(client: RpcClient) -> ServiceTaken | None:
-    """Return the error that says who serves; None if he has just ended."""
+    """Return the error that names the process that serves; None if it just ended."""
     advice = "stop that one first: one daemon serves a lead"
     try:
         holder = client.ask(f"{NAME}.{_HOLDER}", {}, HOLDER_DEADLINE_S)

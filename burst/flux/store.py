@@ -2,12 +2,12 @@
 """Records in Flux's KVS, next to the jobs they serve: the directory `burst`.
 
 `flux kvs dir -R burst` lists them. Each write is one transaction, committed with
-FLUX_KVS_SYNC: a plain commit is lost when the lead is killed. A key's `/` is part of
-its name there, so that a key may be the beginning of another.
+FLUX_KVS_SYNC: without it a commit is lost when the lead is killed. The `/` of a key is
+part of its name in the KVS, so that one key may be a prefix of another.
 
-Records are spread over 256 directories by a hash of the key. A commit writes each
-directory anew that it changes, so that with 10,000 jobs held in one directory it took
-80 ms instead of 2.
+Records are spread over 256 directories by a hash of the key. A commit rewrites each
+directory that it changes: with 10,000 held jobs in one directory it took 80 ms, spread
+over 256 it takes 2 ms.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SYNC = 4
 
 
 class FluxStore:
-    """Keys to text. A treeobj (RFC 11) is what the KVS holds of each."""
+    """Maps keys to text. The KVS keeps a treeobj (RFC 11) of each."""
 
     def __init__(self, client: RpcClient) -> None:
         self._client = client
@@ -62,7 +62,7 @@ class FluxStore:
         }
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Keep all of the changes or none; they survive a crash of the lead.
+        """Write all of the changes or none; they survive a crash of the lead.
 
         Raises StoreError, Unreadable.
         """
@@ -74,8 +74,8 @@ class FluxStore:
     def agree(self, key: str, proposal: str) -> str:
         """Return the first proposal ever made for this key, ours if there is none.
 
-        Appending is what the KVS does atomically: of several that propose at once,
-        all read the same first line.
+        The KVS appends atomically: several clients that propose at once all read the
+        same first line.
         """
         kept = self.load().get(key)
         if kept is None:
@@ -159,7 +159,7 @@ def _stray(key: str, treeobj: Mapping[str, Any]) -> StoreError:
 def _text(key: str, treeobj: Mapping[str, Any]) -> str:
     if treeobj["type"] != "val":
         raise _stray(key, treeobj)
-    # What is no text is none of ours; let whoever reads the record say so of it.
+    # A value that is not UTF-8 was not written by us; decoding the record reports it.
     return base64.b64decode(treeobj["data"]).decode(errors="replace")
 
 

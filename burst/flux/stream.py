@@ -13,8 +13,8 @@ from burst.flux.loop import Loop
 from burst.flux.rpc import decode_response
 
 RETRY_S = 0.5
-"""How long after its end a stream is asked for again: a module that is reloaded is
-away for about that long."""
+"""Pause before a stream that ended is requested again: reloading a module takes about
+as long."""
 
 
 class Stream:
@@ -51,7 +51,9 @@ class Stream:
             if not self._ended(error):
                 return
             if self._flowing:  # said once, however often it is tried in vain
-                log.say("%s ended, asked for again: %s", self._topic, error)
+                log.say(
+                    "the stream %s ended, it is requested again: %s", self._topic, error
+                )
             self._flowing = False
             self._loop.after(RETRY_S, self.open)
 

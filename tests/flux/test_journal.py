@@ -264,7 +264,7 @@ def test_a_journal_that_stays_away_is_said_once(
         fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
         for _ in range(3):
             assert tries.acquire(timeout=DEADLINE_S)
-    assert caplog.text.count("asked for again") == 1
+    assert caplog.text.count("is requested again") == 1
 
 
 def test_a_guest_is_denied(fake: FakeHandle, journal: Journal) -> None:

@@ -133,7 +133,7 @@ def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
 
 def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable():
     asked = client(resource_status=status(drain={"2": {"reason": "x"}}))
-    with pytest.raises(Unreadable, match="not heard that 2 is drained"):
+    with pytest.raises(Unreadable, match="not learned that 2 is drained"):
         read_ranks(asked, heard_deadline_s=0.02)
 
 
