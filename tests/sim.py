@@ -46,8 +46,8 @@ class Sim:
         self.engine = Engine(self.lead, config, self.executor, self.now)
         self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
 
-    def tick(self, turns=1, seconds=1.0):
-        for _ in range(turns):
+    def tick(self, ticks=1, seconds=1.0):
+        for _ in range(ticks):
             self.now += seconds
             self.lead.now = self.now
             self.executor.pump()
@@ -68,9 +68,9 @@ class Sim:
             running = self.provider.running()
             self.lead.online |= {ranks[host] for host in running if host in ranks}
 
-    def until(self, reached, turns=60, seconds=1.0):
+    def until(self, reached, ticks=60, seconds=1.0):
         """Tick until something is so; fail if it does not come."""
-        for _ in range(turns):
+        for _ in range(ticks):
             if reached():
                 return
             self.tick(seconds=seconds)

@@ -36,7 +36,7 @@ class LastMemo(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     memo: Memo
     meaning: Hashable
-    turns: int = 0
+    waits: int = 0
     """How often its memo gave another reason to wait."""
     dropped: int = 0
     """How often the lead had dropped the job's memos by then."""
@@ -68,8 +68,8 @@ def memo_due_at(told: LastMemo | None, decision: Decision, text: Memo) -> float:
         return told.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
     if not (_waits(before) and _waits(text)):
         return -math.inf
-    slower = _SLOWER * 2.0 ** min(told.turns - _AT_ONCE, 20)
-    pause = slower if told.turns >= _AT_ONCE else 0.0
+    slower = _SLOWER * 2.0 ** min(told.waits - _AT_ONCE, 20)
+    pause = slower if told.waits >= _AT_ONCE else 0.0
     if told.meaning == meaning(decision):
         pause = max(pause, _REWORDED_EVERY)
     return told.at + pause
@@ -79,11 +79,11 @@ def next_last_memo(
     told: LastMemo | None, decision: Decision, text: Memo, now: float, dropped: int
 ) -> LastMemo:
     """Return the last memo of a job, once this one is written."""
-    turns = told.turns if told else 0
+    waits = told.waits if told else 0
     if told and _waits(told.memo) and _waits(text):
-        turns += 1
+        waits += 1
     return LastMemo(
-        at=now, memo=text, meaning=meaning(decision), turns=turns, dropped=dropped
+        at=now, memo=text, meaning=meaning(decision), waits=waits, dropped=dropped
     )
 
 

@@ -48,12 +48,12 @@ def test_a_job_that_is_not_started_leaves_its_burst_and_is_tried_again_later(mod
     s.until(s.in_state(State.INACTIVE))
     assert s.lead.jobs[job].urgency == (0 if mode == "hold" else 16)
     tried = hold_of(s, job).expired
-    s.until(lambda: len(s.bursts) == 2, turns=400)
+    s.until(lambda: len(s.bursts) == 2, ticks=400)
     assert s.now - tried >= tried - s.lead.jobs[job].t_submit
     s.tick(1000)
     second = hold_of(s, job).expired
     assert second > tried
-    s.until(lambda: len(s.bursts) == 3, turns=2000)
+    s.until(lambda: len(s.bursts) == 3, ticks=2000)
     assert s.now - second >= 2 * (tried - s.lead.jobs[job].t_submit)
 
 
@@ -63,10 +63,10 @@ def test_what_was_tried_in_vain_is_served_once_flux_is_ready():
     job = s.lead.submit(whole(4))
     s.until(
         lambda: job in s.lead.memos and s.lead.memos[job]["state"] == "not-started",
-        turns=400,
+        ticks=400,
     )
     s.lead.schedule = schedule
-    s.until(lambda: s.lead.running() == [job], turns=400)
+    s.until(lambda: s.lead.running() == [job], ticks=400)
 
 
 def test_a_job_that_was_just_assigned_has_its_time_on_an_old_burst():
@@ -111,7 +111,7 @@ def test_a_queue_that_is_stopped_while_a_burst_comes_keeps_it_no_longer_than_tha
     s.tick()
     assert why(s, job) is Reason.QUEUE_STOPPED
     assert hold_of(s, job).state is HoldState.RELEASED
-    s.until(s.in_state(State.INACTIVE), turns=400)
+    s.until(s.in_state(State.INACTIVE), ticks=400)
     s.tick(2000)
     assert len(s.bursts) == 1
     s.lead.queues, s.lead.schedule = {}, schedule
@@ -187,7 +187,7 @@ def test_nodes_for_a_job_whose_queue_stays_disabled_are_given_back():
     s.until(s.in_state(State.JOIN))
     s.lead.queues = {"burst-ready": QueueView(enabled=False)}
     s.joins = True
-    s.until(s.in_state(State.INACTIVE), turns=2000)
+    s.until(s.in_state(State.INACTIVE), ticks=2000)
     s.tick(50)
 
     assert len(s.bursts) == 1
@@ -205,10 +205,10 @@ def test_the_urgency_that_a_user_gives_a_released_job_survives_the_next_hold():
     s.lead.change(job, urgency=10)
     s.tick(2)
     s.provider.lose(s.bursts[0].id)
-    s.until(lambda: s.lead.jobs[job].urgency == 0, turns=200)
-    s.until(lambda: s.lead.jobs[job].urgency == 10, turns=700)
+    s.until(lambda: s.lead.jobs[job].urgency == 0, ticks=200)
+    s.until(lambda: s.lead.jobs[job].urgency == 10, ticks=700)
     s.lead.schedule = schedule
-    s.until(lambda: s.lead.running() == [job], turns=60)
+    s.until(lambda: s.lead.running() == [job], ticks=60)
 
 
 def test_a_release_urgency_of_the_site_is_never_taken_for_a_users():
@@ -220,7 +220,7 @@ def test_a_release_urgency_of_the_site_is_never_taken_for_a_users():
     s.provider.lose(s.bursts[0].id)
     s.joins = False
     s.lead.deaf = True
-    s.until(lambda: hold_of(s, job).state is HoldState.HOLDING, turns=200)
+    s.until(lambda: hold_of(s, job).state is HoldState.HOLDING, ticks=200)
     s.tick(3)
     assert hold_of(s, job).state is HoldState.HOLDING
     s.lead.deaf = False

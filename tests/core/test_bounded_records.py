@@ -54,13 +54,13 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
     ledger.write(Records(), records)
     written: list[int] = []
     numbers = count(FIRST_JOB)
-    for turn in range(100_000 // AT_A_TIME):
+    for number in range(100_000 // AT_A_TIME):
         jobs = [JobId(next(numbers)) for _ in range(AT_A_TIME)]
-        for event in through(burst, jobs, T0 + 10 * turn):
+        for event in through(burst, jobs, T0 + 10 * number):
             burst = apply(burst, event)
             assert len(burst.events) < 10
-            # A write for each event of the first and last turns, which are compared.
-            if turn < 10 or turn >= 100_000 // AT_A_TIME - 10:
+            # A write for each event of the first and last ticks, which are compared.
+            if number < 10 or number >= 100_000 // AT_A_TIME - 10:
                 after = Records(bursts={burst.id: burst})
                 ledger.write(records, after)
                 records = after
@@ -142,12 +142,12 @@ def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
         burst = apply(burst, Event(T0 + rank, "joined", {"ranks": str(rank)}))
     burst = apply(burst, Event(T0 + 3000, "provision-finish"))
     burst = apply(burst, Event(T0 + 3000, "online", {"ranks": "2-1999"}))
-    for turn in range(500):
-        burst = apply(burst, Event(T0 + 3000 + turn, "lost", {"ranks": "7"}))
-        burst = apply(burst, Event(T0 + 3000 + turn, "back", {"ranks": "2-1999"}))
-        note = {"note": f"for the time number {turn}"}
-        burst = apply(burst, Event(T0 + 3000 + turn, "quarantine", note))
-        burst = apply(burst, Event(T0 + 3000 + turn, "unquarantine", note))
+    for number in range(500):
+        burst = apply(burst, Event(T0 + 3000 + number, "lost", {"ranks": "7"}))
+        burst = apply(burst, Event(T0 + 3000 + number, "back", {"ranks": "2-1999"}))
+        note = {"note": f"for the time number {number}"}
+        burst = apply(burst, Event(T0 + 3000 + number, "quarantine", note))
+        burst = apply(burst, Event(T0 + 3000 + number, "unquarantine", note))
 
     assert burst.joined_ranks == frozenset(range(2, 2000))
     assert len(burst.events) < 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Isolated bursts, by the engine's turns: once, ended here, and gone there."""
+"""Isolated bursts, by the engine's ticks: once, ended here, and gone there."""
 
 from __future__ import annotations
 

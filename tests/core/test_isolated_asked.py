@@ -71,7 +71,7 @@ def test_a_lease_ends_it():
     sim.tick(2)
     ask(sim, commands.request_isolated(1, "", Isolated(kind="service")))
     sim.until(sim.in_state(State.ONLINE))
-    sim.until(over(sim), turns=100)
+    sim.until(over(sim), ticks=100)
     assert sim.burst.result is Result.TIMEOUT
     assert sim.burst.since - sim.burst.lease.created >= 40
 

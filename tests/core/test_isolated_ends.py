@@ -29,7 +29,7 @@ def test_without_capacity_it_is_tried_again(sim):
     sim.until(lambda: len(sim.bursts) == 1 and sim.burst.exception == "capacity")
     sim.tick(3)
     assert sim.lead.log == []
-    sim.until(lambda: len(sim.bursts) == 2, turns=700)
+    sim.until(lambda: len(sim.bursts) == 2, ticks=700)
     sim.until(over(sim))
     assert sim.cloud.begun == [sim.bursts[1].id]
     sim.tick()
@@ -115,7 +115,7 @@ def test_every_wait_has_its_deadline():
         for key, value in knob.items():
             setattr(sim.provider, key, value)
         job = submit(sim)
-        sim.until(over(sim), turns=200)
+        sim.until(over(sim), ticks=200)
         sim.tick()
         assert sim.burst.result is Result.TIMEOUT
         assert why in reason(sim, job)
@@ -130,7 +130,7 @@ def test_an_instance_that_does_not_come_up_has_a_deadline(sim):
     sim.provider.__class__ = Slow
     job = submit(sim)
     sim.until(sim.in_state(State.JOIN))
-    sim.until(over(sim), turns=400)
+    sim.until(over(sim), ticks=400)
     sim.tick()
     why = "its own instance was not up within 5m: its provider does not say why"
     assert reason(sim, job).endswith(why)

@@ -48,12 +48,12 @@ def test_a_record_that_is_lost_may_be_of_any_job(sim):
 
 
 def test_a_restart_goes_on_with_it_wherever_it_was():
-    for turns in range(1, 12):
+    for ticks in range(1, 12):
         sim = Sim(modes=BOTH)
         sim.provider.starts_after = 1
         sim.provider.runs_for = 2
         job = submit(sim)
-        sim.tick(turns)
+        sim.tick(ticks)
         knobs = sim.provider.starts_after, sim.provider.runs_for
         sim.boot()
         sim.provider.starts_after, sim.provider.runs_for = knobs

@@ -30,7 +30,7 @@ COMING = run(*WHOLE_WAY[:3])
 SUBMITTED_HELD = {"urgency": 0, "held_at_submit": True}
 
 
-def turn(seen, mode, records=None, limits=None, now=T0 + 100, **intake):
+def tick_once(seen, mode, records=None, limits=None, now=T0 + 100, **intake):
     tables = {"intake": {"mode": mode, **intake}, "limits": limits or {}}
     return run_tick(records or Records(), seen, settings(**tables), now)
 
@@ -48,7 +48,7 @@ def kinds(made):
 
 
 def test_the_scheduler_has_all_jobs():
-    made = turn(world(view(job(1, whole(4)))), "scheduler")
+    made = tick_once(world(view(job(1, whole(4)))), "scheduler")
 
     assert kinds(made) == [ProvisionBurst]
     assert made.decisions[1].reason is Reason.PROPOSED
@@ -58,14 +58,14 @@ def test_what_another_mode_held_is_released():
     held = Hold(urgency=9, state=HoldState.HELD, since=T0)
     waiting = view(job(1, whole(4), urgency=0))
 
-    made = turn(world(waiting), "scheduler", Records(holds={ONE: held}))
+    made = tick_once(world(waiting), "scheduler", Records(holds={ONE: held}))
 
     assert ReleaseJobs({ONE: 9}) in made.actions
 
 
 @pytest.mark.parametrize("mode", ["queue", "scheduler"])
 def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode):
-    made = turn(world(view(job(1, whole(9)))), mode)
+    made = tick_once(world(view(job(1, whole(9)))), mode)
 
     assert made.actions == (
         FailJob(ONE, "it needs 9 nodes; the most that any offer has is 8"),
@@ -75,7 +75,7 @@ def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode)
 def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
     many = (offer(max_nodes=100),)
 
-    made = turn(world(view(job(1, whole(100))), local=many), "scheduler")
+    made = tick_once(world(view(job(1, whole(100))), local=many), "scheduler")
 
     assert made.actions == ()
     assert made.decisions[1].reason is Reason.NO_ROOM
@@ -84,7 +84,7 @@ def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
 
 @pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])
 def test_a_job_that_a_limit_keeps_out_for_ever_is_failed_with_that_limit(key):
-    made = turn(
+    made = tick_once(
         world(view(job(1, whole(100))), local=(offer(max_nodes=100),)),
         "scheduler",
         limits={key: 50},
@@ -97,14 +97,14 @@ def test_a_job_that_a_limit_keeps_out_for_ever_is_failed_with_that_limit(key):
 def test_a_job_that_the_own_nodes_could_run_is_never_failed():
     one_down = view(job(1, whole(2)), online=(0,))
 
-    made = turn(world(one_down), "scheduler", limits={"max_nodes": 1})
+    made = tick_once(world(one_down), "scheduler", limits={"max_nodes": 1})
 
     assert made.actions == ()
     assert made.decisions[1].reason is Reason.TURNED_DOWN
 
 
 def test_impossible_jobs_wait_where_the_site_wants_that():
-    made = turn(world(view(job(1, whole(9)))), "scheduler", impossible="hold")
+    made = tick_once(world(view(job(1, whole(9)))), "scheduler", impossible="hold")
 
     assert made.actions == ()
 
@@ -112,7 +112,7 @@ def test_impossible_jobs_wait_where_the_site_wants_that():
 def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
     seen = world(view(queued(), online=(0, 1, 2, 3), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", recorded(UP))
+    made = tick_once(seen, "queue", recorded(UP))
 
     assert made.actions == (MoveJobs({ONE: "burst-ready"}),)
     assert made.decisions[1].reason is Reason.RELEASED
@@ -122,7 +122,7 @@ def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
 def test_until_then_it_stays_where_it_is_and_is_not_held():
     seen = world(view(queued(), online=(0, 1, 2), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", recorded(COMING))
+    made = tick_once(seen, "queue", recorded(COMING))
 
     assert made.actions == ()
 
@@ -132,7 +132,7 @@ def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
     lead = identity(queues=queues)
     seen = world(view(queued(constraint=""), lead=lead), lead)
 
-    made = turn(seen, "queue", now=T0 + 2)
+    made = tick_once(seen, "queue", now=T0 + 2)
 
     assert made.decisions[1].reason is Reason.PROPOSED
 
@@ -140,7 +140,7 @@ def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
 def test_a_moved_job_whose_nodes_are_lost_goes_back():
     seen = world(view(queued("burst-ready"), online=(0, 1, 2), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", recorded(UP))
+    made = tick_once(seen, "queue", recorded(UP))
 
     assert made.actions == (MoveJobs({ONE: "burst"}),)
 
@@ -148,7 +148,7 @@ def test_a_moved_job_whose_nodes_are_lost_goes_back():
 def test_a_moved_job_whose_nodes_are_online_is_left_alone():
     online = view(queued("burst-ready"), online=(0, 1, 2, 3), lead=LEAD)
 
-    made = turn(world(online, LEAD), "queue", recorded(UP))
+    made = tick_once(world(online, LEAD), "queue", recorded(UP))
 
     assert made.actions == ()
 
@@ -156,7 +156,7 @@ def test_a_moved_job_whose_nodes_are_online_is_left_alone():
 def test_burst_jobs_of_other_queues_are_held_as_without_queues():
     seen = world(view(job(1, whole(4), queue="batch"), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue")
+    made = tick_once(seen, "queue")
 
     assert HoldJobs((ONE,)) in made.actions
 
@@ -166,7 +166,7 @@ def test_a_job_that_cannot_change_its_queue_is_told(impossible):
     own = '{"and":[{"properties":["burst"]},{"hostlist":["burst-0-1"]}]}'
     seen = world(view(queued(constraint=own), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", impossible=impossible)
+    made = tick_once(seen, "queue", impossible=impossible)
 
     assert made.decisions[1].reason is Reason.UNMOVABLE
     assert "submit it without --requires" in made.decisions[1].text()
@@ -180,13 +180,13 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
     )
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
-    made = turn(seen, "hold", recorded(UP))
+    made = tick_once(seen, "hold", recorded(UP))
 
     assert made.actions == (ReleaseJobs({ONE: given}),)
 
 
 def test_what_its_user_holds_is_not_taken_for_ours():
-    made = turn(world(view(job(1, whole(4), urgency=0))), "hold")
+    made = tick_once(world(view(job(1, whole(4), urgency=0))), "hold")
 
     assert made.decisions[1].reason is Reason.USER_HOLD
 
@@ -197,7 +197,7 @@ def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote(
         view(job(1, whole(2), urgency=0, preferences=BurstPreferences(urgency=16)))
     )
 
-    made = turn(seen, "scheduler")
+    made = tick_once(seen, "scheduler")
 
     assert made.actions == ()
     assert made.records.holds == {}
@@ -210,7 +210,7 @@ def test_a_held_job_that_waits_for_another_is_taken_later():
     )
     waiting = msgspec.structs.replace(waiting, state=JobState.DEPEND)
 
-    made = turn(world(view(waiting)), "hold")
+    made = tick_once(world(view(waiting)), "hold")
 
     assert made.records.holds == {}
 
@@ -219,7 +219,7 @@ def test_a_held_job_that_its_user_holds_again_is_his():
     released = Hold(urgency=16, state=HoldState.RELEASED, since=T0)
     waiting = job(1, whole(4), urgency=0, preferences=BurstPreferences(urgency=16))
 
-    made = turn(world(view(waiting)), "hold", Records(holds={ONE: released}))
+    made = tick_once(world(view(waiting)), "hold", Records(holds={ONE: released}))
 
     assert made.records.holds[ONE].state is HoldState.OBEYED
     assert made.actions == ()
@@ -230,7 +230,7 @@ OBEYED = Hold(urgency=16, state=HoldState.OBEYED, since=T0)
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
-    made = turn(world(view(job(1, whole(4)))), mode, Records(holds={ONE: OBEYED}))
+    made = tick_once(world(view(job(1, whole(4)))), mode, Records(holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.actions == ()
@@ -240,7 +240,7 @@ def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
 def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
     taken = job(1, whole(4), urgency=20)
 
-    made = turn(world(view(taken)), "hold", recorded(COMING, holds={ONE: OBEYED}))
+    made = tick_once(world(view(taken)), "hold", recorded(COMING, holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.records.bursts.keys() == {ID}
@@ -249,7 +249,7 @@ def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
 def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alone():
     seen = world(view(queued(), lead=LEAD), LEAD)
 
-    made = turn(seen, "queue", Records(holds={ONE: OBEYED}))
+    made = tick_once(seen, "queue", Records(holds={ONE: OBEYED}))
 
     assert made.decisions[1].reason is Reason.PROPOSED
 
@@ -259,7 +259,7 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     far = queued(preferences=BurstPreferences(mode="isolated"))
     seen = world(view(far, lead=LEAD), LEAD, local=isolated)
 
-    made = turn(seen, "queue", Records(holds={ONE: OBEYED}))
+    made = tick_once(seen, "queue", Records(holds={ONE: OBEYED}))
 
     refusals = made.decisions[1].refusals
     assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
@@ -270,7 +270,7 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
 
     def made(most):
         waiting = job(1, whole(4), preferences=BurstPreferences(max_price=most))
-        return turn(world(view(waiting), local=offers), "hold")
+        return tick_once(world(view(waiting), local=offers), "hold")
 
     assert made(1.0).decisions[1].facts["offer"] == "local/cheap"
     refused = made(0.5).decisions[1]
@@ -289,7 +289,7 @@ def test_a_job_joins_no_burst_that_is_too_dear_for_it():
     )
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
-    made = turn(seen, "hold", recorded(idle))
+    made = tick_once(seen, "hold", recorded(idle))
 
     assert made.decisions[2].reason is Reason.PROPOSED
 
@@ -300,16 +300,18 @@ def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
         2, whole(1, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
     )
 
-    made = turn(world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold")
+    made = tick_once(
+        world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold"
+    )
 
     assert made.decisions[1].reason is Reason.PROPOSED
     assert made.decisions[2].reason is Reason.TURNED_DOWN
 
 
 def test_together_means_one_burst():
-    spread = turn(world(view(job(1, whole(6)))), "hold")
+    spread = tick_once(world(view(job(1, whole(6)))), "hold")
     together = job(1, whole(6), preferences=BurstPreferences(where="together"))
-    one = turn(world(view(together)), "hold")
+    one = tick_once(world(view(together)), "hold")
 
     assert spread.decisions[1].reason is Reason.PROPOSED
     assert one.decisions[1].reason is Reason.NO_ROOM
@@ -322,7 +324,7 @@ def test_together_means_one_burst():
 def test_how_long_nodes_that_are_up_are_tried_is_the_users_to_say(wait, reason):
     waiting = job(1, whole(1), preferences=BurstPreferences(wait=wait))
 
-    made = turn(world(view(waiting)), "hold", now=T0 + 40)
+    made = tick_once(world(view(waiting)), "hold", now=T0 + 40)
 
     assert made.decisions[1].reason is reason
 
@@ -357,7 +359,7 @@ def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
 def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
     seen = world(view(job(1, whole(3)), online=(0, 1, 2, 3)), local=())
 
-    made = turn(seen, "hold", recorded(UP))
+    made = tick_once(seen, "hold", recorded(UP))
 
     assert made.decisions[1].reason is not Reason.RELEASED
     assert HoldJobs((ONE,)) in made.actions

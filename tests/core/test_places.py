@@ -10,7 +10,7 @@ from burst.model.burst import State
 from burst.model.event import Event
 from burst.model.record import decode_record, encode_record
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.ticks import ID, recorded, turn
+from tests.core.ticks import ID, recorded, tick_once
 from tests.lifecycles import run
 
 
@@ -38,14 +38,14 @@ def test_a_new_lease_has_the_place_of_its_provider():
     seen = world(view(job(1, whole(4))))
     seen = msgspec.structs.replace(seen, places={"local": "kube a"})
 
-    (burst,) = turn(seen).records.bursts.values()
+    (burst,) = tick_once(seen).records.bursts.values()
 
     assert burst.lease.place == "kube a"
 
 
 def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
     records = recorded(placed("kube a", *UP))
-    made = turn(at("kube b"), records)
+    made = tick_once(at("kube b"), records)
 
     (burst,) = made.records.bursts.values()
     assert burst.state is State.ONLINE
@@ -56,8 +56,8 @@ def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
 
 
 def test_it_goes_on_once_its_provider_is_back():
-    made = turn(at("kube b"), recorded(placed("kube a", *UP)))
-    back = turn(at("kube a"), made.records)
+    made = tick_once(at("kube b"), recorded(placed("kube a", *UP)))
+    back = tick_once(at("kube a"), made.records)
 
     (burst,) = back.records.bursts.values()
     assert not burst.quarantined
@@ -67,7 +67,7 @@ def test_it_goes_on_once_its_provider_is_back():
 
 def test_one_that_is_being_deleted_is_not_asked_for_elsewhere():
     down = placed("kube a", "provision-start", "exception")
-    made = turn(at("kube b"), recorded(down))
+    made = tick_once(at("kube b"), recorded(down))
 
     (burst,) = made.records.bursts.values()
     assert burst.state is State.REAP
@@ -77,7 +77,7 @@ def test_one_that_is_being_deleted_is_not_asked_for_elsewhere():
 
 def test_a_record_without_a_place_is_trusted():
     for there, was in (("", "kube a"), ("kube b", "")):
-        made = turn(at(there), recorded(placed(was, *UP)))
+        made = tick_once(at(there), recorded(placed(was, *UP)))
         (burst,) = made.records.bursts.values()
         assert not burst.quarantined
         assert burst.state is State.REAP
@@ -91,7 +91,7 @@ def test_a_quarantine_of_an_earlier_version_ends_as_its_provider_is_back():
 
     stored = restore(record, {})
     assert stored.out_of_reach
-    (burst,) = turn(at("kube a"), recorded(stored)).records.bursts.values()
+    (burst,) = tick_once(at("kube a"), recorded(stored)).records.bursts.values()
 
     assert not burst.quarantined
     assert not burst.out_of_reach
@@ -100,6 +100,6 @@ def test_a_quarantine_of_an_earlier_version_ends_as_its_provider_is_back():
 def test_a_quarantine_for_another_reason_stays():
     burst = apply(placed("kube a", *UP), Event(T0 + 50, "quarantine", {"note": "odd"}))
 
-    (burst,) = turn(at("kube a"), recorded(burst)).records.bursts.values()
+    (burst,) = tick_once(at("kube a"), recorded(burst)).records.bursts.values()
 
     assert burst.quarantined == "odd"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """When a refusal holds from one tick to the next, and when the job is looked at again.
 
-First the grounds alone, a test for each of what they rest on; then whole turns, in
-which a verdict that still_refused is the very object of the turn before.
+First the grounds alone, a test for each of what they rest on; then whole ticks, in
+which a verdict that still_refused is the very object of the tick before.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> No
     assert still_refused(standing(until=T0), but(), T0) == {ONE: REFUSED}
 
 
-def test_in_the_first_turn_none_stands_yet() -> None:
+def test_in_the_first_tick_none_stands_yet() -> None:
     assert still_refused(None, but()) == {}
     assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}
     assert unchanged_jobs_refusals(standing(), Records(holds=HOLDS), None) == {}
@@ -268,7 +268,7 @@ def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
         # Not seen to be held yet: the lead may have to be asked again.
         (Reason.TOO_LARGE, HoldState.HOLDING, False),
         (Reason.TOO_LARGE, None, False),
-        # Helped: how far it is changes from turn to turn.
+        # Helped: how far it is changes from tick to tick.
         (Reason.COMING, HoldState.HELD, False),
         (Reason.PROPOSED, HoldState.HELD, False),
     ],
@@ -329,7 +329,7 @@ def test_it_stands_until_the_next_time_something_may_be_tried_again(
     assert grounds(Records(health=health)).until == until
 
 
-class Turns:
+class Ticks:
     """Turns over one world that the test changes between them."""
 
     def __init__(
@@ -347,7 +347,7 @@ class Turns:
         self.now = T0 + 100
         self.made = run_tick(self.records, self.seen, SETTINGS, self.now)
 
-    def turn(self, **lead: object) -> None:
+    def tick_once(self, **lead: object) -> None:
         picture = msgspec.structs.replace(view(*self.jobs), **lead)
         self.seen = msgspec.structs.replace(self.seen, lead=picture)
         self.made = run_tick(
@@ -360,96 +360,96 @@ class Turns:
 
 
 def test_a_job_that_is_as_it_was_keeps_its_verdict() -> None:
-    turns = Turns(ONE)
-    first = turns.verdict
-    turns.turn()
+    ticks = Ticks(ONE)
+    first = ticks.verdict
+    ticks.tick_once()
     assert first.reason is Reason.TOO_LARGE
-    assert turns.verdict is first
+    assert ticks.verdict is first
 
 
 def test_a_job_for_which_no_slots_are_large_enough_is_not_planned_anew() -> None:
-    turns = Turns(ONE, offers=(offer(max_nodes=100),))
-    first = turns.verdict
+    ticks = Ticks(ONE, offers=(offer(max_nodes=100),))
+    first = ticks.verdict
     assert first.reason is Reason.NO_ROOM
-    turns.turn()
-    assert turns.verdict is first
+    ticks.tick_once()
+    assert ticks.verdict is first
     # Nor when a slot is free again: all of them together would not do.
-    turns.turn(drained={2: "bad"})
-    turns.turn()
-    assert turns.verdict is first
+    ticks.tick_once(drained={2: "bad"})
+    ticks.tick_once()
+    assert ticks.verdict is first
 
 
 def test_a_job_that_is_another_is_looked_at_again_and_the_others_are_not() -> None:
-    turns = Turns(ONE, TWO)
-    first = dict(turns.made.decisions)
-    turns.jobs[0] = job(1, whole(4), urgency=0)
-    turns.turn()
-    assert turns.verdict.reason is Reason.PROPOSED
-    assert turns.made.decisions[TWO] is first[TWO]
+    ticks = Ticks(ONE, TWO)
+    first = dict(ticks.made.decisions)
+    ticks.jobs[0] = job(1, whole(4), urgency=0)
+    ticks.tick_once()
+    assert ticks.verdict.reason is Reason.PROPOSED
+    assert ticks.made.decisions[TWO] is first[TWO]
 
 
 def test_a_job_that_is_gone_has_no_verdict() -> None:
-    turns = Turns(ONE, TWO)
-    turns.jobs.pop(0)
-    turns.turn()
-    assert set(turns.made.decisions) == {TWO}
+    ticks = Ticks(ONE, TWO)
+    ticks.jobs.pop(0)
+    ticks.tick_once()
+    assert set(ticks.made.decisions) == {TWO}
 
 
 def test_a_job_whose_user_freed_it_is_looked_at_again() -> None:
-    turns = Turns(ONE)
-    first = turns.verdict
-    turns.jobs[0] = job(1, whole(9), urgency=20)
-    turns.turn()
-    assert turns.verdict is not first
+    ticks = Ticks(ONE)
+    first = ticks.verdict
+    ticks.jobs[0] = job(1, whole(9), urgency=20)
+    ticks.tick_once()
+    assert ticks.verdict is not first
 
 
 def test_a_job_waiting_for_a_slot_is_placed_once_that_is_free() -> None:
     busy = dict.fromkeys((*range(2, 6), *range(6, 10)), "bad")
-    turns = Turns(ONE)
-    turns.jobs[0] = job(1, whole(4), urgency=0)
-    turns.turn(drained=busy)
-    first = turns.verdict
+    ticks = Ticks(ONE)
+    ticks.jobs[0] = job(1, whole(4), urgency=0)
+    ticks.tick_once(drained=busy)
+    first = ticks.verdict
     assert first.reason is Reason.TURNED_DOWN
-    turns.turn(drained=busy)
-    assert turns.verdict is first
-    turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
-    assert turns.verdict.reason is Reason.PROPOSED
+    ticks.tick_once(drained=busy)
+    assert ticks.verdict is first
+    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
+    assert ticks.verdict.reason is Reason.PROPOSED
 
 
 def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands() -> (
     None
 ):
-    turns = Turns(ONE)
-    still_refused = turns.made.refusal_cache
-    unread = msgspec.structs.replace(turns.seen, lead=None)
-    made = run_tick(turns.made.records, unread, SETTINGS, turns.now, still_refused)
+    ticks = Ticks(ONE)
+    still_refused = ticks.made.refusal_cache
+    unread = msgspec.structs.replace(ticks.seen, lead=None)
+    made = run_tick(ticks.made.records, unread, SETTINGS, ticks.now, still_refused)
     assert made.refusal_cache is still_refused
     assert made.decisions == {}
 
 
 def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
-    turns = Turns(ONE, bursts=WHOLE_WAY[:9])
-    turns.jobs[0] = job(1, whole(4), urgency=0)
-    turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
-    first = turns.verdict
+    ticks = Ticks(ONE, bursts=WHOLE_WAY[:9])
+    ticks.jobs[0] = job(1, whole(4), urgency=0)
+    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
+    first = ticks.verdict
     gone = Event(T0 + 100, "reaped", {})
     ended = msgspec.structs.replace(run(*WHOLE_WAY), since=gone.timestamp)
-    turns.made = msgspec.structs.replace(
-        turns.made,
-        records=msgspec.structs.replace(turns.made.records, bursts={ID: ended}),
+    ticks.made = msgspec.structs.replace(
+        ticks.made,
+        records=msgspec.structs.replace(ticks.made.records, bursts={ID: ended}),
     )
-    turns.turn(drained=dict.fromkeys(range(6, 10), "bad"))
-    assert turns.verdict is not first
+    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
+    assert ticks.verdict is not first
 
 
 def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:
-    turns = Turns(ONE)
-    turns.jobs[0] = job(1, whole(9), urgency=0)
-    turns.turn()
-    still_refused = turns.made.refusal_cache
+    ticks = Ticks(ONE)
+    ticks.jobs[0] = job(1, whole(9), urgency=0)
+    ticks.tick_once()
+    still_refused = ticks.made.refusal_cache
     assert still_refused is not None
     assert still_refused.decisions
     fewer = still_refused.without_refusals()
     assert fewer == msgspec.structs.replace(still_refused, decisions={})
-    again = run_tick(turns.made.records, turns.seen, SETTINGS, turns.now, fewer)
-    assert again.decisions == turns.made.decisions
+    again = run_tick(ticks.made.records, ticks.seen, SETTINGS, ticks.now, fewer)
+    assert again.decisions == ticks.made.decisions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What stands saves time: each turn comes to what it would come to without."""
+"""What stands saves time: each tick comes to what it would come to without."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ change = st.one_of(
 
 
 def outcomes(made: TickResult) -> dict[JobId, str]:
-    """Return what becomes of each job; why one is refused may be of a turn before."""
+    """Return what becomes of each job; why one is refused may be of a tick before."""
     return {
         number: "refused" if verdict.reason.about_job.refused else verdict.reason.name
         for number, verdict in made.decisions.items()
@@ -46,7 +46,7 @@ def outcomes(made: TickResult) -> dict[JobId, str]:
 
 
 class Site:
-    """A lead in one mode, whose daemon takes turns."""
+    """A lead in one mode, whose daemon runs ticks."""
 
     def __init__(
         self, mode: str, impossible: str, most: int = 8, bursts: int = 1
@@ -63,7 +63,7 @@ class Site:
         self._number = 0
         self._made = TickResult(records=Records(), events=(), actions=(), decisions={})
 
-    def turn(self) -> None:
+    def tick_once(self) -> None:
         """Take one with what stands, and see that it is as one without."""
         busy = {rank for one in self._jobs.values() for rank in one.ranks}
         shapes = enumerate(LEAD.shapes)
@@ -149,7 +149,7 @@ class Site:
     changes=st.lists(change, min_size=1, max_size=20),
 )
 @settings(max_examples=150, deadline=None)
-def test_a_turn_with_what_stands_is_one_without(
+def test_a_tick_with_what_stands_is_one_without(
     mode: str,
     impossible: str,
     most: int,
@@ -159,7 +159,7 @@ def test_a_turn_with_what_stands_is_one_without(
     site = Site(mode, impossible, most, bursts)
     for what, *how in changes:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
-        site.turn()
+        site.tick_once()
 
 
 def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
@@ -167,19 +167,21 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     scheduler = tables(intake={"mode": "scheduler"}, limits={"max_nodes": 1})
     first, second = job(1, whole(2), urgency=20), job(2, whole(2))
 
-    def turn(now: float, picture: LeadView, before: RefusalCache | None) -> TickResult:
+    def tick_once(
+        now: float, picture: LeadView, before: RefusalCache | None
+    ) -> TickResult:
         seen = msgspec.structs.replace(WORLD, lead=picture)
         return run_tick(Records(), seen, scheduler, now, before)
 
-    made = turn(T0 + 3, view(first, second), None)
+    made = tick_once(T0 + 3, view(first, second), None)
     assert made.refusal_cache
     assert set(made.refusal_cache.decisions) == {2}
     replace = msgspec.structs.replace
     canceled = replace(first, state=JobState.INACTIVE)
     for left in (view(second), view(canceled, second)):
-        found = turn(T0 + 4, left, made.refusal_cache)
+        found = tick_once(T0 + 4, left, made.refusal_cache)
         assert found.decisions[JobId(2)].reason is Reason.LOCAL
-    found = turn(T0 + 4, view(first, second), made.refusal_cache)
+    found = tick_once(T0 + 4, view(first, second), made.refusal_cache)
     assert found.decisions[JobId(2)] is made.decisions[JobId(2)]
 
 

@@ -155,7 +155,7 @@ def test_those_behind_are_served_once_the_first_is_canceled():
     s.tick(5)
     assert not s.lead.jobs[small].ranks
     s.lead.finish(big, "canceled")
-    s.until(lambda: small in s.lead.running(), turns=6)
+    s.until(lambda: small in s.lead.running(), ticks=6)
 
 
 def test_a_more_urgent_job_goes_first():
@@ -178,7 +178,7 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
     s.lead.change(big, urgency=5)
     s.tick()
     s.lead.change(big, urgency=0)
-    s.until(lambda: small in s.lead.running(), turns=20)
+    s.until(lambda: small in s.lead.running(), ticks=20)
 
 
 def test_a_reservation_that_no_time_limit_ends_is_given_up_and_tried_again():
@@ -219,12 +219,12 @@ def test_brief_jobs_have_one_burst_and_not_one_each():
     s.tick()
     for _ in range(5):
         brief = lent(s, 2, duration=HOUR / 4)
-        s.until(lambda brief=brief: brief in s.lead.running(), turns=9)
+        s.until(lambda brief=brief: brief in s.lead.running(), ticks=9)
         s.lead.finish(brief)
         s.tick(3)
     assert len(s.bursts) == 2
     s.lead.finish(long)
-    s.until(lambda: big in s.lead.running(), turns=30)
+    s.until(lambda: big in s.lead.running(), ticks=30)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ HOUR = 3600.0
 ONE = JobId(1)
 
 
-def turn(*jobs, offers=None, seen=None, **tables):
+def tick_once(*jobs, offers=None, seen=None, **tables):
     tables.setdefault("deadlines", {"lease": "24h", "drain": "30m"})
     there = world(seen or view(*jobs), local=offers or (offer(),))
     return run_tick(Records(), there, settings(**tables), T0 + 100)
@@ -41,7 +41,7 @@ def test_jobs_start_on_a_burst_until_it_is_drained(end, drain, until):
 
 
 def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
-    made = turn(job(1, whole(4), duration=23.6 * HOUR))
+    made = tick_once(job(1, whole(4), duration=23.6 * HOUR))
 
     assert made.decisions[ONE].reason is Reason.TOO_LONG
     assert refusals(made) == [Reason.LEASE_SHORT]
@@ -52,8 +52,8 @@ def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():
     long = {"duration": 100 * HOUR}
-    failing = turn(job(1, whole(4), **long), intake={"impossible": "fail"})
-    waiting = turn(
+    failing = tick_once(job(1, whole(4), **long), intake={"impossible": "fail"})
+    waiting = tick_once(
         seen=view(job(1, whole(2), **long), busy=(0, 1)), intake={"impossible": "fail"}
     )
 
@@ -66,7 +66,7 @@ def test_a_job_goes_to_the_offer_that_lasts_and_what_joining_takes_is_considered
     slow = offer("slow", price=1.0, join_time=HOUR)
     long = offer("long", price=2.0)
 
-    made = turn(job(1, whole(4), duration=23 * HOUR), offers=(short, slow, long))
+    made = tick_once(job(1, whole(4), duration=23 * HOUR), offers=(short, slow, long))
 
     (burst,) = made.records.bursts.values()
     assert burst.lease.offer == "long"
@@ -76,13 +76,13 @@ def test_a_job_without_a_limit_goes_where_leases_never_end_if_there_is_such_an_o
     spot = offer("spot", lifetime=2 * HOUR)
     jobs = job(1, whole(4)), job(2, whole(3), duration=HOUR)
 
-    made = turn(*jobs, offers=(spot, offer("lasting", price=1.0)), deadlines={})
+    made = tick_once(*jobs, offers=(spot, offer("lasting", price=1.0)), deadlines={})
 
     assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
         "lasting": {1},
         "spot": {2},
     }
-    alone = turn(jobs[0], offers=(spot,), deadlines={})
+    alone = tick_once(jobs[0], offers=(spot,), deadlines={})
     assert [type(action) for action in alone.actions[:1]] == [ProvisionBurst]
 
 
@@ -92,7 +92,7 @@ def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
     jobs = [job(n, whole(1), duration=n * 3 * HOUR) for n in (1, 2)]
 
     # Own nodes would do for each, and are busy.
-    made = turn(seen=view(*jobs, busy=(0, 1)), offers=(short, long), deadlines={})
+    made = tick_once(seen=view(*jobs, busy=(0, 1)), offers=(short, long), deadlines={})
     assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
         "short": {1},
         "long": {2},
@@ -164,7 +164,7 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
 
 @pytest.mark.parametrize("long", ["9999999d", "inf"])
 def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
-    made = turn(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
+    made = tick_once(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
     (burst,) = made.records.bursts.values()
     assert burst.lease.end == 0.0
 

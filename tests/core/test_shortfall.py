@@ -46,7 +46,7 @@ def test_below_its_size_it_is_held_and_blocks_nobody():
     sim.tick(5)
     assert sim.lead.jobs[big].urgency == 0
     own = sim.lead.submit(whole(1))
-    sim.until(lambda: sim.lead.jobs[own].state is JobState.RUN, turns=5)
+    sim.until(lambda: sim.lead.jobs[own].state is JobState.RUN, ticks=5)
     assert sim.lead.jobs[big].state is JobState.SCHED
 
 
@@ -54,7 +54,7 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     sim, big = spread()
     sim.until(lambda: nodes_up(sim) == 4)
     up_at = sim.now
-    sim.until(lambda: not live(sim), turns=20, seconds=MINUTE)
+    sim.until(lambda: not live(sim), ticks=20, seconds=MINUTE)
     assert sim.now - up_at <= 18 * MINUTE
     verdict = sim.engine.snapshot.decisions[big]
     assert verdict.reason is Reason.INCOMPLETE
@@ -78,7 +78,7 @@ def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     assert by_day[-1] < 0.05 * 24 * 60 * 4
     more_nodes(sim)
     sim.until(
-        lambda: sim.lead.jobs[big].state is JobState.RUN, turns=24 * 30, seconds=MINUTE
+        lambda: sim.lead.jobs[big].state is JobState.RUN, ticks=24 * 30, seconds=MINUTE
     )
 
 
@@ -89,14 +89,14 @@ def shortfall(sim, job):
 def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     sim, big = spread()
     sim.until(lambda: nodes_up(sim) == 4)
-    sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
+    sim.until(lambda: not live(sim), ticks=40, seconds=MINUTE)
     returned = shortfall(sim, big).expired
     assert returned >= 1
     # Nothing can be had for a while, so that its refusal stands.
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
     sim.until(
         lambda: big in sim.engine.snapshot.refusal_cache.decisions,
-        turns=60,
+        ticks=60,
         seconds=MINUTE,
     )
     sim.tick(3)
@@ -104,8 +104,8 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     assert shortfall(sim, big).expired == returned
 
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
-    sim.until(lambda: nodes_up(sim) == 4, turns=400, seconds=MINUTE)
-    sim.until(lambda: not live(sim), turns=40, seconds=MINUTE)
+    sim.until(lambda: nodes_up(sim) == 4, ticks=400, seconds=MINUTE)
+    sim.until(lambda: not live(sim), ticks=40, seconds=MINUTE)
     known = shortfall(sim, big)
     assert known.expired == returned + 1
     assert known.until - sim.now > 10 * MINUTE * 2 ** (returned - 1)
@@ -117,7 +117,7 @@ def test_what_comes_in_time_is_kept():
     (first,) = (burst.id for burst in live(sim) if burst.state is State.ONLINE)
     sim.tick(60)
     more_nodes(sim)
-    sim.until(lambda: sim.lead.jobs[big].state is JobState.RUN, turns=200, seconds=10.0)
+    sim.until(lambda: sim.lead.jobs[big].state is JobState.RUN, ticks=200, seconds=10.0)
     assert first in {burst.id for burst in live(sim)}
 
 
@@ -133,14 +133,14 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
     job = sim.lead.submit(whole(4))
     sim.until(lambda: bool(sim.bursts) and sim.bursts[0].state is State.JOIN)
     sim.lead.online |= {2, 3, 4}
-    sim.until(lambda: nodes_up(sim) == 4, turns=60)
+    sim.until(lambda: nodes_up(sim) == 4, ticks=60)
     sim.tick(3)
     assert sim.lead.jobs[job].urgency == 0
     other = sim.lead.submit(whole(1))
-    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN, turns=5)
+    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN, ticks=5)
     sim.meet = meet  # type: ignore[method-assign]
     sim.joins = False
-    sim.until(lambda: not live(sim), turns=60, seconds=10.0)
+    sim.until(lambda: not live(sim), ticks=60, seconds=10.0)
     assert sim.now - T0 < 30 * MINUTE
 
 

@@ -17,7 +17,7 @@ ONE, TWO = JobId(1), JobId(2)
 NOW = T0 + 5
 
 
-def turn(seen, records=None, now=NOW, **intake):
+def tick_once(seen, records=None, now=NOW, **intake):
     return run_tick(records or Records(), world(seen), settings(intake=intake), now)
 
 
@@ -34,7 +34,7 @@ def granting(seen, *ranks):
 def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():
     seen = view(job(1, whole(2)), busy=(0, 1), changed=frozenset({ONE}))
 
-    made = turn(seen)
+    made = tick_once(seen)
 
     assert made.decisions[ONE].reason is Reason.STARTING
     assert made.actions == ()
@@ -42,7 +42,7 @@ def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():
 
 
 def test_a_job_for_which_there_is_no_node_and_that_did_not_change_is_a_demand():
-    made = turn(view(job(1, whole(2)), busy=(0, 1), changed=frozenset({TWO})))
+    made = tick_once(view(job(1, whole(2)), busy=(0, 1), changed=frozenset({TWO})))
 
     assert made.decisions[ONE].reason is Reason.PROPOSED
     assert kinds(made) == [ProvisionBurst, HoldJobs]
@@ -56,7 +56,7 @@ def test_what_is_being_given_away_may_be_the_jobs_where_it_would_do(need, reason
     """Of two jobs that ask for the same, either may have it."""
     seen = view(job(1, whole(need)), job(2, whole(need)), busy=(0, 1))
 
-    made = turn(granting(seen, 1))
+    made = tick_once(granting(seen, 1))
 
     assert {made.decisions[each].reason for each in (ONE, TWO)} == {reason}
     assert made.unsettled is (reason is Reason.STARTING)
@@ -66,7 +66,7 @@ def test_a_job_that_is_held_cannot_be_starting():
     held = Records(holds={ONE: Hold(urgency=16, state=HoldState.HELD, since=T0)})
     seen = view(job(1, whole(1), urgency=0), busy=(0, 1))
 
-    made = turn(granting(seen, 1), held)
+    made = tick_once(granting(seen, 1), held)
 
     assert made.decisions[ONE].reason is Reason.PROPOSED
 
@@ -74,7 +74,7 @@ def test_a_job_that_is_held_cannot_be_starting():
 def test_a_job_in_the_stopped_queue_cannot_be_starting():
     parked = job(1, whole(1), queue="burst")
 
-    made = turn(granting(view(parked, busy=(0, 1)), 1), mode="queue")
+    made = tick_once(granting(view(parked, busy=(0, 1)), 1), mode="queue")
 
     assert made.decisions[ONE].reason is Reason.PROPOSED
 
@@ -94,7 +94,7 @@ def test_a_flow_of_jobs_of_others_does_not_keep_a_job_waiting(
     """Where nodes are given away at each look, it has `local_wait`, or a second."""
     seen = granting(view(job(0, whole(1)), busy=(0, 1)), 1)
 
-    made = turn(seen, now=T0 + waited, local_wait=local_wait)
+    made = tick_once(seen, now=T0 + waited, local_wait=local_wait)
 
     assert made.decisions[JobId(0)].reason is reason
 
@@ -105,7 +105,7 @@ def test_a_job_that_started_elsewhere_right_after_its_release_gets_no_burst():
     records = Records(holds={ONE: released})
     seen = granting(view(job(1, whole(1), preferences="local"), busy=(0, 1)), 1)
 
-    made = turn(seen, records)
+    made = tick_once(seen, records)
 
     assert made.decisions[ONE].reason is Reason.STARTING
     assert made.actions == ()

@@ -15,7 +15,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from tests.builders import T0, job, settings, view, whole, world
-from tests.core.ticks import ID, hold, recorded, turn
+from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 SETTINGS = settings()
@@ -52,7 +52,7 @@ def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
 def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
     one = msgspec.structs.replace(job(1, whole(4)), **changes)
 
-    made = turn(world(view(one)))
+    made = tick_once(world(view(one)))
 
     assert made.decisions[1].reason is reason
     assert made.decisions[1].text() == text
@@ -63,7 +63,7 @@ def test_a_job_with_a_constraint_is_left_where_that_can_start():
     local = job(1, whole(2, constraint='{"properties":["local"]}'))
     burst = job(2, whole(1, constraint='{"properties":["burst"]}'))
 
-    made = turn(world(view(local, burst)), now=T0 + 10)
+    made = tick_once(world(view(local, burst)), now=T0 + 10)
 
     assert made.decisions[1].reason is Reason.LOCAL
     assert made.decisions[2].reason is Reason.PROPOSED
@@ -72,25 +72,25 @@ def test_a_job_with_a_constraint_is_left_where_that_can_start():
 def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
     busy = view(job(1, whole(2)), job(2, whole(2)), busy=(0,))
 
-    made = turn(world(busy), now=T0 + 10)
+    made = tick_once(world(busy), now=T0 + 10)
 
     assert made.decisions[1].reason is Reason.PROPOSED
     assert made.decisions[1] is made.decisions[2]
 
 
 def test_a_new_burst_found_on_the_books_is_started():
-    made = turn(world(view()), recorded(run()))
+    made = tick_once(world(view()), recorded(run()))
 
     assert made.actions == (ProvisionBurst(ID),)
     assert made.records.bursts[ID].state is State.PROVISION
 
 
 def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it():
-    made = turn(world(view(online=[0, 2])), recorded(run()))
+    made = tick_once(world(view(online=[0, 2])), recorded(run()))
 
     assert made.records.bursts[ID].quarantined == "no rule for what is seen of it"
     assert made.actions == ()
-    again = turn(world(view(online=[0, 2])), made.records)
+    again = tick_once(world(view(online=[0, 2])), made.records)
     assert again.actions == ()
     assert again.events == ()
 
@@ -98,7 +98,7 @@ def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it
 def test_a_quarantined_burst_keeps_its_slot():
     odd = run("provision-start", "drained")
 
-    made = turn(world(view(job(1, whole(4)))), recorded(odd))
+    made = tick_once(world(view(job(1, whole(4)))), recorded(odd))
 
     (new,) = [b for b in made.records.bursts.values() if b.id != ID]
     assert new.lease.slot == "burst-1"
@@ -115,7 +115,7 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
         ),
     )
 
-    made = turn(answered, recorded(odd))
+    made = tick_once(answered, recorded(odd))
 
     assert made.records.bursts == {ID: odd}
     assert made.records.health["local"].offers["small"].failures == 1
@@ -125,7 +125,7 @@ def test_an_event_that_quarantines_stops_the_way_to_online():
     odd = msgspec.structs.replace(run("provision-start"), state=State.PROVISION)
     broken = msgspec.structs.replace(odd, lease=LEASE, since=T0)
 
-    made = turn(world(view(online=[0, 2, 3])), recorded(broken))
+    made = tick_once(world(view(online=[0, 2, 3])), recorded(broken))
 
     assert made.records.bursts[ID].state is State.ONLINE
 
@@ -133,7 +133,7 @@ def test_an_event_that_quarantines_stops_the_way_to_online():
 def test_a_provider_that_is_not_enabled_is_not_asked():
     seen = msgspec.structs.replace(world(view()), providers={})
 
-    made = turn(seen, recorded(run("provision-start")))
+    made = tick_once(seen, recorded(run("provision-start")))
 
     assert made.actions == ()
 
@@ -142,14 +142,14 @@ def test_a_drain_that_a_person_replaced_is_his():
     ended = run(*WHOLE_WAY[:-1])
     seen = view(drained={2: "bad memory", 3: f"burst: {ID} is being taken down"})
 
-    made = turn(world(seen), recorded(ended))
+    made = tick_once(world(seen), recorded(ended))
 
     assert made.actions == (UndrainBurst(ID, frozenset({3})),)
     assert made.records.bursts[ID].drained == {3}
 
 
 def test_a_drain_waits_for_the_broker_to_be_gone():
-    made = turn(world(view(online=[2, 3])), recorded(run(*WHOLE_WAY[:-1])))
+    made = tick_once(world(view(online=[2, 3])), recorded(run(*WHOLE_WAY[:-1])))
 
     assert made.actions == ()
 
@@ -162,7 +162,9 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     many = [ended(n, *WHOLE_WAY) for n in range(KEPT_ENDED + 5)]
     drained = ended(999, *WHOLE_WAY[:-1])
 
-    made = turn(world(view(online=[2, 3])), recorded(drained, *many), now=T0 + 10_000)
+    made = tick_once(
+        world(view(online=[2, 3])), recorded(drained, *many), now=T0 + 10_000
+    )
 
     assert len(made.records.bursts) == KEPT_ENDED + 1
     assert "burst-0-000004" not in made.records.bursts
@@ -170,7 +172,7 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
 
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
-    made = turn(
+    made = tick_once(
         world(None), recorded(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
     )
 
@@ -195,7 +197,7 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
 def test_holds_follow_the_urgency(before, job_changes, after):
     one = msgspec.structs.replace(job(1, whole(9)), **job_changes)
 
-    made = turn(world(view(one)), Records(holds={ONE: hold(before)}))
+    made = tick_once(world(view(one)), Records(holds={ONE: hold(before)}))
 
     found = made.records.holds.get(1)
     assert (found and found.state) is after
@@ -203,7 +205,9 @@ def test_holds_follow_the_urgency(before, job_changes, after):
 
 def test_the_hold_of_a_job_that_is_not_there_any_more_is_dropped():
     assert (
-        turn(world(view()), Records(holds={ONE: hold(HoldState.HELD)})).records.holds
+        tick_once(
+            world(view()), Records(holds={ONE: hold(HoldState.HELD)})
+        ).records.holds
         == {}
     )
 
@@ -212,7 +216,7 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     lost = run("provision-start", "provision-finish", "online", "lost")
     one = job(1, whole(2), urgency=31)
 
-    made = turn(
+    made = tick_once(
         world(view(one, online=[0, 1, 3])),
         recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
     )
@@ -226,7 +230,7 @@ def test_a_site_may_release_with_its_own_urgency():
     up = run("provision-start", "provision-finish", "online")
     one = job(1, whole(2), urgency=0)
 
-    made = turn(
+    made = tick_once(
         world(view(one, online=[0, 1, 2, 3])),
         recorded(up, holds={ONE: hold(HoldState.HELD)}),
         intake={"release_urgency": 31},
@@ -240,8 +244,8 @@ def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
     two = job(2, whole(1), urgency=16)
     seen = world(view(job(1, whole(1)), two, online=[0, 1, 2, 3], busy=(0, 1)))
 
-    shared = turn(seen, recorded(up))
-    alone = turn(seen, recorded(up), plan={"share": False})
+    shared = tick_once(seen, recorded(up))
+    alone = tick_once(seen, recorded(up), plan={"share": False})
 
     assert shared.decisions[2].reason is Reason.ASSIGNED
     assert alone.decisions[2].reason is Reason.PROPOSED
@@ -252,13 +256,13 @@ def test_room_is_what_no_job_of_the_burst_will_take():
     first = job(1, whole(5))
     seen = world(view(first, job(2, whole(1)), busy=(0, 1)))
 
-    made = turn(seen, recorded(coming), limits={"max_bursts": 1})
+    made = tick_once(seen, recorded(coming), limits={"max_bursts": 1})
 
     assert made.decisions[2].reason is Reason.RESERVED
 
 
 def test_an_unreadable_record_keeps_its_slot():
-    made = turn(
+    made = tick_once(
         world(view(job(1, whole(4)))), Records(unreadable={"burst/burst-0-bad": "torn"})
     )
 
@@ -269,7 +273,7 @@ def test_an_unreadable_record_keeps_its_slot():
 def test_a_rank_without_free_cores_known_has_none():
     seen = view(job(1, whole(2)), free={})
 
-    assert turn(world(seen), now=T0 + 5).decisions[1].reason is Reason.PROPOSED
+    assert tick_once(world(seen), now=T0 + 5).decisions[1].reason is Reason.PROPOSED
 
 
 def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
@@ -283,7 +287,7 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
         result="completed",
     )
 
-    made = turn(world(view(ended, online=[0, 1, 2, 3])), recorded(up))
+    made = tick_once(world(view(ended, online=[0, 1, 2, 3])), recorded(up))
 
     assert [(e.name, e.timestamp - T0) for _, e in made.events] == [
         ("joined", 100),
@@ -295,7 +299,7 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
 
 
 def test_shapes_of_the_plan_are_those_of_the_slot():
-    made = turn(world(view(job(1, whole(4)))))
+    made = tick_once(world(view(job(1, whole(4)))))
     (burst,) = made.records.bursts.values()
 
     assert burst.lease.shape == Shape(4, 1)
@@ -310,7 +314,7 @@ def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
         seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),)
     )
 
-    made = turn(seen, recorded(joining), now=T0 + 5)
+    made = tick_once(seen, recorded(joining), now=T0 + 5)
 
     assert "retry" not in [event.name for _, event in made.events]
 
@@ -326,7 +330,7 @@ def test_what_a_provider_waits_for_is_an_event_once():
         seen = msgspec.structs.replace(
             seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),)
         )
-        made = turn(seen, records, now=T0 + 5 + after)
+        made = tick_once(seen, records, now=T0 + 5 + after)
         records = made.records
         return [event for _, event in made.events if event.name == "retry"]
 
@@ -341,7 +345,7 @@ def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
     lease = msgspec.structs.replace(LEASE, userids=(100,))
     started = msgspec.structs.replace(started, lease=lease)
 
-    burst = turn(world(view()), recorded(started), now=T0 + 5).records.bursts[ID]
+    burst = tick_once(world(view()), recorded(started), now=T0 + 5).records.bursts[ID]
 
     assert burst.state is State.REAP
     assert burst.events[2].context["note"] == "no job needs it any more"
@@ -350,7 +354,9 @@ def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
 def test_a_drain_that_somebody_undid_is_done_again():
     draining = run(*WHOLE_WAY[:8])
 
-    made = turn(world(view(online=[2, 3], drained={3: "mine"})), recorded(draining))
+    made = tick_once(
+        world(view(online=[2, 3], drained={3: "mine"})), recorded(draining)
+    )
 
     assert made.actions == (
         DrainBurst(frozenset({2}), f"burst: {ID} is being taken down"),
@@ -362,8 +368,8 @@ def test_a_drain_that_takes_too_long_says_why():
     draining = run(*WHOLE_WAY[:8])
     late = T0 + 9_000
 
-    made = turn(world(view(online=[2, 3])), recorded(draining), now=late)
-    again = turn(world(view(online=[2, 3])), made.records, now=late + 10)
+    made = tick_once(world(view(online=[2, 3])), recorded(draining), now=late)
+    again = tick_once(world(view(online=[2, 3])), made.records, now=late + 10)
 
     assert made.events[-1][1].context["note"] == (
         "drain: not drained yet; they are not killed"
@@ -374,7 +380,7 @@ def test_a_drain_that_takes_too_long_says_why():
 def test_jobs_that_could_run_here_once_are_not_held_while_nothing_else_is_to_be_had():
     two = job(1, whole(2)), job(2, whole(2))
 
-    made = turn(world(view(*two, busy=(0, 1))), limits={"max_nodes": 1})
+    made = tick_once(world(view(*two, busy=(0, 1))), limits={"max_nodes": 1})
 
     assert made.actions == ()
     assert made.decisions[2].reason is Reason.TURNED_DOWN

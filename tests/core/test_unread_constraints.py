@@ -49,8 +49,8 @@ def test_they_are_held_as_long_and_judged_in_later_ticks():
     sim.tick()
     assert {sim.lead.jobs[job].urgency for job in many} == {0}
 
-    sim.until(lambda: Reason.NOT_YET_READ not in reasons(sim, many), turns=6)
+    sim.until(lambda: Reason.NOT_YET_READ not in reasons(sim, many), ticks=6)
     assert set(reasons(sim, many)) == {Reason.EXCLUDED}
-    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN, turns=10)
+    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN, ticks=10)
     # No memo was written of what was over so soon.
     assert "evaluated in a later tick" not in str(sim.lead.memos)

@@ -12,7 +12,7 @@ from tests.lifecycles import LEASE
 ID = LEASE.id
 
 
-def turn(seen, records=None, now=T0 + 100, **tables):
+def tick_once(seen, records=None, now=T0 + 100, **tables):
     return run_tick(records or Records(), seen, settings(**tables), now)
 
 

@@ -21,7 +21,7 @@ from tests.machine.world import OWN
 # Turns within which all that can be served must be, and their length in seconds: each
 # job may wait for those before it, which run for _RUNS and leave idle bursts.
 _SERVED_BY = 240
-_TURN = 5.0
+_TICK = 5.0
 _RUNS = 12.0
 # Turns within which all must be gone, and their length.
 _GONE_BY = 200
@@ -58,8 +58,8 @@ def heal(steps: Steps) -> None:
         provider.starts_only = provider.build_only = None
         provider.ends_with = 0
         world.set_capacity(name, world.sites[name].get("capacity", 1_000))
-    steps.turn(1.0)
-    steps.turn(1.0)
+    steps.tick(1.0)
+    steps.tick(1.0)
     for name in world.records.health:
         steps.world.engine.post(enabling(name))
     for burst in world.bursts:
@@ -69,7 +69,7 @@ def heal(steps: Steps) -> None:
         made = [key[1] for _, key, _ in world.made() if key[2] == name]
         by = made[0] if made else next(iter(world.providers))
         steps.world.engine.post(taking_down(name, by))
-    steps.turn(1.0)
+    steps.tick(1.0)
 
 
 def _clear_elsewhere(steps: Steps) -> None:
@@ -86,7 +86,7 @@ def _clear_elsewhere(steps: Steps) -> None:
         return
     world.sites["a"] |= {"place": "elsewhere", "enabled": True}
     steps._reboot()
-    steps.turn(1.0)
+    steps.tick(1.0)
     for name in there():
         world.engine.post(taking_down(name, "a"))
     for _ in range(_GONE_BY):
@@ -95,7 +95,7 @@ def _clear_elsewhere(steps: Steps) -> None:
         for job in world.jobs(JobState.RUN):
             world.lead.finish(job.id)
         world.set_capacity("a", 0)
-        steps.turn(_TURN)
+        steps.tick(_TICK)
     steps.invariants.must("gone", False, "what is elsewhere has not ended")
 
 
@@ -112,7 +112,7 @@ def serve(steps: Steps) -> None:
             lead.finish(job.id, "canceled")
     due = [job.id for job in world.jobs(JobState.SCHED) if servable(steps, job)]
     stream = world.scenario.get("stream")
-    for turn in range(_SERVED_BY):
+    for tick in range(_SERVED_BY):
         for job in world.jobs(JobState.RUN):
             if world.now - job.t_start >= _RUNS:
                 lead.finish(job.id)
@@ -120,11 +120,11 @@ def serve(steps: Steps) -> None:
         due = [job for job in due if lead.jobs[job].state is JobState.SCHED]
         if not due:
             return
-        if stream and turn % 2 == 0 and turn < _SERVED_BY // 2:
+        if stream and tick % 2 == 0 and tick < _SERVED_BY // 2:
             lead.submit(
                 whole(1, constraint=CONSTRAINTS[1]), userid=8, queue=steps._queue()
             )
-        steps.turn(_TURN)
+        steps.tick(_TICK)
     steps.invariants.must("liveness", False, f"jobs {due} were not served")
 
 
@@ -193,12 +193,12 @@ def clear(steps: Steps) -> None:
     world, lead = steps.world, steps.world.lead
     for job in world.jobs(JobState.SCHED, JobState.RUN):
         lead.finish(job.id, "canceled")
-    steps.turn(1.0)
-    steps.turn(1.0)
+    steps.tick(1.0)
+    steps.tick(1.0)
     for _ in range(_GONE_BY):
         if _at_rest(steps):
             break
-        steps.turn(_LONG)
+        steps.tick(_LONG)
     must = steps.invariants.must
     must("gone", _at_rest(steps), "not all bursts have ended")
     must("gone", not world.records.holds, f"holds are left: {world.records.holds}")

@@ -23,7 +23,7 @@ _LENGTH = (12, 36)
 """Steps of an interleaving, at least and at most."""
 # Each interleaving leaves out some kinds of steps, so that others come more often.
 _LEFT_OUT = 0.35
-_NEEDED = {"turn", "submit"}
+_NEEDED = {"tick", "submit"}
 
 
 class Failure(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What must hold in the simulated world, after each step or after each turn.
+"""What must hold in the simulated world, after each step or after each tick.
 
 use       a live burst has a job that runs on it or will start on it, or a request, or
           is idle for less than its deadline; each waiting state ends
@@ -7,7 +7,7 @@ harm      nothing of ours blocks another job, and no job that is not ours is tou
 disjoint  no rank is in two live leases, and no host exists twice
 limits    are not passed by anything new
 isolation one provider, user, record or RPC never ends the daemon or quarantines others
-bounded   records, calls and turns
+bounded   records, calls and ticks
 recorded  all that exists is on record; nothing is reaped under a job
 once      no demand is bursted twice, no isolated job runs twice
 told      each pending job has a verdict
@@ -36,7 +36,7 @@ from tests.machine.world import OWN, World
 
 # A record of the few jobs of one interleaving; one is at most 64 KiB in production.
 RECORD_MOST = 16 * 1024
-# So many healthy turns the daemon has for what it can do at once.
+# So many healthy ticks the daemon has for what it can do at once.
 AT_ONCE = 4
 # An online burst on which nothing runs is given up after so long whatever was hoped
 # for; the sum of all deadlines that may follow each other, in seconds.
@@ -55,30 +55,30 @@ class Broken(AssertionError):
 
 
 class Since:
-    """For how long something has been so, of which only healthy turns count."""
+    """For how long something has been so, of which only healthy ticks count."""
 
     def __init__(self) -> None:
-        self._turns: dict[Any, list[float]] = {}
+        self._ticks: dict[Any, list[float]] = {}
 
     def note(self, keys, now: float) -> None:
         """Note of what it is so now; of all else it is not."""
-        # Kept: the first two turns, and the last two.
-        old = {key: self._turns.get(key, []) for key in keys}
-        self._turns = {k: [*seen[:2], *seen[2:][-1:], now] for k, seen in old.items()}
+        # Kept: the first two ticks, and the last two.
+        old = {key: self._ticks.get(key, []) for key in keys}
+        self._ticks = {k: [*seen[:2], *seen[2:][-1:], now] for k, seen in old.items()}
 
-    def turns(self, key) -> int:
-        return len(self._turns.get(key, ()))
+    def ticks(self, key) -> int:
+        return len(self._ticks.get(key, ()))
 
     def lasting(self, key, seconds: float) -> bool:
-        """Tell whether it was so for longer, from the second turn to the last but one.
+        """Tell whether it was so for longer, from the second tick to the last but one.
 
         The daemon may see it at the second, and in the last it may be just so again.
         """
-        seen = self._turns.get(key, ())
+        seen = self._ticks.get(key, ())
         return len(seen) > 3 and seen[-2] - seen[1] > seconds
 
     def clear(self) -> None:
-        self._turns = {}
+        self._ticks = {}
 
 
 class Invariants:
@@ -112,14 +112,14 @@ class Invariants:
 
         return watched
 
-    # Around a turn.
+    # Around a tick.
 
-    def before_turn(self):
+    def before_tick(self):
         world = self.world
         self._before = {b.id: b.jobs for b in world.live}
         self._help = self._help_on_the_way()
 
-    def after_turn(self, healthy: bool):
+    def after_tick(self, healthy: bool):
         self.healthy = self.healthy + 1 if healthy else 0
         self._new()
         self._limits()
@@ -184,11 +184,11 @@ class Invariants:
         unused = {b.id: self._uses(b) for b in online if b.id not in used}
         self._unused.note(unused.values(), now)
         for burst in coming:
-            held = self._unneeded.turns(burst) >= 3 and self._unneeded.lasting(burst, 5)
+            held = self._unneeded.ticks(burst) >= 3 and self._unneeded.lasting(burst, 5)
             self.must("use", not held, f"{burst} comes, and no job needs it")
         for burst in idle:
             # That a job counted on it for a while, and ran elsewhere, is no use.
-            held = self._unneeded.turns(burst) >= 3
+            held = self._unneeded.ticks(burst) >= 3
             held = held and self._unused.lasting(unused[burst], deadlines.idle + 1.0)
             self.must("use", not held, f"{burst} is idle past its deadline")
         for burst, key in unused.items():
@@ -433,7 +433,7 @@ class Invariants:
         self.must("once", not both, f"jobs {both} run here and elsewhere")
 
     def _help_on_the_way(self):
-        """Nodes that each pending job can count on before the turn."""
+        """Nodes that each pending job can count on before the tick."""
         view = self.world.engine.snapshot.world.lead
         nodes: dict[int, int] = {}
         if view is None:

@@ -65,7 +65,7 @@ class SimLead(FakeLead):
     disk: SimStore = field(default_factory=SimStore)
     plain: set[JobId] = field(default_factory=set)
     lagging: bool = False
-    """Whether the journal is behind the scheduler, by less than a turn."""
+    """Whether the journal is behind the scheduler, by less than a tick."""
     stopped: bool = False
     """Whether a person has stopped all queues."""
     mode: str = "hold"

@@ -117,8 +117,8 @@ class Steps:
         self.invariants = Invariants(self.world, ignored)
         self.invariants.watch_reaps()
         self.answers: list[Any] = []
-        self.turn(1.0)
-        self.turn(1.0)
+        self.tick(1.0)
+        self.tick(1.0)
 
     def take(self, name: str, arguments: dict[str, Any]) -> None:
         """Take one step. Raises Broken, and whatever the daemon raises."""
@@ -343,24 +343,24 @@ class Steps:
             self.world.executor.step()
 
     @step(26, seconds=[0.1, 1.0, 1.0, 7.0, 40.0])
-    def turn(self, seconds):
-        """One turn of everything; what does not work keeps it from being healthy."""
+    def tick(self, seconds):
+        """One tick of everything; what does not work keeps it from being healthy."""
         world, lead = self.world, self.world.lead
-        self.invariants.before_turn()
+        self.invariants.before_tick()
         silences = lead.silence.came
         try:
             world.tick(seconds)
         except (StoreError, Unreadable):
-            self.invariants.after_turn(healthy=False)
+            self.invariants.after_tick(healthy=False)
             return
         troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
         unanswered = lead.silence.came > silences
-        self.invariants.after_turn(healthy=not troubled and not unanswered)
+        self.invariants.after_tick(healthy=not troubled and not unanswered)
 
-    @step(3, turns=[2, 3, 5])
-    def time_passes(self, turns):
-        for _ in range(turns):
-            self.turn(1.0)
+    @step(3, ticks=[2, 3, 5])
+    def time_passes(self, ticks):
+        for _ in range(ticks):
+            self.tick(1.0)
 
     @step(1, when=["before", "after"])
     def crash_at_a_write(self, when):
@@ -436,17 +436,17 @@ class Steps:
 
     @step(2, seconds=[3.0, 10.0])
     def coast(self, seconds):
-        """Nothing happens; the daemon takes turns when it says that they are due."""
+        """Nothing happens; the daemon runs ticks when it says that they are due."""
         world = self.world
-        end, turns = world.now + seconds, 0
+        end, ticks = world.now + seconds, 0
         calls = world.executor.calls.copy()
         while world.now < end:
-            turns += 1
+            ticks += 1
             woken = bool(world.executor.tasks) and not world.executor.hung
             pause = 0.01 if woken else world.due - world.now
-            self.turn(min(max(pause, 0.0001), end - world.now + 0.01))
+            self.tick(min(max(pause, 0.0001), end - world.now + 0.01))
             most = 40 + 8 * seconds
-            self.invariants.must("bounded", turns < most, f"{turns} turns in a while")
+            self.invariants.must("bounded", ticks < most, f"{ticks} ticks in a while")
         for name, count in (world.executor.calls - calls).items():
             text = f"{count} calls of {name} in {seconds:g} s"
             self.invariants.must("bounded", count < 30 + 4 * seconds, text)

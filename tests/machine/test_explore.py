@@ -19,7 +19,7 @@ def test_an_interleaving_of_a_seed_is_the_same_each_time() -> None:
 
 
 def test_what_breaks_is_shortened_and_printed_as_a_replay() -> None:
-    noise: list[Taken] = [("turn", {"seconds": 1.0})] * 6
+    noise: list[Taken] = [("tick", {"seconds": 1.0})] * 6
     spoils: Taken = ("user_changes_urgency", {"job": 0})  # an argument is missing
     steps = [*noise, spoils, *noise]
     found = attempt(SCENARIO, steps)
@@ -37,14 +37,14 @@ def machine() -> Steps:
     """A world in which one job runs on one burst."""
     machine = Steps(SCENARIO)
     machine.take("submit", {"nodes": 4, "user": 1})
-    machine.take("time_passes", {"turns": 5})
+    machine.take("time_passes", {"ticks": 5})
     assert [burst.state.value for burst in machine.world.live] == ["online"]
     return machine
 
 
 def go_on(machine: Steps) -> None:
     for _ in range(40):
-        machine.take("turn", {"seconds": 7.0})
+        machine.take("tick", {"seconds": 7.0})
 
 
 def breaks(machine: Steps, name: str) -> None:
@@ -98,14 +98,14 @@ def test_a_job_that_stands_in_the_queue_for_absent_ranks_is_seen(
     breaks(machine, "harm")
 
 
-def test_time_counts_from_the_second_turn_and_only_while_it_is_so() -> None:
+def test_time_counts_from_the_second_tick_and_only_while_it_is_so() -> None:
     since = Since()
     for now in (0.0, 10.0, 20.0, 30.0):
         since.note(["x"], now)
     assert since.lasting("x", 9.0)
     assert not since.lasting("x", 10.0)
     since.note([], 40.0)
-    assert not since.turns("x")
+    assert not since.ticks("x")
 
 
 def test_an_rpc_that_is_not_answered_has_its_effect_or_not() -> None:

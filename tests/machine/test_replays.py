@@ -15,9 +15,9 @@ def test_ranks_drained_by_a_record_that_was_lost_are_undrained() -> None:
         ONE,
         [
             ("request", {"nodes": 2, "provider": ""}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 40.0}),
             ("down", {"burst": 0}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 40.0}),
             ("record_is_spoiled", {"burst": 0, "text": "{"}),
         ],
     )
@@ -28,11 +28,11 @@ def test_jobs_that_run_elsewhere_do_not_prolong_the_idleness_of_a_burst() -> Non
         {**ONE, "intake": {"mode": "queue"}},
         [
             ("request", {"nodes": 2, "provider": "a"}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 40.0}),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 40.0}),
+            ("tick", {"seconds": 1.0}),
             ("submit", {"nodes": 2, "user": 1, "duration": 300.0}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 40.0}),
         ],
     )
 
@@ -52,11 +52,11 @@ def test_a_refusal_does_not_stand_where_a_job_gives_back_a_part() -> None:
             ("submit", part),
             ("person_drains", {"rank": 3, "drains": True}),
             ("request", {"nodes": 1, "provider": "a"}),
-            ("turn", {"seconds": 0.1}),
-            ("turn", {"seconds": 7.0}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 40.0}),
             ("submit", other),
-            ("time_passes", {"turns": 5}),
+            ("time_passes", {"ticks": 5}),
         ],
     )
 
@@ -84,9 +84,9 @@ def test_a_job_that_may_have_no_offer_is_not_told_that_it_runs_too_long() -> Non
     machine = Steps({**ONE, "standing": True})
     wish = 3  # for a provider that there is not
     machine.take("submit", {"nodes": 4, "user": 1, "wish": wish, "duration": 300.0})
-    machine.take("turn", {"seconds": 1.0})
+    machine.take("tick", {"seconds": 1.0})
     machine.take("submit", {"nodes": 4, "user": 1, "wish": wish})
-    machine.take("turn", {"seconds": 1.0})
+    machine.take("tick", {"seconds": 1.0})
     verdicts = machine.world.engine.snapshot.decisions.values()
     assert [v.reason for v in verdicts] == [Reason.TURNED_DOWN] * 2
     found = {refusal.reason for v in verdicts for refusal in v.refusals}
@@ -105,10 +105,10 @@ def test_an_isolated_burst_waits_for_its_provider_to_be_enabled() -> None:
         BOTH,
         [
             ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False}),
-            ("turn", {"seconds": 0.1}),
+            ("tick", {"seconds": 0.1}),
             ("settings_change", {"change": 15, "reload": False}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 40.0}),
         ],
     )
 
@@ -118,7 +118,7 @@ def test_a_refusal_does_not_stand_once_a_record_can_be_done_without() -> None:
         {**BOTH, "standing": True},
         [
             ("submit_isolated", {"nodes": 3, "duration": 20.0, "held": True}),
-            ("turn", {"seconds": 7.0}),
+            ("tick", {"seconds": 7.0}),
             ("lead_is_troubled", {"unreadable": True, "deaf": False}),
             ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
         ],
@@ -135,7 +135,7 @@ def test_a_burst_whose_record_is_lost_is_taken_down_where_it_was_made() -> None:
                 "submit",
                 {"nodes": 3, "user": 2, "wish": 1, "constraint": 0, "duration": 0.0},
             ),
-            ("time_passes", {"turns": 3}),
+            ("time_passes", {"ticks": 3}),
             ("record_is_spoiled", {"burst": 0, "text": "null"}),
         ],
     )
@@ -151,10 +151,10 @@ def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -
             ("submit", job),
             ("capacity_changes", {"name": "a", "capacity": 2}),
             ("store_is_full", {"full": False}),
-            ("turn", {"seconds": 0.1}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 7.0}),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
             ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
         ],
     )
@@ -196,7 +196,7 @@ def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first
             ("submit", submit),
             ("submit", {"nodes": 4, "user": 1, "wish": 3, "constraint": 2}),
             ("submit", {**submit, "nodes": 1, "user": 3, "wish": 3, "constraint": 2}),
-            ("turn", {"seconds": 0.1}),
+            ("tick", {"seconds": 0.1}),
             ("submit", {"nodes": 3, "user": 1, "wish": 4, "duration": 300.0}),
             ("coast", {"seconds": 3.0}),
             ("user_changes_urgency", {"job": 4, "urgency": 8}),
@@ -212,14 +212,14 @@ def test_a_burst_is_used_where_its_job_began_before_all_of_it_was_up() -> None:
         [
             ("network", {"joins": False}),
             ("submit", submit),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
             ("crash_at_a_write", {"when": "before"}),
             ("follower_joins", {"rank": 5}),
             ("user_changes_urgency", {"job": 0, "urgency": 20}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 7.0}),
-            ("turn", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 7.0}),
         ],
     )
 
@@ -230,13 +230,13 @@ def test_a_job_of_which_a_node_is_drained_by_a_person_is_held_for_as_long() -> N
         {"providers": {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}}},
         [
             ("submit", {"nodes": 8, "user": 3, "wish": 3, "held": True}),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
             ("person_drains", {"rank": 5, "drains": True}),
-            ("turn", {"seconds": 0.1}),
-            ("turn", {"seconds": 7.0}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 40.0}),
             ("submit", {"nodes": 3, "user": 2, "wish": 4, "constraint": 1}),
-            ("turn", {"seconds": 40.0}),
+            ("tick", {"seconds": 40.0}),
         ],
     )
 
@@ -247,11 +247,11 @@ def test_ranks_drained_by_a_lost_record_are_undrained_where_slots_are_others() -
         [
             ("submit", {"nodes": 2, "user": 1, "wish": 4, "constraint": 1}),
             ("provider_fails", {"name": "a", "error": "later", "call": "provision"}),
-            ("turn", {"seconds": 1.0}),
-            ("turn", {"seconds": 0.1}),
-            ("turn", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 7.0}),
             ("job_ends", {"job": 7, "result": "canceled"}),
-            ("time_passes", {"turns": 3}),
+            ("time_passes", {"ticks": 3}),
             ("record_is_spoiled", {"burst": 5, "text": "{"}),
             ("settings_change", {"change": 9, "reload": True}),
         ],

@@ -29,7 +29,7 @@ OWN = (0, 1)
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
 _PARSED: dict[str, config.Settings] = {}
 STORE_PAUSE = 5.0
-"""When the daemon takes the next turn after one that the store refused."""
+"""When the daemon runs the next tick after one that the store refused."""
 TABLES: dict[str, dict[str, Any]] = {
     "deadlines": {
         "idle": "20s",
@@ -166,7 +166,7 @@ class World:
         }
 
     def tick(self, seconds: float = 1.0):
-        """Let time pass, and then everything and everybody take one turn."""
+        """Let time pass, and then everything and everybody runs once."""
         self.now += seconds
         self.lead.now = self.now
         self.executor.pump()

@@ -79,4 +79,4 @@ def test_a_job_that_left_its_burst_then_is_tried_again(sim: Sim) -> None:
     while_ahead(sim, 1.0, 30.0)
     assert job not in sim.burst.jobs
     sim.lead.schedule = schedule  # type: ignore[method-assign]
-    sim.until(lambda: job in sim.lead.running(), turns=100)
+    sim.until(lambda: job in sim.lead.running(), ticks=100)

@@ -202,7 +202,7 @@ def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
         max_nodes=8, shape=s.fake_settings.shape
     )
     s.provider.settings = s.fake_settings
-    s.until(lambda: s.lead.running() == [job], turns=200, seconds=10)
+    s.until(lambda: s.lead.running() == [job], ticks=200, seconds=10)
     assert len(s.bursts) == 2
 
 
@@ -242,7 +242,7 @@ def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
         assert len(s.bursts) == first + more
 
     s.provider.every_provision_error = None
-    s.until(lambda: len(s.lead.running()) == 3, turns=200, seconds=10)
+    s.until(lambda: len(s.lead.running()) == 3, ticks=200, seconds=10)
     assert not s.engine.snapshot.records.health
 
 
@@ -305,7 +305,7 @@ def test_followers_that_never_join_end_by_the_join_deadline():
     s = sim()
     s.joins = False
     job = s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE), turns=100)
+    s.until(s.in_state(State.INACTIVE), ticks=100)
 
     assert s.burst.result is Result.TIMEOUT
     (note,) = [e.context["note"] for e in s.burst.events if e.name == "exception"]
@@ -321,7 +321,7 @@ def test_followers_that_never_start_end_by_the_provision_deadline():
     s = sim()
     s.provider.starts_only = 0
     s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE), turns=100)
+    s.until(s.in_state(State.INACTIVE), ticks=100)
 
     assert s.burst.result is Result.TIMEOUT
     (note,) = [e.context["note"] for e in s.burst.events if e.name == "exception"]
@@ -334,7 +334,7 @@ def test_what_joins_in_part(partial):
     s.provider.starts_only = 3
     job = s.lead.submit(whole(4))
     s.tick()
-    s.until(lambda: s.burst.state in {State.ONLINE, State.INACTIVE}, turns=100)
+    s.until(lambda: s.burst.state in {State.ONLINE, State.INACTIVE}, ticks=100)
     if partial == "fail":
         assert s.burst.result is Result.TIMEOUT
         return
@@ -359,7 +359,7 @@ def test_what_joins_after_the_deadline_gets_no_job():
     s.joins = False
     s.provider.ends_after = 20
     job = s.lead.submit(whole(4))
-    s.until(s.in_state(State.REAP), turns=60)
+    s.until(s.in_state(State.REAP), ticks=60)
     s.joins = True
     s.lead.change(job, urgency=16)
     s.tick(10)
@@ -559,7 +559,7 @@ def test_time_is_counted_from_now_when_the_clock_was_set_back():
     s.tick(3)
     s.now = T0 - 1e6
     s.boot()
-    s.until(s.in_state(State.INACTIVE), turns=100)
+    s.until(s.in_state(State.INACTIVE), ticks=100)
 
     assert s.burst.result is Result.TIMEOUT
 
@@ -673,7 +673,7 @@ def test_a_job_that_starts_before_its_hold_takes_leaves_its_burst():
     s.tick()
 
     assert s.lead.jobs[job].ranks == {0, 1}
-    s.until(s.in_state(State.INACTIVE), turns=5)
+    s.until(s.in_state(State.INACTIVE), ticks=5)
 
 
 @pytest.mark.parametrize("leave", ["cancel", "elsewhere"])

@@ -56,7 +56,7 @@ def test_a_long_text_of_a_provider_is_cut_and_stops_nothing() -> None:
     (note,) = [e.context["note"] for e in failed.events if e.name == "exception"]
     assert len(note) == LONGEST_NOTE
     assert store.largest < 8192
-    sim.until(lambda: bool(sim.lead.running()), turns=600)
+    sim.until(lambda: bool(sim.lead.running()), ticks=600)
 
 
 def test_what_a_tick_writes_does_not_grow_with_the_jobs_that_a_burst_had() -> None:
@@ -170,5 +170,5 @@ def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
         "is disabled: no quota" in sim.engine.snapshot.decisions[job].refusals[0].text()
     )
 
-    sim.until(lambda: sim.lead.running() == [job], turns=20, seconds=60.0)
+    sim.until(lambda: sim.lead.running() == [job], ticks=20, seconds=60.0)
     assert "provider/local" not in sim.lead.disk.records

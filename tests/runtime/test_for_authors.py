@@ -90,7 +90,7 @@ def test_a_provider_may_have_a_provision_deadline_of_its_own(
     s = sim(providers=providers, deadlines={"provision": "2m"})
     s.provider.starts_only = 0
     s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE), turns=200)
+    s.until(s.in_state(State.INACTIVE), ticks=200)
     assert s.burst.result is Result.TIMEOUT
     [note] = [e.context["note"] for e in s.burst.events if e.name == "exception"]
     assert note == f"not all followers were started within {within}: not up yet"

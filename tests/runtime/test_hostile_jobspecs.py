@@ -151,7 +151,7 @@ def serve_beside(mode: str, text: bytes) -> tuple[Sim, JobId | None]:
     sim.tick(2)
     odd = lead.take(text)
     other = lead.submit(whole(2), t_submit=sim.now)
-    sim.until(lambda: lead.jobs[other].state is JobState.RUN, turns=20)
+    sim.until(lambda: lead.jobs[other].state is JobState.RUN, ticks=20)
     lead.finish(other)
     sim.tick(3)
     return sim, odd
@@ -210,9 +210,9 @@ def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
     good = lead.submit(
         whole(3), preferences=BurstPreferences(mode="isolated"), t_submit=sim.now
     )
-    sim.until(lambda: lead.jobs[job].state is JobState.INACTIVE, turns=20)
+    sim.until(lambda: lead.jobs[job].state is JobState.INACTIVE, ticks=20)
     ((_, _, why),) = [entry for entry in lead.log if entry[1] == job]
     assert "its jobspec cannot be read" in why
-    sim.until(lambda: lead.jobs[good].state is JobState.INACTIVE, turns=20)
+    sim.until(lambda: lead.jobs[good].state is JobState.INACTIVE, ticks=20)
     sim.until(lambda: all(not burst.live for burst in sim.bursts))
     assert sim.engine.snapshot.records.health == {}

@@ -137,7 +137,7 @@ def test_what_has_a_live_record_is_nobodys_orphan():
     found = find_orphans(Records(), seen)
     assert {orphan.provider for orphan in found} == {"local", "second"}
     s.lead.finish(job)
-    s.until(s.in_state(State.INACTIVE), turns=400)
+    s.until(s.in_state(State.INACTIVE), ticks=400)
     assert find_orphans(s.engine.snapshot.records, seen)
 
 

@@ -25,7 +25,7 @@ def test_the_rest_is_asked_for_although_the_first_followers_are_up(dies: bool) -
     assert sim.lead.online == {0, 1, 2, 3}
     assert sim.state() is State.PROVISION
 
-    sim.until(lambda: job in sim.lead.running(), turns=6)
+    sim.until(lambda: job in sim.lead.running(), ticks=6)
     assert sim.state() is State.ONLINE
     assert len(sim.bursts) == 1
 

@@ -87,10 +87,10 @@ class SilentLead(FakeLead):
 def lives_through(sim: Sim) -> None:
     """Have a job run on a burst, and the burst taken down."""
     job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job], turns=120)
+    sim.until(lambda: sim.lead.running() == [job], ticks=120)
     assert len(sim.bursts) == 1
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), turns=120)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120)
     sim.tick(5)
     assert not sim.lead.drained
     assert not sim.cloud.followers()

@@ -42,7 +42,7 @@ def test_a_job_that_is_too_large_keeps_no_other_from_free_nodes():
     for _ in range(20):
         # More than the lead's own nodes.
         small = sim.lead.submit(whole(3), userid=2)
-        sim.until(lambda job=small: sim.lead.jobs[job].state is JobState.RUN, turns=10)
+        sim.until(lambda job=small: sim.lead.jobs[job].state is JobState.RUN, ticks=10)
         sim.lead.finish(small)
         sim.tick(4, seconds=4 * MINUTE)
 
@@ -66,7 +66,7 @@ def test_a_job_too_large_for_one_burst_is_spread_over_smaller_ones():
     assert sorted(b.lease.nodes for b in sim.bursts if b.lease.nodes < 4)[-2:] == [2, 2]
     sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=9)
     sim.until(
-        lambda: sim.lead.jobs[large].state is JobState.RUN, turns=40, seconds=MINUTE
+        lambda: sim.lead.jobs[large].state is JobState.RUN, ticks=40, seconds=MINUTE
     )
 
 
@@ -119,7 +119,7 @@ def test_a_burst_that_does_not_come_up_is_held_against_all_sizes():
     sim = Sim(deadlines={"join": "30s"})
     sim.joins = False
     sim.lead.submit(whole(4), userid=1)
-    sim.until(sim.in_state(State.INACTIVE), turns=100)
+    sim.until(sim.in_state(State.INACTIVE), ticks=100)
     small = sim.lead.submit(whole(3), userid=2)
     sim.tick(3)
 
