@@ -167,8 +167,8 @@ class Reason(enum.Enum):
     # It stays held until it is ended, or a person decides.
     ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     ISOLATED_LOST = _left_alone(
-        "was to run in isolated burst {burst}, of which it is not known how far it"
-        " came: {how}",
+        "was to run in isolated burst {burst}; it is not known whether it began, so it"
+        " is not run again: {how}",
         memo="{word}",
     )
     ISOLATED_REFUSED = _left_alone(
