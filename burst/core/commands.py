@@ -131,7 +131,7 @@ def make_requested_burst(
     plan = plan_demands(tx, world, settings, constraints, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
-    return _decisions(tx), plan.decisions[None]
+    return _result(tx), plan.decisions[None]
 
 
 def take_down_burst(
@@ -146,7 +146,7 @@ def take_down_burst(
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)
     take_down(tx, burst, note)
-    return _decisions(tx)
+    return _result(tx)
 
 
 def take_down_any(
@@ -162,7 +162,7 @@ def take_down_any(
         tx.add_burst(lease, {})
     if burst in tx.bursts and tx.bursts[burst].live:
         take_down(tx, tx.bursts[burst], down.note)
-    return _decisions(tx), burst
+    return _result(tx), burst
 
 
 def take_down_orphan(
@@ -176,7 +176,7 @@ def take_down_orphan(
     lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
     tx.add_burst(lease, {})
     take_down(tx, tx.bursts[lease.id], f"an orphan: {orphan.why}")
-    return _decisions(tx), None
+    return _result(tx), None
 
 
 def release_jobs(
@@ -201,7 +201,7 @@ def release_jobs(
         urgencies[job] = hold.urgency
     if urgencies:
         tx.actions.append(ReleaseJobs(urgencies))
-    return _decisions(tx)
+    return _result(tx)
 
 
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
@@ -226,7 +226,7 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
         )
     tx = Transaction(records, now)
     del tx.health[provider]
-    return _decisions(tx)
+    return _result(tx)
 
 
 def describe_request(decision: Decision, demand: Demand) -> str:
@@ -255,7 +255,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
     return f"already idle and ready for jobs: {', '.join(idle)}" if idle else ""
 
 
-def _decisions(tx: Transaction) -> TickResult:
+def _result(tx: Transaction) -> TickResult:
     return TickResult(
         records=tx.result(),
         events=tuple(tx.events),

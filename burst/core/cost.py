@@ -19,7 +19,7 @@ _HOUR_S = 3600.0
 
 def per_hour(burst: Burst) -> float:
     """Return what an hour of all its nodes costs while it is paid for; else 0."""
-    return _rate(burst) if burst.live and _asked_at(burst) is not None else 0.0
+    return _rate(burst) if burst.live and _provisioned_at(burst) is not None else 0.0
 
 
 def cost(burst: Burst, now: float) -> float:
@@ -27,11 +27,11 @@ def cost(burst: Burst, now: float) -> float:
 
     It may have cost less: providers bill from when the nodes exist.
     """
-    asked = _asked_at(burst)
-    if asked is None:
+    since = _provisioned_at(burst)
+    if since is None:
         return 0.0
     ends = now if burst.live else burst.since
-    return max(0.0, ends - asked) / _HOUR_S * _rate(burst)
+    return max(0.0, ends - since) / _HOUR_S * _rate(burst)
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
@@ -66,6 +66,6 @@ def _rate(burst: Burst) -> float:
     return burst.lease.price * burst.lease.nodes
 
 
-def _asked_at(burst: Burst) -> float | None:
+def _provisioned_at(burst: Burst) -> float | None:
     times = (e.timestamp for e in burst.events if e.name == "provision-start")
     return next(times, None)

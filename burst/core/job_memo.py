@@ -58,29 +58,29 @@ def meaning(decision: Decision) -> Hashable:
     )
 
 
-def memo_due_at(told: LastMemo | None, decision: Decision, text: Memo) -> float:
+def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
     """Return when the memo is to be written; math.inf for never."""
-    before = told.memo if told else None
-    if told is None or before == text:
+    before = last.memo if last else None
+    if last is None or before == text:
         return math.inf if before == text else -math.inf
     if before and text and _counts_on(before, text):
         same = before["state"] == text["state"]
-        return told.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
+        return last.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
     if not (_waits(before) and _waits(text)):
         return -math.inf
-    slower = _SLOWER * 2.0 ** min(told.waits - _AT_ONCE, 20)
-    pause = slower if told.waits >= _AT_ONCE else 0.0
-    if told.meaning == meaning(decision):
+    slower = _SLOWER * 2.0 ** min(last.waits - _AT_ONCE, 20)
+    pause = slower if last.waits >= _AT_ONCE else 0.0
+    if last.meaning == meaning(decision):
         pause = max(pause, _REWORDED_EVERY)
-    return told.at + pause
+    return last.at + pause
 
 
 def next_last_memo(
-    told: LastMemo | None, decision: Decision, text: Memo, now: float, dropped: int
+    last: LastMemo | None, decision: Decision, text: Memo, now: float, dropped: int
 ) -> LastMemo:
     """Return the last memo of a job, once this one is written."""
-    waits = told.waits if told else 0
-    if told and _waits(told.memo) and _waits(text):
+    waits = last.waits if last else 0
+    if last and _waits(last.memo) and _waits(text):
         waits += 1
     return LastMemo(
         at=now, memo=text, meaning=meaning(decision), waits=waits, dropped=dropped

@@ -116,7 +116,7 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
 def is_made(burst: Burst, world: World) -> bool:
     """Tell whether the provider said that it has begun to make all of the burst.
 
-    As long as it did not, it is asked again.
+    As long as it did not, `provision` is called again.
     """
     call = world.calls.get(burst.id)
     if call is None:

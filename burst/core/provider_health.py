@@ -56,7 +56,7 @@ class Outcome(enum.Enum):
 
 
 WORKS = (Outcome.OK, Outcome.NOT_FOUND)
-"""Answers of a provider that does what it is asked."""
+"""Answers of a provider that works."""
 ENDS_BURST = (Outcome.CAPACITY, Outcome.SPEC, Outcome.REFUSED)
 """Answers to `provision` after which it is not called again for that burst."""
 
@@ -131,7 +131,7 @@ class Health(msgspec.Struct, frozen=True):
     def tried_at(self) -> float:
         """When one burst tries whether a disabled provider works again.
 
-        math.inf where that shows without one: it is asked for offers and observations
+        math.inf where that shows without one: `offers` and `observe` are called
         all the time.
         """
         if {Verb.OFFERS.value, Verb.OBSERVE.value} & self.refused.keys():
@@ -145,10 +145,10 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def after_answer(
-    health: Health, said: ProviderAnswer, limits: LimitSettings, now: float
+    health: Health, answer: ProviderAnswer, limits: LimitSettings, now: float
 ) -> Health:
     """Return the health of a provider after an answer of one of its methods."""
-    verb, outcome = said.verb, said.outcome
+    verb, outcome = answer.verb, answer.outcome
     if verb is Verb.REAP and outcome is Outcome.SPEC:
         # It says nothing about the provider, and the burst is being ended already.
         outcome = Outcome.TRANSIENT
@@ -165,7 +165,7 @@ def after_answer(
         refused = {key: call for key, call in health.refused.items() if key != name}
         return replace(health, refused=refused)
     if outcome is Outcome.REFUSED:
-        call = RefusedCall(cut(said.note), now + limits.refused_retry)
+        call = RefusedCall(cut(answer.note), now + limits.refused_retry)
         return replace(health, refused={**health.refused, name: call})
     if outcome is Outcome.UNEXPECTED:
         count = health.failed.get(name, 0) + 1
@@ -193,7 +193,7 @@ def cool_down(
 ) -> Health:
     """Make no burst of an offer for a while; twice as long each time it fails again.
 
-    Making and deleting the same cluster for ever costs money and helps nobody. `nodes`
+    Making and deleting the same cluster again and again is paid for in vain. `nodes`
     is the size of a burst for which there was no capacity, 0 for other failures: what
     is too much for one job may be had for a smaller one. Failures are counted anew for
     a smaller size, and not for what was asked for before the offer was set aside.

@@ -44,13 +44,13 @@ def without_oversized(
         health=_as_before(after.health, before.health, health),
         outputs=_as_before(after.outputs, before.outputs, outputs),
     )
-    told = Event(now, "quarantine", {"note": why})
+    quarantined = Event(now, "quarantine", {"note": why})
     return msgspec.structs.replace(
         decisions,
         records=records,
         events=(
             *((name, event) for name, event in decisions.events if name not in names),
-            *((name, told) for name in sorted(names)),
+            *((name, quarantined) for name in sorted(names)),
         ),
         actions=tuple(a for a in decisions.actions if _burst_of(a) not in names),
         refusal_cache=None,

@@ -3,7 +3,7 @@
 
 A person decides that. The record of a burst that was taken down replaces the one that
 cannot be read. Its ranks are drained, what runs on them goes on to its end, and its
-provider is asked to delete it until there is nothing left, as with any other burst.
+provider is called to delete it until nothing is left, as with any other burst.
 """
 
 from __future__ import annotations

@@ -84,16 +84,18 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 def observe(
     view: ProviderView,
     statuses: Sequence[BurstStatus],
-    asked: Sequence[BurstId],
+    provisioned: Sequence[BurstId],
     began_at: float,
 ) -> ProviderView:
     """Return the view after an observation that began then and succeeded.
 
-    `asked` are the bursts that were provisioned before it began: those it must show.
+    `provisioned` are bursts that were provisioned before it began: it must show them.
     """
     found = {status.burst_id: status for status in statuses}
     absent = {
-        burst: view.absent.get(burst, 0) + 1 for burst in asked if burst not in found
+        burst: view.absent.get(burst, 0) + 1
+        for burst in provisioned
+        if burst not in found
     }
     return ProviderView(
         offers=view.offers,

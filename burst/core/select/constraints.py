@@ -29,7 +29,7 @@ _OVERHEAD = 200
 
 
 class Constraints:
-    """Which ranks of one lead a constraint admits. Remembers what it was asked."""
+    """Which ranks of one lead a constraint admits. Remembers results."""
 
     def __init__(self, identity: LeadIdentity) -> None:
         properties = tuple(sorted(identity.properties.items()))
@@ -121,7 +121,7 @@ class _Evaluator:
             self.work += 1 + len(constraint) // 4
             mask = self._evaluate(msgspec.json.decode(constraint))
             self.size += _bytes(mask)
-        # At the end stands what was asked for last.
+        # The most recently used is at the end.
         self._remembered[key] = mask
         while self.size > MOST_BYTES:
             oldest = next(iter(self._remembered))
