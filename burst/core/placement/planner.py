@@ -19,6 +19,7 @@ from burst.core.placement.plan import BurstCapacity, Demand, Plan, PlannedBurst
 from burst.core.placement.preferences import accepts, why_unwanted
 from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
+from burst.core.placement.slot_choice import SlotChooser
 from burst.core.placement.slot_index import SlotClass, SlotIndex, SlotShare
 from burst.model.burst import BurstId
 from burst.model.decision import Decision, OfferRejection
@@ -46,12 +47,13 @@ class Planner:
         self._usage = isolated_placement.usage
         self._capacities = live.capacities
         self._settings = settings
+        self._slots = SlotChooser(index, catalog, self._usage)
         self._isolated = isolated_placement
         self._planned: list[PlannedBurst] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[_Key, PlannedBurst] = {}
-        self._dead: dict[_Key, Decision] = {}
-        self._verdicts: dict[JobId | None, Decision] = {}
+        self._refused: dict[_Key, Decision] = {}
+        self._decisions: dict[JobId | None, Decision] = {}
         self._assignments: dict[JobId, BurstId] = {}
         self._caps: dict[str, int] = {}
         self._tried: set[str] = set()
@@ -82,42 +84,56 @@ class Planner:
             decision = Decision(Reason.PROPOSED, facts)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
-                self._verdicts.setdefault(job, decision)
+                self._decisions.setdefault(job, decision)
         return Plan(
             proposals=tuple(proposals),
             assignments=self._assignments,
             ending=frozenset(self._ending),
             reservation=self._kept.made,
-            decisions=self._verdicts,
+            decisions=self._decisions,
         )
 
     def _place(self, demand: Demand) -> None:
-        held = demand.isolated is not None
-        brief = bool(self._kept.made) and self._kept.is_brief(demand)
-        beside = demand.coming, held, self._run_times.rank(demand), brief
-        key = (demand.request, demand.preferences, demand.userid, *beside)
-        dead = self._dead.get(key)
-        if dead is None:
-            isolated = demand.preferences.mode == "isolated"
-            alone = demand.job is None or demand.coming or isolated
-            if not alone and (self._reuse(demand) or self._join(demand, key)):
-                return
-            dead = self._open_lent(demand, key) if brief else self._open(demand, key)
-            if dead is None:
-                return
-            reserved = self._reserve(demand, dead)
-            if reserved:
-                dead = reserved
-            else:
-                self._dead[key] = dead
-        self._verdicts[demand.job] = dead
+        """Place one demand, in an order in which each way costs more than the last.
 
-    def _open_lent(self, demand: Demand, key: _Key) -> Decision | None:
-        """As `_open`, for a job that may have kept slots that are free."""
-        self._kept.lend()
-        dead = self._open(demand, key)
-        self._kept.withhold()
-        return dead
+        On a live burst, on a burst of this plan, on a new one; else slots are kept for
+        it, or it is refused.
+        """
+        brief = bool(self._kept.made) and self._kept.is_brief(demand)
+        key = self._key(demand, brief)
+        refused = self._refused.get(key)
+        if refused:
+            self._decisions[demand.job] = refused
+            return
+        if _may_use_other_bursts(demand) and (
+            self._reuse(demand) or self._join(demand, key)
+        ):
+            return
+        if brief:
+            # Until the other slots are free it may have those that are kept.
+            self._kept.lend()
+            refused = self._open(demand, key)
+            self._kept.withhold()
+        else:
+            refused = self._open(demand, key)
+        if refused is None:
+            return
+        reserved = self._reserve(demand, refused)
+        if reserved is None:
+            self._refused[key] = refused
+        self._decisions[demand.job] = reserved or refused
+
+    def _key(self, demand: Demand, brief: bool) -> _Key:
+        """Return what demands have in common for which the plan has the same answer."""
+        return (
+            demand.request,
+            demand.preferences,
+            demand.userid,
+            demand.coming,
+            demand.isolated is not None,
+            self._run_times.rank(demand),
+            brief,
+        )
 
     def _reserve(self, demand: Demand, decision: Decision) -> Decision | None:
         """Keep slots for the first job that is refused; idle bursts make way."""
@@ -146,7 +162,7 @@ class Planner:
                 assert demand.job is not None
                 self._assignments[demand.job] = capacity.burst
                 decision = Decision(Reason.ASSIGNED, {"burst": capacity.burst})
-                self._verdicts[demand.job] = decision
+                self._decisions[demand.job] = decision
                 return True
         return False
 
@@ -229,39 +245,50 @@ class Planner:
         return fits and self._may_join(planned, first)
 
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
-        candidate = planned.provider_offer
+        """Give a job to a burst of this plan; tell whether it got it."""
         if not self._may_join(planned, demand):
             return False
         new = demand.userid not in planned.userids
         bears = planned.nodes if new else 0
-        key = planned.provider_offer.key
-        if self._usage.refuse_user(key, bears, demand.userid):
+        if self._usage.refuse_user(planned.provider_offer.key, bears, demand.userid):
             return False
         admitted = self._admitted(demand)
         kept = planned.slot.name in self._kept.slots
         kept = kept and not self._kept.is_brief(demand)
         if kept or not planned.pool.take(demand.request, admitted):
-            nodes = nodes_needed(demand.request, planned.slot.shape)
-            size = planned.nodes + nodes
-            capacity = self._index.usable(planned.slot, demand.request.constraint)
-            refused = self._catalog.why_refused(candidate, planned.slot.name, size)
-            if not nodes or size > min(planned.most, capacity) or refused:
-                return False
             if kept and not self._could_join_first(planned):
                 return False
-            # Whoever it is made for bears what it grows by.
-            more = dict.fromkeys((*planned.userids, demand.userid), nodes)
-            more[demand.userid] = bears + nodes
-            if self._usage.refuse(key, (size,), nodes) or any(
-                self._usage.refuse_user(key, each, user) for user, each in more.items()
-            ):
+            if not self._grow(planned, demand, bears):
                 return False
-            planned.grow(nodes)
-            self._usage.add(nodes, 0, planned.userids)
             planned.pool.take(demand.request, admitted)
             bears = planned.nodes if new else 0
         self._usage.add_user(bears, demand.userid)
         planned.add(demand)
+        return True
+
+    def _grow(self, planned: PlannedBurst, demand: Demand, bears: int) -> bool:
+        """Have a burst of this plan grow for a job; tell whether it did.
+
+        `bears` is how many of the nodes that it has count anew against the job's user.
+        """
+        offer, slot = planned.provider_offer, planned.slot
+        nodes = nodes_needed(demand.request, slot.shape)
+        size = planned.nodes + nodes
+        usable = self._index.usable(slot, demand.request.constraint)
+        if not nodes or size > min(planned.most, usable):
+            return False
+        if self._catalog.why_refused(offer, slot.name, size):
+            return False
+        # Whoever it is made for bears what it grows by.
+        more = dict.fromkeys((*planned.userids, demand.userid), nodes)
+        more[demand.userid] = bears + nodes
+        if self._usage.refuse(offer.key, (size,), nodes) or any(
+            self._usage.refuse_user(offer.key, each, user)
+            for user, each in more.items()
+        ):
+            return False
+        planned.grow(nodes)
+        self._usage.add(nodes, 0, planned.userids)
         return True
 
     def _open(self, demand: Demand, key: _Key) -> Decision | None:
@@ -330,95 +357,35 @@ class Planner:
             return self._isolated.take(candidate, demand, self._catalog)
         refusal: OfferRejection | None = None
         for slot_class in self._index.free_classes(candidate.provider):
-            pieces = self._pieces(candidate, demand, slot_class)
-            if isinstance(pieces, OfferRejection):
-                refusal = pieces
+            shares = self._slots.choose(
+                candidate, demand, slot_class, self._may_spread(demand)
+            )
+            if isinstance(shares, OfferRejection):
+                refusal = shares
                 continue
-            sizes = tuple(nodes for _, nodes in pieces)
+            sizes = tuple(nodes for _, nodes in shares)
             too_much = self._usage.refuse(
                 candidate.key, sizes, 0
             ) or self._usage.refuse_user(candidate.key, sum(sizes), demand.userid)
             if too_much is None:
-                self._take(candidate, demand, slot_class, pieces)
+                self._take(candidate, demand, slot_class, shares)
                 self._last[key] = self._planned[-1]
                 return None
             refusal = too_much
         return refusal or self._kept.busy_or_kept(candidate.key)
-
-    def _pieces(
-        self, candidate: ProviderOffer, demand: Demand, slot_class: SlotClass
-    ) -> list[SlotShare] | OfferRejection:
-        shape, request, offer = slot_class[0], demand.request, candidate.offer
-        if not offer.shape.holds(shape):
-            facts: dict[str, object] = {"has": str(offer.shape), "want": str(shape)}
-            return OfferRejection(candidate.key, Reason.SHAPE_MISMATCH, facts)
-        need = nodes_needed(request, shape)
-        if not need:
-            facts = {"has": str(shape), "want": describe_need(request)}
-            return OfferRejection(candidate.key, Reason.NODE_SMALL, facts)
-        need -= demand.coming
-        most = int(min(offer.max_nodes, self._usage.largest_burst))
-        found = None
-        if need <= most:
-            found = self._one(candidate, slot_class, need, request.constraint)
-            if found and not _too_much(found):
-                return found
-        if self._may_spread(demand):
-            piece = self._catalog.split_size(candidate, most)
-            pieces = self._index.split_over_slots(
-                slot_class, need, request.constraint, piece
-            )
-            if pieces:
-                refusals = (
-                    self._catalog.why_refused(candidate, s.name, n) for s, n in pieces
-                )
-                return next(filter(None, refusals), pieces)
-            if piece < most:
-                found = self._catalog.why_refused(candidate, "", need)
-        return found or self._too_few(candidate, demand, slot_class, need)
-
-    def _too_few(
-        self, candidate: ProviderOffer, demand: Demand, slot_class: SlotClass, need: int
-    ) -> OfferRejection:
-        """Return what keeps a job from so many nodes of an offer, in such slots."""
-        most, limit = candidate.offer.max_nodes, self._usage.largest_burst
-        if need > most and not self._may_spread(demand):
-            facts: dict[str, object] = {"most": most, "need": need}
-            return OfferRejection(candidate.key, Reason.FEW_NODES, facts)
-        if need > limit and limit < most:
-            facts = {"limit": limit, "need": need}
-            return OfferRejection(candidate.key, Reason.LIMIT_BURST, facts)
-        largest = self._index.largest_free(slot_class, demand.request.constraint)
-        facts = {"most": largest, "need": need}
-        return OfferRejection(candidate.key, Reason.SLOTS_SMALL, facts)
-
-    def _one(
-        self,
-        candidate: ProviderOffer,
-        slot_class: SlotClass,
-        nodes: int,
-        constraint: str,
-    ) -> list[SlotShare] | OfferRejection | None:
-        """Return the smallest slot that would do, or why those that would do not."""
-        refused = None
-        for slot in self._index.fitting(slot_class, nodes, constraint):
-            refused = self._catalog.why_refused(candidate, slot.name, nodes)
-            if refused is None:
-                return [(slot, nodes)]
-        return refused
 
     def _take(
         self,
         candidate: ProviderOffer,
         demand: Demand,
         slot_class: SlotClass,
-        pieces: list[SlotShare],
+        shares: list[SlotShare],
     ) -> None:
-        for slot, nodes in pieces:
+        for slot, nodes in shares:
             planned = PlannedBurst(candidate, slot)
             planned.grow(nodes)
             planned.add(demand)
-            # Whether the job's share fits is known; of several pieces it takes all.
+            # Whether the job's share fits is known; of several bursts it takes all.
             if not planned.pool.take(demand.request):
                 planned.most, planned.pool = 0, NodePool({}, {})
             self._planned.append(planned)
@@ -437,6 +404,7 @@ class Planner:
         return self._index.admitted(constraint) if constraint else None
 
 
-def _too_much(found: list[SlotShare] | OfferRejection) -> bool:
-    """Tell whether there is no capacity for one burst; for smaller ones there may."""
-    return isinstance(found, OfferRejection) and found.reason is Reason.OFFER_COOLDOWN
+def _may_use_other_bursts(demand: Demand) -> bool:
+    """Tell whether a demand may be served by a burst that is made for another."""
+    isolated = demand.preferences.mode == "isolated"
+    return demand.job is not None and not demand.coming and not isolated
