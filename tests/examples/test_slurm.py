@@ -8,7 +8,6 @@ lead.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import shlex
 import signal
 import sys
@@ -16,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -31,26 +29,13 @@ from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
 from tests.examples import slurm_programs
+from tests.support.examples import load_example
 from tests.support.fluxlead import short_directory, wait_until
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm"
 PROGRAMS = ("sbatch", "squeue", "scancel", "srun")
 
-
-def load_example() -> ModuleType:
-    """Import the example from its file, as it is not installed here."""
-    spec = importlib.util.spec_from_file_location(
-        "burst_slurm", EXAMPLE / "burst_slurm.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["burst_slurm"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-burst_slurm = load_example()
+burst_slurm = load_example("slurm")
 
 
 class Cluster:

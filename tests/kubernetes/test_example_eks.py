@@ -7,13 +7,11 @@ A script answers in the place of `aws`; pods run as kwok says.
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import pytest
@@ -29,24 +27,11 @@ from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.examples import load_example
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eks"
 
-
-def load_example() -> ModuleType:
-    """Import the example from its file, as it is not installed here."""
-    place = importlib.util.spec_from_file_location(
-        "burst_eks", EXAMPLE / "burst_eks.py"
-    )
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    sys.modules["burst_eks"] = module
-    place.loader.exec_module(module)
-    return module
-
-
-burst_eks = load_example()
+burst_eks = load_example("eks")
 
 
 def write_aws(directory: Path, url: str, authority: str, token: str) -> Path:
