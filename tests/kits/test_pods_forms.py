@@ -20,23 +20,11 @@ from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer
 from tests.kits.pods import (
-    SETTINGS,
     TAGS,
     by_kind,
-    make_spec,
     replace,
     run,
 )
-
-
-@pytest.fixture
-def settings() -> PodSettings:
-    return SETTINGS
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> BurstSpec:
-    return make_spec(tmp_path)
 
 
 def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
@@ -154,7 +142,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("no offer 'other'; there are nodes", {"offer": "other"}, {}),
     ("fewer cores or GPUs than the lead's R", {"shape": Shape(5)}, {}),
     ("fewer cores or GPUs than the lead's R", {"shape": Shape(1, 1)}, {}),
-    ("62 characters, and with 2 pods.*room for 61", {"burst_id": "b" * 62}, {}),
+    ("62 characters, and Kubernetes allows 61 with 2 pods", {"burst_id": "b" * 62}, {}),
     ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}, {}),
     ("no name for Kubernetes", {"burst_id": "0-burst"}, {}),
     ("no absolute path below /", {}, {"host_paths": ("opt",)}),
@@ -186,7 +174,7 @@ def test_an_owner_that_is_no_label_is_refused(
 
 def test_too_many_nodes_are_refused(spec: BurstSpec, settings: PodSettings) -> None:
     table = OfferTable(cores=4, max_nodes=1)
-    with pytest.raises(Refused, match="it sells 1 at the most"):
+    with pytest.raises(Refused, match="which has 1 at the most"):
         render(spec, replace(settings, offers={"nodes": table}), TAGS, 0)
 
 

@@ -19,24 +19,12 @@ from burst.kits.pods.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
 from tests.kits.pods import (
-    SETTINGS,
     TAGS,
     by_kind,
-    make_spec,
     pod_spec,
     replace,
     run,
 )
-
-
-@pytest.fixture
-def settings() -> PodSettings:
-    return SETTINGS
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> BurstSpec:
-    return make_spec(tmp_path)
 
 
 def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What objects of a burst are called, and the labels by which they are found again."""
+"""The names of a burst's objects, and the labels by which they are found again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST = 63
 
 
 class Tags(msgspec.Struct, frozen=True):
-    """Whose objects these are: of an instance, by one of its providers."""
+    """The owner and the provider of objects, which are labels of them."""
 
     owner: str
     provider: str
@@ -41,25 +41,25 @@ class Tags(msgspec.Struct, frozen=True):
         return {**labels, ID: burst_id} if burst_id else labels
 
     def own(self, manifest: Manifest) -> bool:
-        """Tell whether an object bears our labels."""
+        """Return whether an object has our labels."""
         return self.labels().items() <= labels_of(manifest).items()
 
 
 def is_name(text: str) -> bool:
-    """Tell whether objects of ours could have this name."""
+    """Return whether objects of ours can have this name."""
     return len(text) <= _LONGEST and bool(_NAME.match(text))
 
 
 def check_names(spec: BurstSpec, tags: Tags) -> None:
-    """Raise Refused if objects, pods or labels could not be called so."""
+    """Raise Refused if Kubernetes does not accept the burst's names and labels."""
     name = spec.burst_id
     # Pod I has the host name NAME-I, which is one DNS label.
     room = _LONGEST - len(f"-{len(spec.hosts) - 1}")
     if len(name) > room:
         raise SpecRefused(
-            f"{name}: {len(name)} characters, and with {len(spec.hosts)} pods"
-            f" Kubernetes has room for {room}",
-            "give the rank slot's hosts a shorter name in the lead's file",
+            f"{name}: has {len(name)} characters, and Kubernetes allows {room} with"
+            f" {len(spec.hosts)} pods",
+            "give the rank slot's hosts a shorter name in the lead's configuration",
         )
     if not is_name(name):
         raise SpecRefused(
@@ -76,13 +76,13 @@ def check_names(spec: BurstSpec, tags: Tags) -> None:
 
 
 def spec_hash(spec: BurstSpec) -> str:
-    """Return what tells apart two specs under one id."""
+    """Return a hash that differs for two different specs with one id."""
     content = (spec.owner, spec.burst_id, spec.offer, spec.hosts, spec.ranks)
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
 
 def describe_spec(spec: BurstSpec) -> dict[str, str]:
-    """Return what each object says of its burst."""
+    """Return the annotations of each object of the burst."""
     said = {SPEC: spec_hash(spec), HOSTS: format_hostlist(spec.hosts)}
     if spec.program:
         said[PROGRAM] = spec.program.kind
@@ -90,8 +90,8 @@ def describe_spec(spec: BurstSpec) -> dict[str, str]:
 
 
 def hosts_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the hosts of the burst that an object is of; none if it does not say."""
+    """Return the hosts of the object's burst; none if it has no such annotation."""
     try:
         return parse_hostlist(annotations_of(manifest).get(HOSTS, ""))
-    except ValueError:  # somebody edited it; other objects may say
+    except ValueError:  # somebody edited it; other objects may have it
         return ()

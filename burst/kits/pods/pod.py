@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pods of both forms have in common."""
+"""The parts of a pod that both forms have."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
 MOUNT_PATH = "/burst/secret"
-"""Where the certificate is mounted. Where brokers run as another user than root, their
-group can read it there, and a broker refuses such a file: it is copied from there."""
+"""Where the certificate is mounted. Unless brokers run as root, their group can read it
+there. A broker refuses such a file, so it is copied from there."""
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
-    """Return the offer's table, if the spec is one that it sells. Raises Refused."""
+    """Return the offer's table, if the spec fits it. Raises Refused."""
     table = settings.offers.get(spec.offer)
     if table is None:
         raise SpecRefused(
@@ -29,26 +29,26 @@ def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
     count = len(spec.hosts)
     if count > table.max_nodes:
         raise SpecRefused(
-            f"{count} nodes of {spec.offer}: it sells {table.max_nodes} at the most",
-            "set max_nodes of the offer if the cluster can carry more",
+            f"{count} nodes of {spec.offer}, which has {table.max_nodes} at the most",
+            "raise max_nodes of the offer if the cluster can run more",
         )
     if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:
         raise SpecRefused(
-            f"{spec.offer} has fewer cores or GPUs than the lead's R says of these"
+            f"{spec.offer} has fewer cores or GPUs than the lead's R has for these"
             f" ranks, {spec.shape}",
-            "jobs would be given cores that are not there: set cores and gpus of the"
-            " offer, or declare fewer in the lead's R",
+            "set cores and gpus of the offer, or declare fewer in the lead's R: jobs"
+            " would get cores that do not exist",
         )
     return table
 
 
 def user_of(settings: PodSettings) -> int:
-    """Return the number of the user that brokers run as."""
+    """Return the numeric user that brokers run as."""
     return os.geteuid() if settings.user is None else settings.user
 
 
 def resources(table: OfferTable, settings: PodSettings) -> Manifest:
-    """Return what a pod asks for."""
+    """Return a pod's resource requests and limits."""
     requests: dict[str, str | int] = {"cpu": table.cpu or str(table.cores)}
     limits: dict[str, str | int] = {}
     if table.memory:
@@ -80,7 +80,7 @@ def node_choice(table: OfferTable, settings: PodSettings) -> Manifest:
 
 
 def spread(settings: PodSettings, labels: dict[str, str]) -> Manifest:
-    """Return the fields of a pod's spec that keep pods from each other."""
+    """Return the fields of a pod's spec that spread pods over nodes."""
     node = "kubernetes.io/hostname"
     if settings.one_per_node:
         others = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
@@ -104,7 +104,7 @@ def pod_security(settings: PodSettings) -> Manifest:
         "runAsNonRoot": user != 0,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    # Else nobody but root can read the mounted certificate.
+    # Without it only root could read the mounted certificate.
     return {**context, "fsGroup": user} if user else context
 
 
@@ -118,7 +118,7 @@ def container_security(settings: PodSettings) -> Manifest:
 def base(table: OfferTable, settings: PodSettings) -> Manifest:
     """Return the fields of a pod's spec that say who it is and where it may run."""
     found: Manifest = {
-        # Followers talk to no API server.
+        # Followers do not use the API server.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(settings),
@@ -132,7 +132,7 @@ def base(table: OfferTable, settings: PodSettings) -> Manifest:
 
 
 def container(settings: PodSettings) -> Manifest:
-    """Return the fields of a container that say what is in it."""
+    """Return the image, environment and securityContext of a container."""
     return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
@@ -162,5 +162,8 @@ def host_paths(settings: PodSettings) -> dict[str, str]:
     for path in settings.host_paths:
         pure = PurePosixPath(path)
         if not pure.is_absolute() or ".." in pure.parts or path == "/":
-            raise Refused(f"host_paths: {path!r} is no absolute path below /")
+            raise Refused(
+                f"host_paths: {path!r} is no absolute path below /",
+                "correct host_paths",
+            )
     return {path: f"host-{number}" for number, path in enumerate(settings.host_paths)}

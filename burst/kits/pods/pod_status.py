@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a pod's status says of the follower in it, in words.
+"""The status of a follower, from the status of its pod.
 
 Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
 """
@@ -15,31 +15,31 @@ from burst.kits.kube.kinds import Manifest, is_ending
 from burst.provider import Failure, Phase
 
 _LONGEST = 300
-# As sd-daemon(3) has it; brokers write it where they log to their own stderr.
+# The prefix of sd-daemon(3), which brokers write when they log to stderr.
 _PRIORITY = re.compile(r"^<[0-7]>")
-# Nothing that the cluster does by itself makes these work.
+# The cluster does not recover from these by itself.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 _STARTING = ("ContainerCreating", "PodInitializing")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
 
 
 class PodStatus(msgspec.Struct, frozen=True):
-    """A pod's word on its follower."""
+    """The status of the follower in a pod."""
 
     phase: Phase
     why: str = ""
     since: float = 0.0
-    """Since when it waits for capacity, in seconds since the epoch; 0 if it doesn't."""
+    """Since when it waits for capacity, in seconds since the epoch; else 0."""
     failure: Failure = Failure.OTHER
     crashed: bool = False
-    """Whether its broker ended at least once, so that its log explains something."""
+    """Whether its broker ended at least once, so that its log may say why."""
 
 
 _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)
 
 
 def pod_status_of(pod: Manifest) -> PodStatus:
-    """Return what the pod says."""
+    """Return the status of the follower in the pod."""
     status = pod.get("status") or {}
     phase = status.get("phase", "Pending")
     if is_ending(pod) or phase == "Failed":
@@ -60,15 +60,15 @@ def pod_status_of(pod: Manifest) -> PodStatus:
 
 
 def _is_unready(init: Manifest) -> bool:
-    """Tell whether an init container has not ended well yet."""
+    """Return whether an init container has not ended with exit status 0 yet."""
     ended = (init.get("state") or {}).get("terminated") or {}
     return bool(ended.get("exitCode", 1))
 
 
 def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
-    """Return the word of a pod whose broker waits for an init container's end.
+    """Return the status of a pod whose broker waits for an init container.
 
-    The Flux Operator has one, of an image of its own.
+    The Flux Operator adds one, with its own image.
     """
     state = init.get("state") or {}
     ended = state.get("terminated") or (init.get("lastState") or {}).get("terminated")
@@ -91,7 +91,7 @@ def last_words(log: str) -> str:
 
 
 def shorten(words: str) -> str:
-    """Return words as one line that is not too long."""
+    """Return the text as one line, cut to a limit."""
     text = " ".join(words.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -102,7 +102,7 @@ def _condition(status: Manifest, kind: str) -> Manifest:
 
 
 def _disrupted(status: Manifest) -> PodStatus:
-    """Its Job makes another pod in its place, unless the Job itself ends."""
+    """The Job makes another pod in its place, unless the Job itself ends."""
     target = _condition(status, "DisruptionTarget")
     reason = target.get("reason") or status.get("reason") or ""
     message = target.get("message") or status.get("message") or ""

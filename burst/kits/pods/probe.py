@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has a pod try the way to the lead, waits for what it says, and removes it."""
+"""Runs a pod that tries to connect to the lead, waits for its result, deletes it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstStatus, Phase
 
-# The kubelet has tried more than once. A burst waits on, in case somebody mends it.
+# The kubelet has tried more than once. A burst would wait longer, for a repair.
 _GIVEN_UP = "ImagePullBackOff"
 
 
 class ProbeTiming(msgspec.Struct, frozen=True):
-    """How long a probe waits for what, in seconds, and by which clock."""
+    """The time limits of a probe, in seconds, and its clock."""
 
     answer: float = 10.0
-    """From its start to its answer. That takes a tenth of a second; a packet that was
-    dropped is sent again after one, two and four."""
+    """From its start to its result, which takes a tenth of a second; TCP sends a packet
+    that was dropped again after one, two and four."""
     removal: float = 20.0
     every: float = 0.5
-    """Between two looks."""
+    """Between two requests."""
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
 
@@ -65,9 +65,9 @@ class Probe:
         self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
 
     def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Finding:
-        """Return what came of it. `tell` hears what is waited for.
+        """Return the finding. `tell` is called with each step.
 
-        Whatever ends this, KeyboardInterrupt too, it is removed first. Raises
+        The Job is deleted whatever ends this, also KeyboardInterrupt. Raises
         ProviderError.
         """
         job = render_probe(self.id, lead, self._settings, self._tags)
@@ -80,12 +80,12 @@ class Probe:
                 raise
             return self._await(lead.endpoint, tell)
         finally:
-            # Also where it is not known whether it was made.
+            # Also if it is not known whether it was made.
             if not declined:
                 tell(f"{self.id}: {self._remove()}")
 
     def _await(self, endpoint: str, tell: Callable[[str], None]) -> Finding:
-        """Look until it has an answer, or will not get one."""
+        """Wait until there is a result, or there will be none."""
         patience, clock, said = self._patience, self._patience.clock, ""
         begun, started = clock(), math.inf
         while True:
@@ -95,8 +95,8 @@ class Probe:
             if status is None:
                 return wrong(
                     f"{self.id} was deleted before it had an answer",
-                    "ask again; a daemon with orphans = reap deletes what it does not"
-                    " know after a minute",
+                    "try again; a daemon with orphans = reap deletes objects that it"
+                    " does not know after a minute",
                 )
             why = status.why or "tries to reach the lead"
             if why != said:
@@ -109,13 +109,13 @@ class Probe:
                     return judge_silence(endpoint, patience.answer)
             elif late or status.phase is Phase.FAILED or _GIVEN_UP in why:
                 return wrong(
-                    f"no pod can try whether it reaches the lead: {why}",
-                    "followers would not run either; mend that first",
+                    f"no pod could try to connect to the lead: {why}",
+                    "repair this first, as followers would not run either",
                 )
             patience.pause(patience.every)
 
     def _look(self) -> tuple[ProbeResult | None, BurstStatus | None]:
-        """Return how it ended, and its status; None for both once it is not there."""
+        """Return its result and its status; None for both once it was deleted."""
         labels, namespace = self._tags.labels(self.id), self._settings.namespace
         found = group_by_burst(
             item
@@ -135,10 +135,10 @@ class Probe:
         return end, describe(found[0], warnings, {}, patience, time.time())
 
     def _remove(self) -> str:
-        """Remove it; return what came of that."""
+        """Delete it; return the outcome as text."""
         reaper = Reaper(self._cluster, self._settings, self._tags)
         ends = self._patience.clock() + self._patience.removal
-        why = "its end is not confirmed"
+        why = "its deletion is not confirmed"
         while self._patience.clock() < ends:
             try:
                 reaper.reap(self.id, time.time())
@@ -147,4 +147,4 @@ class Probe:
             except ProviderError as error:
                 why = error.what
             self._patience.pause(self._patience.every)
-        return f"may be left: {why}; the cluster ends and deletes it, or burst gc --yes"
+        return f"may be left: {why}; the cluster deletes it, or run `burst gc --yes`"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The pod that tries whether followers would reach the lead, and what its end means.
+"""The pod that tries to connect to the lead, and the meaning of its result.
 
-It is as followers are, where that bears on the way to the lead: image, user, nodes. It
-has a Job around it, as that ends by its deadline and is then deleted even where the pod
-never finds a node and nobody of ours lives. Nothing secret is in it: it only connects.
+It has the followers' image, user and nodes, which decide how it reaches the lead. It is
+made by a Job, which Kubernetes ends at its deadline and then deletes, even if the pod
+finds no node and no process of ours runs. It has no secret: it only connects.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 
 PROBE = "probe"
-"""What it is called where followers have the names of their hosts."""
-# Longer nobody waits who asked, whatever followers may take to find a node.
+"""Its name, in place of a follower's host name."""
+# The longest wait for a node, however long followers may wait.
 _LONGEST_S = 600.0
-# So long after that the cluster itself ends it, and then keeps it.
+# After so many more seconds the cluster itself ends it, and later deletes it.
 _GRACE_S = 60
 _KEPT_S = 60
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """How the pod's program ended."""
+    """The exit status and the output of the pod's program."""
 
     status: int
     said: str = ""
@@ -39,7 +39,7 @@ def render_probe(
 ) -> Manifest:
     """Return the Job. Raises Refused.
 
-    Of several offers it is the first whose nodes are asked for.
+    It requests nodes of the first offer.
     """
     embedded = lead.kind == "embedded"
     python = [settings.python] if embedded else [settings.flux, "python"]
@@ -61,7 +61,7 @@ def render_probe(
         "volumes": pod.host_volumes(settings),
     }
     if settings.form == "operator" and settings.user is None:
-        # The operator's pods run as whoever the image says.
+        # The operator's pods run as the image's user.
         del inside["securityContext"]
     job: Manifest = {
         "completions": 1,
@@ -80,13 +80,13 @@ def render_probe(
 def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     resources: Manifest = {"requests": {"cpu": "10m"}}
     if table.memory:
-        # Where a quota asks for limits, followers have some too.
+        # A quota may require limits, which followers then have too.
         resources["limits"] = {"memory": "64Mi"}
     return {
         "name": PROBE,
         **pod.container(settings),
         "command": ["/bin/sh", "-c", tcp.SCRIPT, "sh"],
-        # What it says is then in the pod's status.
+        # Its output is then in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": resources,
         "volumeMounts": pod.host_mounts(settings),
@@ -94,12 +94,12 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
 
 
 def deadline_of(settings: PodSettings) -> float:
-    """Return how many seconds the pod may take to run."""
+    """Return how many seconds the pod may wait for a node."""
     return min(settings.schedule, _LONGEST_S)
 
 
 def result_of(pod: Manifest) -> ProbeResult | None:
-    """Return how the pod's program ended, None if it did not."""
+    """Return the result of the pod's program; None if it has not ended."""
     containers = (pod.get("status") or {}).get("containerStatuses") or [{}]
     ended = (containers[0].get("state") or {}).get("terminated")
     if ended is None:
@@ -108,19 +108,19 @@ def result_of(pod: Manifest) -> ProbeResult | None:
 
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
-    """Say what came of it."""
+    """Return the finding for a result."""
     if end.status == tcp.NO_PROGRAM:
         return note(
-            f"whether a pod there reaches {endpoint} cannot be tried: the image has"
+            f"cannot try whether a pod there reaches {endpoint}: the image has"
             " neither bash nor Python",
-            "the first burst will tell",
+            "the first burst will show it",
         )
     found = tcp.judge(end.status, end.said, endpoint, "a pod there", "pods")
     if found.advice == tcp.UNKNOWN:
-        return wrong(found.what, "see that the image runs on those nodes")
+        return wrong(found.what, "check that the image runs on those nodes")
     return found
 
 
 def judge_silence(endpoint: str, seconds: float) -> Finding:
-    """Say that the pod has run for so long without an answer."""
+    """Return the finding for a pod that has run for so long without a result."""
     return tcp.judge_silence(seconds, endpoint, "a pod there", "pods")

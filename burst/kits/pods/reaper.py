@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Takes bursts down, and knows when nothing of one is left.
+"""Deletes bursts, and confirms that nothing of one is left.
 
-A Job is deleted in the foreground: it stays until its pods are gone, so it tells of
-them. A MiniCluster cannot be: its operator makes children anew for as long as it is
-there, so one that waited for them would be there for ever. And an operator that read it
-a moment before its end makes children after that, which Kubernetes collects as it finds
-their owner gone. So the Secret goes last there, some time after all else was.
+A Job is deleted in the foreground: it exists until its pods are gone. A MiniCluster
+cannot be: its operator makes children again while it exists, so one that waited for
+them would exist for ever. An operator that read it just before its end makes children
+after that, which Kubernetes deletes as their owner is gone. So the Secret is deleted
+last, some time after all other objects are gone.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 
 OWN_KINDS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
-# Of these only names and labels are read: a Secret's content stays where it is.
+# Of these only metadata is read, so no Secret's content is sent.
 _BY_NAME_ONLY = CONFIG_MAP, SECRET, SERVICE
 
 
 def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
-    """Return the kinds of which a burst may have objects; first what is made last."""
+    """Return the kinds that a burst may have objects of; first what is made last."""
     return (MINICLUSTER, *OWN_KINDS) if settings.form == "operator" else OWN_KINDS
 
 
@@ -55,17 +55,17 @@ def find_ours(
 
 
 def may_exist(cluster: Cluster, settings: PodSettings, kind: Kind) -> bool:
-    """Tell whether there can be objects of the kind.
+    """Return whether there can be objects of the kind.
 
-    Before an operator that we are to install is there, none of its kind can. Where
-    somebody else should have, its absence is a mistake that the caller hears of.
+    Before the operator of `operator_yaml` is installed there can be no MiniCluster.
+    Without `operator_yaml` a missing kind is an error, which a list of it raises.
     """
     ours_to_bring = kind == MINICLUSTER and bool(settings.operator_yaml)
     return not ours_to_bring or cluster.serves(kind)
 
 
 class Reaper:
-    """Deletes what one provider of one owner has made."""
+    """Deletes the objects of one provider of one owner."""
 
     def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
         self._cluster = cluster
@@ -90,10 +90,10 @@ class Reaper:
                 self._cluster.delete(item, "Foreground" if waits else "Background")
 
     def _remains(self, burst_id: BurstId) -> list[Manifest]:
-        """Return what is left of a burst, by its labels and by its name.
+        """Return the objects that a burst still has, by its labels and by its name.
 
-        A list may be from a cache of something between us and the API server, and
-        money hangs on this one; and what the operator makes lacks our labels.
+        A proxy may answer a list from its cache, and an object that is missed costs
+        on. Objects that the operator makes lack our labels.
         """
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
@@ -108,7 +108,7 @@ class Reaper:
                 continue
             own = self._tags.own(item)
             if kind == self._parent and not own:
-                return left  # another owner's burst, and so are its children
+                return left  # another owner's burst, as are its children
             if own or _made_for(item, burst_id):
                 left.append(item)
         return left
@@ -120,7 +120,7 @@ class Reaper:
         return [*own, (JOB, name), (SERVICE, name), (CONFIG_MAP, f"{name}-entrypoint")]
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:
-        """Return what is ours to delete, parents first; their children go with them."""
+        """Return what to delete: parents first, which their children go with."""
         parents = [item for item in left if item["kind"] == self._parent.name]
         if parents:
             children = (self._parent.name, JOB.name, POD.name)
@@ -128,12 +128,12 @@ class Reaper:
         return [item for item in left if self._tags.own(item)]
 
     def _is_settled(self, secret: Manifest, now: float) -> bool:
-        """Tell whether the Secret is what was left for long enough; note since when."""
+        """Return whether the Secret was alone for `settle`; write since when it is."""
         since = annotations_of(secret).get(ALONE_SINCE)
         if since is not None:
             return now - float(since) >= self._settings.settle
         noted = {**annotations_of(secret), ALONE_SINCE: f"{now:.3f}"}
-        # Without its content, which nothing needs any more, and only this very one.
+        # Without its content, which is not needed any more; by its uid.
         meta = secret["metadata"]
         meta = {key: meta[key] for key in ("name", "namespace", "uid")}
         meta |= {"labels": labels_of(secret), "annotations": noted}
@@ -143,7 +143,7 @@ class Reaper:
 
 
 def _made_for(manifest: Manifest, burst_id: BurstId) -> bool:
-    """Tell whether the operator made it for the MiniCluster of this burst."""
+    """Return whether the operator made it for the MiniCluster of this burst."""
     owners = manifest["metadata"].get("ownerReferences") or []
     return any(
         (owner["kind"], owner["name"]) == (MINICLUSTER.name, burst_id)

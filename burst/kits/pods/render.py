@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a BurstSpec to the objects that are the burst, in the order of their making."""
+"""From a BurstSpec to the burst's objects, in the order in which they are made."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from burst.provider import BurstSpec
 def render(
     spec: BurstSpec, settings: PodSettings, tags: Tags, now: float
 ) -> list[Manifest]:
-    """Return the burst's objects; the last is what makes pods of the rest.
+    """Return the burst's objects. The last one makes the pods, which mount the others.
 
-    Reads the certificate, or makes one where the burst is isolated, which is in the
-    Secret and in nothing else. Raises Refused.
+    Reads the certificate, or makes one for an isolated burst; it is in the Secret
+    only. Raises Refused.
     """
     pod.offer_table_for(spec, settings)
     check_names(spec, tags)
@@ -61,7 +61,7 @@ def _seconds_until(end: float, now: float) -> int:
 
 
 def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
-    # Read and written anew rather than copied: nothing but a certificate is sent.
+    # Parsed and formatted instead of copied, so nothing but a certificate is sent.
     found = certificate.read(Path(spec.lead.certificate))
     text = certificate.format_certificate(found)
     return {
@@ -74,18 +74,18 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
 
 
 def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
-    """Return the Service by whose name followers find the one they join through.
+    """Return the Service with the DNS name of the gateway, if the burst has one.
 
-    The lead's file has that name, `tcp://SERVICE.NAMESPACE.svc.cluster.local:PORT`,
-    as a pod's own would have the burst's id in it and cannot be known so early. An
-    address of another kind is the site's own to bring there.
+    The lead's configuration has that name, `tcp://SERVICE.NAMESPACE.svc.cluster.local:PORT`,
+    since a pod's own name has the burst's id in it. Without such a name the site itself
+    must make the gateway's address work.
     """
     gateways = find_gateways(spec.lead, spec.hosts)
     if not gateways:
         return []
     if len(gateways) > 1:
         raise SpecRefused(
-            f"{', '.join(gateways)} are gateways of one burst, and one can be served",
+            f"{', '.join(gateways)} are gateways of one burst, which can have one",
             "let all hosts of a rank slot join through its first",
         )
     entries = {entry.host: entry for entry in expand_hosts(spec.lead.bootstrap)}
@@ -103,7 +103,7 @@ def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
             "metadata": {**meta, "name": name},
             "spec": {
                 "clusterIP": "None",
-                # A broker is never Ready before it has joined, nor can the others.
+                # Followers need the gateway's address before its pod is Ready.
                 "publishNotReadyAddresses": True,
                 "selector": {**meta["labels"], INDEX: str(index)},
                 "ports": ports,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The keys that every provider has whose followers are pods."""
+"""The settings of all providers whose followers are pods."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """`[providers.NAME.offers.OFFER]`: one kind of nodes that the cluster has."""
 
     cores: _AtLeast1
-    """Of each follower, and what its pod asks for. At least what the lead's R says."""
+    """Of each follower, and its pod's request. At least as many as in the lead's R."""
     max_nodes: _AtLeast1
-    """Followers of one burst at the most."""
+    """The most followers of one burst."""
     gpus: _AtLeast0 = 0
     price: _Price = 0.0
-    """Per node and hour. Free by default: the cluster is there anyway."""
+    """Per node and hour. Free by default, as the cluster exists anyway."""
     join_time: Seconds = Seconds(10)
-    """From asking to joining, as far as is known; with the image there, 2 s."""
+    """From provision to join, as far as is known; 2 s if the nodes have the image."""
     cpu: str = ""
-    """What the pod asks for in Kubernetes' terms, such as "7500m"; default: `cores`.
-    A node keeps a little for itself, so a pod that has a node alone asks for less."""
+    """The pod's CPU request, such as "7500m"; default: `cores`. A node reserves some
+    for itself, so a pod that is to have a whole node requests less."""
     memory: str = ""
-    """Such as "28Gi"; asked for and the limit. None by default: R knows no memory."""
+    """Request and limit, such as "28Gi". None by default, as R has no memory."""
     node_selector: Mapping[str, str] = {}
     """Labels of such nodes, added to those of the provider: an instance type, a node
     pool, spot."""
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A taint that followers put up with, as in a pod's spec."""
+    """A toleration of followers, as in a pod's spec."""
 
     key: str = ""
     operator: Literal["Equal", "Exists"] = "Equal"
@@ -51,21 +51,21 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same in any cluster. A plug-in's Settings derive from it."""
+    """Settings for any cluster. A provider's Settings derive from it."""
 
     image: str
-    """What followers run. No default, as its Flux must be of the lead's MAJOR.MINOR;
-    for an embedded lead it has this package."""
+    """The followers' image. No default, as its Flux must have the lead's MAJOR.MINOR;
+    for an embedded lead it must have this package."""
     offers: Mapping[str, OfferTable]
-    """What the cluster's nodes are like, by name; at least one."""
+    """The kinds of nodes that the cluster has, by name; at least one."""
     namespace: str = "default"
-    """Where all of it is made. It must exist."""
+    """The namespace of all objects. It must exist."""
     form: Literal["job", "operator"] = "job"
-    """job: an indexed Job of our own. operator: a MiniCluster of the Flux Operator,
-    which then needs to run there, best with this namespace to itself."""
+    """job: an indexed Job. operator: a MiniCluster of the Flux Operator, which then
+    must run in the cluster; use a namespace that nothing else uses."""
     mode: BurstMode = "joined"
-    """What bursts are unless the job says: nodes of the lead, or isolated, which is an
-    instance of their own that runs one job. With form operator, joined only."""
+    """The mode of bursts unless the job sets one: joined, as nodes of the lead, or
+    isolated, as an instance of its own that runs one job. operator: joined only."""
     service: tuple[str, ...] = ()
     """For `burst request --isolated --service`: what such an instance's lead runs, in
     the foreground, such as a RESTful API for Flux. The image has it."""
@@ -77,22 +77,22 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     service_account: str = ""
     """Of the pods. Its token is never mounted: followers talk to no API server."""
     user: _AtLeast0 | None = None
-    """Numeric user that brokers run as; default: the daemon's, so the lead's; with
-    form operator the image's. The image must know it (`/etc/passwd`)."""
+    """Numeric user that brokers run as; default: the daemon's, which is the lead's;
+    with form operator the image's. The image must have it in `/etc/passwd`."""
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
     one_per_node: bool = True
-    """No node gets two followers, of whatever burst, as each is a node to Flux. Turn it
-    off where nodes are larger than what an offer says. The Flux Operator knows this as
+    """No node gets two followers, also of different bursts, as each is a node to Flux.
+    Set it to false if nodes are larger than the offer's. With the Flux Operator it is
     a preference only."""
     gpu_resource: str = "nvidia.com/gpu"
-    """What the cluster calls a GPU."""
+    """The cluster's resource name of a GPU."""
     host_paths: tuple[str, ...] = ()
-    """Directories and files of the nodes that followers see under the same path,
-    unwritable: for a Flux that is installed there, or for a lab without images. The
-    Flux Operator knows directories only."""
+    """Directories and files of the nodes that followers see read-only under the same
+    path, such as a Flux that is installed there. The Flux Operator allows directories
+    only."""
     environment: Mapping[str, str] = {}
-    """Added to the followers' environment. Everyone who may list pods reads it."""
+    """Added to the followers' environment. Who may list pods can read it."""
     flux: str = "flux"
     """The program in the image, by name or path."""
     python: str = "python3"
@@ -101,20 +101,20 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form operator: an image of Flux that the operator lays over `image`, the
     lead's; default: `image` has a Flux of its own."""
     grace: Seconds = Seconds(5)
-    """From SIGTERM to SIGKILL. A broker leaves in 0.2 s; one whose gateway left before
-    it may not leave at all."""
+    """From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before
+    may not end at all."""
     schedule: Seconds = Seconds(300)
-    """How long a pod may find no node, or no quota, until the burst is given up for
-    want of capacity. An autoscaler takes one to three minutes."""
+    """How long a pod may wait for a node or for quota until the burst fails for want of
+    capacity. An autoscaler takes one to three minutes."""
     operator_yaml: str = ""
-    """With form operator: path of the operator's manifests, of a version that you
-    chose. What of them is missing is made before the first burst, for which one needs
-    to be the cluster's administrator; they stay."""
+    """With form operator: path of the operator's manifests. Those of its objects that
+    do not exist are made before the first burst, which needs the rights of a cluster
+    administrator. They are not deleted."""
     settle: Seconds = Seconds(2)
-    """With form operator: how long nothing of a MiniCluster may be seen until it is
-    believed gone. The operator may still be making children of one that it read."""
+    """With form operator: how long a MiniCluster must have no objects until it counts
+    as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
-    """How long the API server may take to answer."""
+    """Time limit of a request to the API server."""
 
     def __post_init__(self) -> None:
         """Check what no type says. Raises ValueError."""
@@ -123,7 +123,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offers(settings: PodSettings) -> Sequence[Offer]:
-    """Return what the tables sell."""
+    """Return the offers of the tables."""
     return [
         Offer(
             name=name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the cluster's objects say of our bursts. Pure: no clock, no request."""
+"""The status of bursts, from their objects. Pure: no clock, no request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The burst's, as its objects say; none if none does."""
+        """The burst's hosts, by an annotation of its objects; none without it."""
         return next(filter(None, map(hosts_of, self.objects)), ())
 
     @property
@@ -60,7 +60,7 @@ def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
     by_id: dict[str, list[Manifest]] = defaultdict(list)
     for item in objects:
         by_id[labels_of(item).get(ID, "")].append(item)
-    # Whatever bears our labels and no burst's was not made by us.
+    # Objects with our labels but without a burst's were not made by us.
     return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
 
 
@@ -83,16 +83,16 @@ def latest_warnings(events: Iterable[Manifest]) -> Warnings:
 
 
 def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
-    """Return each follower's word and the name of the pod that says it.
+    """Return each follower's status and the name of its pod.
 
-    The pod is empty for a follower that has none.
+    The name is empty for a follower without a pod.
     """
     pods: dict[int, list[Manifest]] = defaultdict(list)
     for pod in found.of(POD.name):
         pods[index_of(pod)].append(pod)
     said: dict[str, tuple[PodStatus, str]] = {}
     for index, host in enumerate(found.hosts):
-        best = max(pods.get(index, []), key=_standing, default=None)
+        best = max(pods.get(index, []), key=_liveness, default=None)
         if best is None:
             said[host] = PodStatus(Phase.PENDING, "has no pod yet"), ""
         else:
@@ -109,7 +109,7 @@ def describe(
 ) -> BurstStatus:
     """Return the status of a burst. `logs` are ends of logs, by pod.
 
-    `schedule` is for how many seconds a pod may find no node until that is a failure.
+    `schedule` is how many seconds a pod may wait for a node until that is a failure.
     """
     said = followers(found)
     if found.ending:
@@ -164,7 +164,7 @@ def _ending(
 def _completed(
     word: PodStatus, pod: str, warnings: Warnings, logs: Mapping[str, str]
 ) -> PodStatus:
-    """Return the word with what events and the log add to it."""
+    """Return the status with the reason that events and the log give."""
     if word.crashed and logs.get(pod):
         why = f"{word.why}: {last_words(logs[pod])}"
         return msgspec.structs.replace(word, why=why)
@@ -175,7 +175,7 @@ def _completed(
 
 
 def _failures(found: BurstObjects) -> Iterator[str]:
-    """Yield why a Job of the burst will make no pods any more."""
+    """Yield why a Job of the burst will make no more pods."""
     for job in found.of(JOB.name):
         for condition in (job.get("status") or {}).get("conditions") or []:
             if condition.get("status") != "True":
@@ -192,12 +192,12 @@ def _failures(found: BurstObjects) -> Iterator[str]:
 
 
 def _hindrance(found: BurstObjects, warnings: Warnings) -> str:
-    """Say why there are fewer pods than there should be; empty if there are all."""
+    """Return why pods are missing; empty if none is."""
     if len(found.of(POD.name)) >= len(found.hosts):
         return ""
     jobs = found.of(JOB.name)
     if not jobs:
-        return "the Flux Operator has not made its Job yet; does it run?"
+        return "the Flux Operator has not made its Job yet; check that it runs"
     warning = warnings.get((JOB.name, name_of(jobs[0])), "")
     return f"pods cannot be made: {warning}" if warning else ""
 
@@ -227,13 +227,13 @@ def _starved(
 
 
 def index_of(pod: Manifest) -> int:
-    """Return the pod's completion index; as label only since Kubernetes 1.28."""
+    """Return the pod's completion index, which is a label since Kubernetes 1.28."""
     text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
     return int(text) if text.isdigit() else -1
 
 
-def _standing(pod: Manifest) -> tuple[bool, str]:
-    """Order the pods of one index: those that live above others, then by age."""
+def _liveness(pod: Manifest) -> tuple[bool, str]:
+    """Return the sort key of pods with one index: living ones last, then by age."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
     lives = phase in ("Pending", "Running") and not is_ending(pod)
     return lives, pod["metadata"].get("creationTimestamp", "")

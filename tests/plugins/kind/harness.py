@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from burst_kind import KindProvider, KindSettings
 
-from burst.errors import NotFound, Transient
+from burst.errors import Transient
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
@@ -29,6 +29,7 @@ from burst.testing import (
 )
 from tests.plugins.kind import programs
 from tests.support.fluxlead import short_directory, wait_until
+from tests.support.reaping import reap_until_gone
 
 _PROGRAM = """\
 #!/bin/sh
@@ -172,17 +173,7 @@ class Desk:
 
     def reap_all(self, provider: KindProvider, burst_id: BurstId) -> None:
         """Reap until nothing is left."""
-
-        def gone() -> bool:
-            try:
-                provider.reap(burst_id)
-            except NotFound:
-                return True
-            except Transient:
-                pass
-            return False
-
-        wait_until(gone, f"the end of {burst_id}")
+        reap_until_gone(provider, burst_id)
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ from burst_local import LocalProvider, LocalSettings
 from burst_local.burst_dirs import ProviderDirectory
 from burst_local.processes import scan
 
-from burst.errors import NotFound
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus
 from burst.testing import example_lead, example_spec
-from tests.support.fluxlead import short_directory, wait_until
+from tests.support.fluxlead import short_directory
+from tests.support.reaping import reap_until_gone
 
 SLEEP = "exec sleep 1000"
 
@@ -67,15 +67,7 @@ class Bench:
 
     def reap_all(self, provider: LocalProvider, burst_id: BurstId) -> None:
         """Reap until nothing is left."""
-
-        def gone() -> bool:
-            try:
-                provider.reap(burst_id)
-            except NotFound:
-                return True
-            return False
-
-        wait_until(gone, f"the end of {burst_id}")
+        reap_until_gone(provider, burst_id)
 
 
 @contextlib.contextmanager
