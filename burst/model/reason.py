@@ -13,7 +13,7 @@ import msgspec
 
 
 class JobReason(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict on a job says, and what follows from it. No field has a default.
+    """What a reason says of a job, and what follows from it. No field has a default.
 
     Texts are sentences without a full stop, with facts in braces; `!t` after a fact
     shows seconds since the epoch as a time of day.
@@ -31,7 +31,7 @@ class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     not on what is free, so that it stands while bursts come and go."""
     hopeless: bool
     """No offer could ever serve the job. The lead's own nodes still may: then the
-    verdict is a milder one."""
+    decision is a milder one."""
     final: bool
     """The job is failed where `[intake] impossible` is `fail`."""
 
@@ -46,7 +46,7 @@ class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _helped(text: str, memo: str | None) -> JobReason:
-    """Return a verdict by which the job runs, ran, or has what it needs to start."""
+    """Return a reason for a job that runs, ran, or has what it needs to start."""
     return JobReason(
         text=text,
         memo=memo,
@@ -59,12 +59,12 @@ def _helped(text: str, memo: str | None) -> JobReason:
 
 
 def _left_alone(text: str, memo: str | None) -> JobReason:
-    """Return a verdict on a job with which nothing is done."""
+    """Return a reason for which nothing is done with a job."""
     return msgspec.structs.replace(_helped(text, memo), left_alone=True)
 
 
 def _waits(text: str, *, lasting: bool) -> JobReason:
-    """Return a verdict on a job that gets no burst before something changes."""
+    """Return a reason for which a job gets no burst before something changes."""
     return JobReason(
         text=text,
         memo="waiting",
@@ -77,7 +77,7 @@ def _waits(text: str, *, lasting: bool) -> JobReason:
 
 
 def _impossible(text: str) -> JobReason:
-    """Return a verdict on a job that no offer could ever serve."""
+    """Return a reason for which no offer could ever serve a job."""
     return JobReason(
         text=text,
         memo="impossible",
@@ -184,7 +184,8 @@ class Reason(enum.Enum):
 
     # About a job that nothing can be done for, now or ever.
     NO_SLOTS = _waits(
-        "the lead declares no rank slots, so nothing can join it",
+        "the lead declares no rank slots, so no follower can join it (burst lead"
+        " add-slot, then restart the lead)",
         lasting=False,
     )
     NO_ADDRESS = _waits(

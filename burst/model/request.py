@@ -58,8 +58,8 @@ BurstMode = Literal["joined", "isolated"]
 class BurstPreferences(msgspec.Struct, frozen=True):
     """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
 
-    A wish narrows what may be done for the job; it never widens a limit. Anybody can
-    write one by `--setattr`, so nothing of it is taken for a fact.
+    They narrow what may be done for the job, and never widen a limit. Any user can
+    write them by `--setattr`, so none of them is trusted as a fact.
     """
 
     provider: str = ""
@@ -124,7 +124,7 @@ def parse_queue(jobspec: Mapping[str, Any]) -> str:
 
 
 def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
-    """Return the user's wish. Raises JobspecError where it cannot be read."""
+    """Return what the user prefers. Raises JobspecError where it cannot be read."""
     try:
         found = msgspec.convert(_system(jobspec).get("burst") or {}, _PreferencesTable)
     except MALFORMED as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Places isolated bursts: no rank slot, only an offer, the limits and the purse."""
+"""Places isolated bursts: they take no rank slot, but count against the limits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from burst.provider import Offer
 
 
 def burst_mode(preferences: BurstPreferences, offer: Offer) -> BurstMode | None:
-    """Return what a burst of the offer would be for a job; None if the job minds."""
+    """Return what a burst of the offer would be for a job; None if it wants none."""
     if not preferences.mode:
         return offer.modes[0]
     return preferences.mode if preferences.mode in offer.modes else None
 
 
 def unreadable_isolated_record(records: RecordsView) -> str:
-    """Return the key of a record that may say of any job that it runs elsewhere."""
+    """Return the key of an isolated burst's record that cannot be read; empty if none.
+
+    It may be the record of any job's isolated burst.
+    """
     keys = (
         key for key in records.unreadable if key.startswith(f"burst/{ISOLATED_STEM}-")
     )
@@ -36,11 +39,17 @@ def unreadable_isolated_record(records: RecordsView) -> str:
 class IsolatedPlacement:
     """The isolated bursts of one plan."""
 
-    def __init__(self, usage: Usage, leased: Container[BurstId], lost: str) -> None:
-        """`taken` are ids that there are, `lost` the key of a record that is not."""
+    def __init__(
+        self, usage: Usage, used_ids: Container[BurstId], unreadable: str
+    ) -> None:
+        """`used_ids` are ids that other bursts have.
+
+        `unreadable` is the key of an isolated burst's record that cannot be read, empty
+        if all can be: no isolated burst is made for a job while it may have one.
+        """
         self.usage = usage
-        self._leased = leased
-        self._lost = lost
+        self._used_ids = used_ids
+        self._unreadable = unreadable
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
@@ -89,8 +98,8 @@ class IsolatedPlacement:
         offer, key = candidate.offer, candidate.key
         if demand.isolated is None:
             return OfferRejection(key, Reason.NOT_HELD)
-        if self._lost:
-            return OfferRejection(key, Reason.LOST_RECORD, {"key": self._lost})
+        if self._unreadable:
+            return OfferRejection(key, Reason.LOST_RECORD, {"key": self._unreadable})
         if not nodes:
             want = describe_need(demand.request)
             facts: dict[str, object] = {"has": str(offer.shape), "want": want}
@@ -110,6 +119,6 @@ class IsolatedPlacement:
             name = BurstId(
                 f"{ISOLATED_STEM}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
             )
-            if name not in made and name not in self._leased:
+            if name not in made and name not in self._used_ids:
                 return name
             number += 1

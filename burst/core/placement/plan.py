@@ -69,7 +69,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to make, which live bursts get jobs, and a verdict on every demand."""
+    """What to make, which live bursts get jobs, and a decision on every demand."""
 
     proposals: tuple[Proposal, ...] = ()
     assignments: Mapping[JobId, BurstId] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Verdicts that stand: what was refused on grounds that have not changed.
+"""Refusals of earlier ticks that still hold, as nothing they rest on has changed.
 
 At a site where thousands of jobs wait for what cannot be had, nearly all of a tick
 would go into refusing them again. A refused job that is held, or that waits where it
@@ -249,7 +249,9 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
 
 
 def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
-    """Tell whether nothing is to be done about a refused job, nor by Flux.
+    """Tell whether a refused job needs no look in the next tick.
+
+    Neither the daemon nor Flux would do anything with it.
 
     It is held, and seen to be; or it need not be, in the stopped queue, or in our
     scheduler, where no room on own nodes was counted as its.

@@ -24,13 +24,13 @@ from burst.model.reason import Reason
 def update_shortfalls(
     tx: Transaction,
     before: Mapping[JobId, JobBackoff],
-    verdicts: Mapping[JobId, Decision],
+    decisions: Mapping[JobId, Decision],
     settings: Settings,
     still_refused: Container[JobId] = (),
 ) -> Mapping[JobId, JobBackoff]:
     """Return what is known now of jobs that lack nodes; give back what took too long.
 
-    `verdicts` are those of this tick, whose new bursts are in the transaction by now;
+    `decisions` are those of this tick, whose new bursts are in the transaction by now;
     `still_refused` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = tx.bursts_by_job()
@@ -38,13 +38,13 @@ def update_shortfalls(
     found: dict[JobId, JobBackoff] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
-        if job not in verdicts and job not in still_refused:
+        if job not in decisions and job not in still_refused:
             continue
         # The rest may be on its way again, and fail again: that is no new beginning.
         lacks_nodes = bursts and not all(map(is_up, bursts))
         found[job] = known if lacks_nodes else known.without_wait()
-    for job in bursts_of.keys() & verdicts.keys():
-        reason = verdicts[job].reason
+    for job in bursts_of.keys() & decisions.keys():
+        reason = decisions[job].reason
         if not reason.about_job.refused and reason is not Reason.RESERVED:
             continue
         known = before.get(job, JobBackoff())
