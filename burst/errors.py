@@ -31,7 +31,7 @@ class CertificateError(BurstError):
 
 
 class JobspecError(BurstError):
-    """A jobspec cannot be read: leave that job alone and say so on it."""
+    """A jobspec cannot be read: do not act on that job, and say so in its memo."""
 
 
 MALFORMED = (
@@ -58,7 +58,7 @@ class Unreadable(LeadError):
 
 
 class LeadGone(Unreadable):
-    """The connection to the lead is lost: throw the handle away and connect anew."""
+    """The connection to the lead is lost: close the handle and connect again."""
 
 
 class ServiceTaken(LeadError):
@@ -66,7 +66,7 @@ class ServiceTaken(LeadError):
 
 
 class NoDaemon(LeadError):
-    """Nobody serves `burst` at this lead: the command needs a running daemon."""
+    """No daemon serves this lead: the command needs one."""
 
 
 class StoreError(BurstError):
@@ -78,7 +78,7 @@ class RecordUnreadable(StoreError):
 
 
 class RecordTooLarge(StoreError):
-    """Records that no store takes; nothing was written. `records` are their keys."""
+    """Records too large for any store; nothing was written. `records`: their keys."""
 
     def __init__(self, sizes: Mapping[str, int], limit: int) -> None:
         found = ", ".join(f"{key} ({size} bytes)" for key, size in sizes.items())
@@ -91,7 +91,7 @@ class ProviderError(BurstError):
 
 
 class InsufficientCapacity(ProviderError):
-    """None to be had: end this burst, set the offer aside, place the job elsewhere."""
+    """No capacity: end this burst, set the offer aside, place the job elsewhere."""
 
 
 class Transient(ProviderError):
@@ -119,4 +119,4 @@ class SpecRefused(Refused):
 
 
 class NotFound(ProviderError):
-    """Nothing of that burst is left: its reaping is done."""
+    """Nothing of that burst exists any more: reaping it is done."""

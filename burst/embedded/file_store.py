@@ -80,7 +80,7 @@ class FileStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the database in a transaction: all changes are kept, or none."""
-        # A file that went away must not be made anew, empty.
+        # A file that was removed must not be made again, empty.
         uri = f"file:{quote(str(self._path.absolute()))}?mode=rw"
         try:
             database = sqlite3.connect(

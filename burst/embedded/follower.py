@@ -43,7 +43,7 @@ class FollowerBroker:
         self._endpoint = boot.hosts[0].connect
         if not self._endpoint:
             raise ConfigError(
-                f"{boot.hosts[0].host} has no connect address, so nobody can join it",
+                f"{boot.hosts[0].host} has no connect address: no broker can join it",
                 "set default_connect in [bootstrap], such as tcp://ADDRESS:%p",
             )
         self._joined = False
@@ -121,8 +121,8 @@ class FollowerBroker:
         silent = time.monotonic() - self._heard
         if self._joined and silent > self._boot.heartbeat_timeout:
             raise LeadGone(
-                f"nothing heard of the lead for {silent:.0f} s",
-                "start the follower anew when the lead is back",
+                f"no message from the lead for {silent:.0f} s",
+                "start the follower again when the lead is back",
             )
 
     def _send(self, message: Message) -> bool:

@@ -130,7 +130,7 @@ class FollowerConnections:
                 yield from self._join(identity, message)
         elif rank is None:
             if not isinstance(message, Goodbye):
-                self._tell(identity, Leave("the lead has lost it; start it anew"))
+                self._tell(identity, Leave("the lead has lost it; start it again"))
         elif isinstance(message, Goodbye):
             self._drop(identity, "left")
         elif not isinstance(message, Heartbeat):

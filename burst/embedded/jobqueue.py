@@ -2,8 +2,8 @@
 """The queue: states and events of jobs, and which of them starts next. Pure.
 
 States and events are those of RFC 21 as Flux's job manager has them. The order is that
-of Flux's schedulers: by priority, then by age, and **whoever is first and cannot start
-blocks all behind it**. A job of urgency 0 is held and blocks nobody.
+of Flux's schedulers: by priority, then by age, and **the first job, if it cannot start,
+blocks all behind it**. A job of urgency 0 is held and blocks none.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 Fit is decided as the planner foresees it (`burst.core.placement.demand`), which is as
 Flux's Rv1Pool decides it. A request that no set of ranks could hold, were all up and
-free, is infeasible and is told so in Flux's words. Of a range (RFC 14) a job gets the
+free, is infeasible, and gets Flux's message. Of a range (RFC 14) a job gets the
 minimum, where Flux would give what there is.
 """
 

@@ -40,7 +40,7 @@ def private_directory(path: Path) -> Iterator[Path]:
         raise ConfigError(
             f"{path}: is not private (mode {state.st_mode & 0o777:04o}, owner"
             f" {state.st_uid})",
-            f"whoever can enter it can control the lead: chmod 700 {path}, or choose"
+            f"users who can enter it can control the lead: chmod 700 {path}, or choose"
             " another --rundir",
         )
     with open(path / "lock", "a", encoding="ascii") as lock:
@@ -54,7 +54,7 @@ def private_directory(path: Path) -> Iterator[Path]:
 
 
 def make_directory(path: Path) -> None:
-    """Make it, open to nobody else, unless it is there. Raises ConfigError."""
+    """Make it with mode 0700, unless it is there. Raises ConfigError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

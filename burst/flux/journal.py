@@ -161,7 +161,9 @@ class Journal:
             if isinstance(said, BurstError):
                 result.set_exception(said)
             elif not self._synced:
-                result.set_exception(Unreadable("the journal of jobs is read anew"))
+                result.set_exception(
+                    Unreadable("the jobs of the lead are being read again")
+                )
             else:
                 result.set_result(read_jobs())
 

@@ -70,7 +70,7 @@ def _environment(signed: str) -> Any:
     return system.get("environment")
 
 
-def _wake_nobody() -> None:
+def _do_nothing() -> None:
     """Do nothing: `listen` was not called yet."""
 
 
@@ -91,7 +91,7 @@ class FluxLead:
         self._journal: Journal | None = None
         self._service: FluxService | None = None
         self._loops: list[Loop] = []
-        self._wake: Callable[[], None] = _wake_nobody
+        self._wake: Callable[[], None] = _do_nothing
 
     def identity(self) -> LeadIdentity:
         """See `burst.lead.Lead`."""

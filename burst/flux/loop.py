@@ -128,7 +128,7 @@ class Loop:
                 self._turn()
         except LeadGone as error:
             self._lose(error)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - callers that wait get it
             log.failure("thread %s failed", self._thread.name)
             self._lose(LeadGone(f"internal error: {error!r}", "the log has more"))
 

@@ -124,5 +124,5 @@ def decode_response(
             "only the instance owner may do that",
         )
     if response.errnum == errno.ENOSYS:
-        return ServiceMissing(f"{topic}: {text or 'nobody serves it'}")
+        return ServiceMissing(f"{topic}: {text or 'no module serves it'}")
     return RequestFailed(topic, response.errnum, text)

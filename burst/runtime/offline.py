@@ -38,7 +38,7 @@ from burst.runtime.last_call import (
 from burst.runtime.record_store import RecordStore
 from burst.runtime.service_answers import describe_process
 
-# So long a provider may take to tell what it has, in seconds.
+# Seconds that a provider may take to return its bursts.
 _ANSWERED_WITHIN = 60.0
 
 
@@ -74,7 +74,7 @@ def read_orphans(
     """Return what no record explains, and which providers did not tell, with why.
 
     Each is asked on a thread of its own and has `limit` seconds, so that one that fails
-    or hangs keeps nobody from what the others have. Raises BurstError.
+    or hangs does not keep the others from being read. Raises BurstError.
     """
     clock = Clock()
     records = RecordStore(lead.store()).load(clock())

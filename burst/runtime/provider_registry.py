@@ -91,7 +91,7 @@ def _import(point: EntryPoint, where: str) -> Any:
         return point.load()
     except ImportError as error:
         raise ConfigError(
-            f"{where}: provider {point.name} needs what is not installed: {error}",
+            f"{where}: a package of provider {point.name} is not installed: {error}",
             f"pip install {_requirement(point)}, or set enabled = false",
         ) from error
     except AttributeError as error:

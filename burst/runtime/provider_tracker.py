@@ -60,7 +60,7 @@ class ProviderTracker:
         self._settings = settings
         self._generations: dict[str, int] = {}
         self._views: dict[str, ProviderView] = {}
-        self._questions: dict[str, tuple[PollSchedule, PollSchedule]] = {}
+        self._schedules: dict[str, tuple[PollSchedule, PollSchedule]] = {}
         self._calls: dict[BurstId, LastCall] = {}
         self._orphans: dict[ProviderBurst, LastCall] = {}
         self._answered: list[ProviderAnswer] = []
@@ -79,7 +79,7 @@ class ProviderTracker:
         new = [n for n, p in providers.items() if self._providers.get(n) is not p]
         for name in new:
             self._generations[name] = self._generations.get(name, 0) + 1
-            self._questions[name] = (
+            self._schedules[name] = (
                 PollSchedule(name, Verb.OFFERS),
                 PollSchedule(name, Verb.OBSERVE),
             )
@@ -90,7 +90,7 @@ class ProviderTracker:
             name: ProviderView() if name in new else self._views[name]
             for name in providers
         }
-        self._questions = {name: self._questions[name] for name in providers}
+        self._schedules = {name: self._schedules[name] for name in providers}
         self._orphans = {k: c for k, c in self._orphans.items() if k[0] in providers}
         # In place, as calls that wait look their provider up in it when they run.
         for name in self._providers.keys() - providers.keys():
@@ -164,7 +164,7 @@ class ProviderTracker:
     def poll(self, records: Records, now: float) -> float:
         """Call `offers` and `observe` where due; return when the next call is due."""
         due = now + self._settings.cadence
-        for name, (offers, observe) in self._questions.items():
+        for name, (offers, observe) in self._schedules.items():
             states = {b.state for b in records.live if b.lease.provider == name}
             pace = float(self._settings.cadence)
             if states:
@@ -172,12 +172,12 @@ class ProviderTracker:
             if states.intersection(_MOVING):
                 pace = min(pace, self._pace.setdefault(name, SHORTEST_PAUSE))
             health = records.health.get(name, Health())
-            for question, every in ((offers, _OFFERS_EVERY), (observe, pace)):
-                if question.asked_at is not None:
+            for schedule, every in ((offers, _OFFERS_EVERY), (observe, pace)):
+                if schedule.asked_at is not None:
                     continue  # its result wakes the engine
-                at = question.due(every, now, health)
+                at = schedule.due(every, now, health)
                 if at <= now:
-                    self._put(name, question, every, now)
+                    self._start_poll(name, schedule, every, now)
                     at = now + every
                 due = min(due, at)
         return due
@@ -187,24 +187,26 @@ class ProviderTracker:
         for result in self._executor.collect():
             call = result.call
             if call.burst is not None:
-                self._take_call(result)
+                self._take_call_result(result)
             elif self._generations.get(call.provider) == call.generation:
-                self._take_answer(result, records)
-        for name, (_, observe) in self._questions.items():
+                self._take_poll_result(result, records)
+        for name, (_, observe) in self._schedules.items():
             asked = observe.asked_at
             if asked is not None and now - asked > _SILENT_AFTER:
                 silence = f"no answer for more than {format_fsd(_SILENT_AFTER)}"
-                self._be_silent(name, silence)
+                self._note_silence(name, silence)
 
-    def _put(self, name: str, question: PollSchedule, every: float, now: float) -> None:
-        question.ask(every, now)
-        if question.verb is Verb.OBSERVE:
+    def _start_poll(
+        self, name: str, schedule: PollSchedule, every: float, now: float
+    ) -> None:
+        schedule.ask(every, now)
+        if schedule.verb is Verb.OBSERVE:
             self._pace[name] = min(2 * every, self._settings.observe)
-        self._submit(name, question.verb)
+        self._submit(name, schedule.verb)
 
     def _poll_soon(self, name: str) -> None:
         self._pace[name] = SHORTEST_PAUSE
-        self._questions[name][1].poll_soon()
+        self._schedules[name][1].poll_soon()
 
     def _call(
         self, burst: Burst, verb: Verb, spec: BurstSpec | SpecRefused | None = None
@@ -225,12 +227,12 @@ class ProviderTracker:
             )
         )
 
-    def _take_answer(self, result: CallResult, records: Records) -> None:
+    def _take_poll_result(self, result: CallResult, records: Records) -> None:
         """Take in the result of `offers` or `observe`."""
         name, verb = result.call.provider, result.call.verb
-        question = self._questions[name][verb is Verb.OBSERVE]
-        trouble = question.note_result(result)
-        self._hear(result, None)
+        schedule = self._schedules[name][verb is Verb.OBSERVE]
+        trouble = schedule.note_result(result)
+        self._note_answer(result, None)
         view = self._views[name]
         if verb is Verb.OFFERS:
             offers = view.offers if trouble else result.value
@@ -238,10 +240,10 @@ class ProviderTracker:
         elif trouble:
             view = msgspec.structs.replace(view, trouble=trouble)
         else:
-            view = self._seen(view, result, records)
+            view = self._view_after(view, result, records)
         self._views[name] = view
 
-    def _seen(
+    def _view_after(
         self, view: ProviderView, result: CallResult, records: Records
     ) -> ProviderView:
         expected = [
@@ -262,7 +264,7 @@ class ProviderTracker:
             and call.done_at <= result.began_at
         )
 
-    def _take_call(self, result: CallResult) -> None:
+    def _take_call_result(self, result: CallResult) -> None:
         """Take in the result of `provision` or `reap`."""
         burst, name = result.call.burst, result.call.provider
         assert burst is not None
@@ -279,9 +281,9 @@ class ProviderTracker:
                 _log_orphan(key, call)
         else:
             self._calls[burst] = call
-        self._hear(result, None if result.call.orphan else burst)
+        self._note_answer(result, None if result.call.orphan else burst)
 
-    def _hear(self, result: CallResult, burst: BurstId | None) -> None:
+    def _note_answer(self, result: CallResult, burst: BurstId | None) -> None:
         self._answered.append(
             ProviderAnswer(
                 provider=result.call.provider,
@@ -292,7 +294,7 @@ class ProviderTracker:
             )
         )
 
-    def _be_silent(self, name: str, note: str) -> None:
+    def _note_silence(self, name: str, note: str) -> None:
         view = self._views[name]
         if view.trouble != note:
             log.say("provider %s: %s", name, note, level=logging.WARNING)

@@ -38,7 +38,7 @@ def describe_process(since: float, config: str = "") -> Row:
 
 
 def status(snapshot: Snapshot, daemon: Row | None) -> Row:
-    """Return everything at a glance; `daemon` is who serves, None for nobody."""
+    """Return bursts, slots and providers; `daemon` is None if no daemon serves."""
     now, bursts = snapshot.now, snapshot.records.bursts
     row = report.status(snapshot.records, snapshot.world, snapshot.orphans, now)
     for each in row["bursts"]:
@@ -57,7 +57,8 @@ def burst_totals(rows: list[Row], snapshot: Snapshot) -> Row:
 def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     """Return the story of a job or a burst, for this user or, if None, for the owner.
 
-    A burst's has a key `burst`. Raises BurstError for what is not known, or not his.
+    That of a burst has a key `burst`. Raises BurstError if it is not known, or is
+    another user's.
     """
     burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None and (userid is None or userid in burst.lease.userids):

@@ -104,7 +104,7 @@ def test_hello_is_checked_as_flux_checks_it(
 
 
 def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
-    assert "start it anew" in say(instance, Heartbeat()).why
+    assert "start it again" in say(instance, Heartbeat()).why
 
 
 def test_a_follower_with_hosts_in_another_order_says_why_and_ends(
@@ -225,7 +225,7 @@ def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
     finally:
         os.kill(process.pid, signal.SIGCONT)
     assert code(instance) == 1
-    assert "start it anew" in instance.log(HOST)
+    assert "start it again" in instance.log(HOST)
 
 
 def test_a_follower_gives_up_a_lead_that_stays_away(instance: EmbeddedInstance) -> None:
@@ -235,7 +235,7 @@ def test_a_follower_gives_up_a_lead_that_stays_away(instance: EmbeddedInstance) 
         join(instance, Watch(lead))
     instance.kill()
     assert code(instance) == 1
-    assert "nothing heard of the lead" in instance.log(HOST)
+    assert "no message from the lead" in instance.log(HOST)
 
 
 def test_a_follower_of_a_lead_that_came_back_is_sent_away(
@@ -246,7 +246,7 @@ def test_a_follower_of_a_lead_that_came_back_is_sent_away(
     instance.kill()
     instance.start()
     assert code(instance) == 1
-    assert "the lead has lost it; start it anew" in instance.log(HOST)
+    assert "the lead has lost it; start it again" in instance.log(HOST)
 
 
 def test_followers_leave_with_a_lead_that_stops(

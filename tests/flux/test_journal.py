@@ -243,7 +243,7 @@ def test_a_journal_that_ends_is_read_anew(
     fake.services[TOPIC] = half_a_backlog
     fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
     assert again.wait(DEADLINE_S)
-    with pytest.raises(Unreadable, match="anew"):
+    with pytest.raises(Unreadable, match="read again"):
         synced.job_views()
     fake.push(TOPIC, SENTINEL)
     # 5 ended while nobody listened; 6 was seen to end and is still shown.

@@ -62,7 +62,7 @@ def test_answers_may_come_in_any_order(broker: FakeHandle, client: RpcClient) ->
     [
         (Fault(errno.EPERM, "not yours"), Denied, "echo: not yours"),
         (Fault(errno.EPERM), Denied, "only the instance owner"),
-        (Fault(errno.ENOSYS), ServiceMissing, "echo: nobody serves it"),
+        (Fault(errno.ENOSYS), ServiceMissing, "echo: no module serves it"),
         (Fault(errno.ENOSYS, "no x"), ServiceMissing, "echo: no x"),
         (Fault(errno.EINVAL, "bad ƒ"), RequestFailed, "echo: bad ƒ"),
         (Fault(errno.EINVAL), RequestFailed, "echo: Invalid argument"),
