@@ -11,7 +11,7 @@ from burst.provider_flags import ProviderFlag
 
 
 class PodFlags:
-    """The keys of `MiniClusterSettings` that a burst by hand may need to set."""
+    """The keys of `PodSettings` that a burst by hand may need to set."""
 
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("namespace", "Namespace of the followers' pods."),
