@@ -84,11 +84,11 @@ def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
     there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
     advice = f"the lead's rank slots are {there}"
     hosts = set(parse_hostlist(text, MOST_HOSTS))
+    if not hosts:
+        raise BurstError("--slot: the list of hosts is empty", advice)
     within = [slot for slot in slots if hosts.intersection(slot.hosts)]
     unknown = hosts.difference(*(slot.hosts for slot in slots))
-    if unknown or not within:
-        if not hosts:
-            raise BurstError("--slot: the list of hosts is empty", advice)
+    if unknown:
         names = format_hostlist(sorted(unknown))
         raise BurstError(f"--slot: no rank slot has {names}", advice)
     if not any(hosts.issuperset(slot.hosts[:nodes]) for slot in within):

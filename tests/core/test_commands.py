@@ -309,6 +309,7 @@ def test_a_slot_that_may_be_asked_for_begins_with_its_first_host(text, nodes):
     [
         ("burst-0-[1-3]", "is a part of rank slot burst-0-\\[0-3\\]"),
         ("lead-0", "no rank slot has lead-0; the lead's rank slots are burst-0-"),
+        ("", "the list of hosts is empty; the lead's rank slots are burst-0-"),
         ("burst-0-[0-9]", "no rank slot has burst-0-\\[4-9\\]"),
     ],
 )
