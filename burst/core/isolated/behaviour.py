@@ -34,8 +34,7 @@ class IsolatedBehaviour:
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Provision it once its job is held, end it in time, end its job after it."""
-        if world.lead is not None:
-            actions.act(tx, burst, world, settings)
+        actions.act(tx, burst, world, settings)
 
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
