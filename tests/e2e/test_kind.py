@@ -155,7 +155,7 @@ def test_a_daemon_that_is_killed_meanwhile_goes_on(
 def test_the_doctor_finds_what_is_there(lead: PodLead, daemon: Daemon) -> None:
     said = run(BURST, "doctor", "-c", daemon.config)
     assert "is made for the first burst" in said
-    assert f"followers find the lead at tcp://{lead.cluster.address()}" in said
+    assert f"followers connect to the lead at tcp://{lead.cluster.address()}" in said
 
 
 def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
