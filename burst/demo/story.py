@@ -21,8 +21,8 @@ from burst.demo.jobs import HUGE, JOBS, OWN, PASSING, SLOTS, DemoJob
 from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError
 
-STORY_S = 60.0
-"""The commands take about fifteen seconds together."""
+STORY_S = 120.0
+"""The commands take about fifteen seconds, and several times that on a busy machine."""
 _LOOK_EVERY_S = 0.3
 _DAEMON_S = 15.0
 _BROKER_S = 10.0

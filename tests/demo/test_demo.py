@@ -19,7 +19,7 @@ from burst.model.jobid import parse_jobid
 from burst.model.ranks import parse_hostlist
 from tests.demo.scratch import pids_with, short_directory
 
-DEADLINE_S = 90.0
+DEADLINE_S = 180.0
 HOSTS = {
     "burst-0": set(parse_hostlist("burst-0-[0-3]")),
     "burst-1": set(parse_hostlist("burst-1-[0-3]")),
