@@ -176,7 +176,7 @@ def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:
 def test_it_is_not_taken_down_by_who_does_not_know_google(run: Run, gke: Gke) -> None:
     assert run(*GOOGLE, "-N1").lines
     said = run("--down")
-    assert "made by provider gke, of which these settings say nothing" in said.stderr
+    assert "made by provider gke, which these settings do not have" in said.stderr
     assert gke.things()
 
 

@@ -84,7 +84,7 @@ def test_a_running_instance_is_looked_at(home: Path) -> None:
     queues = {"queues": {"burst": {"requires": ["debug"]}, "batch": {}}}
     with flux_instance(queues) as instance:
         asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
-        assert "has a queue burst already" in burst(*asked, "queue").error
+        assert "already has a queue burst" in burst(*asked, "queue").error
         burst(*asked, "scheduler")
     assert "policy" not in (home / "d/conf.d/burst-lead.toml").read_text()
 

@@ -40,7 +40,7 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     said = desk.run("status")
     assert said.lines[1].split()[:3] == [name, "local/local", "online"]
     assert said.lines[-1] == (
-        "no daemon serves this lead; this is what is on record, and nobody takes"
+        "no daemon serves this lead; this is what is on record, and nothing takes"
         f" {name} down: start one (burst daemon)"
     )
     assert desk.run("status", "--json").json["daemon"] is None
@@ -58,7 +58,7 @@ def test_with_nothing_live_nothing_is_said_to_be_lost(desk: Desk) -> None:
         desk.run("status")
         .lines[-1]
         .endswith(
-            "this is what is on record, and nothing is live: start one (burst daemon)"
+            "this is what is on record, and no burst is live: start one (burst daemon)"
         )
     )
 
