@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What holds of all modules, and no linter that we use can say."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).parents[1]
+
+
+def modules(*under: str) -> Iterator[tuple[Path, ast.Module]]:
+    """All Python files under these directories, read."""
+    for directory in under:
+        for path in sorted((TOP / directory).rglob("*.py")):
+            yield path.relative_to(TOP), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The modules that names are imported from, each with the name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def test_no_module_imports_a_private_name_of_another() -> None:
+    found = [
+        f"{path}: {module}.{name}"
+        for path, tree in modules("burst", "plugins", "tests", "benchmarks")
+        for module, name in imports(tree)
+        # Flux's own modules are private by name, and all there is.
+        if name.startswith("_")
+        and not name.endswith("__")
+        and not module.startswith("_flux")
+    ]
+    assert found == []
+
+
+def test_nothing_imports_a_test_module() -> None:
+    found = [
+        f"{path}: {module}"
+        for path, tree in modules("tests", "benchmarks")
+        for module, _ in imports(tree)
+        if module.split(".")[-1].startswith("test_")
+    ]
+    assert found == []
+
+
+def test_a_public_class_name_is_defined_once() -> None:
+    places = defaultdict(list)
+    for path, tree in modules("burst", "plugins"):
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
