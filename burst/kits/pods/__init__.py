@@ -10,8 +10,8 @@ call `check_burst` before it is made, and use `PodBursts` once it exists.
 from __future__ import annotations
 
 from burst.kits.pods.bursts import Bursts, PodProvider, check_burst
-from burst.kits.pods.miniclusters import PodBursts
 from burst.kits.pods.names import Tags
+from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.settings import (
     OfferTable,
     PodSettings,
