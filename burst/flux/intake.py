@@ -56,9 +56,8 @@ def check_scheduler(client: RpcClient) -> None:
     name = read_scheduler(client)
     if name != SCHEDULER:
         raise ConfigError(
-            f"[intake] mode is scheduler, but the instance schedules by"
-            f" {name or 'no module at all'}: jobs that wait for absent nodes would"
-            " block its queue",
+            f"[intake] mode is scheduler, but the loaded scheduler is"
+            f" {name or 'none'}: jobs that wait for absent nodes would block its queue",
             f"burst setup installs {SCHEDULER}; then flux module remove {name or '-'}"
             f" and flux module load {SCHEDULER}, {_HOLD}",
         )
