@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The last part of a tick: what is done with each burst in the state it is in."""
+"""What a tick does with each burst, by its state: drain, reap, deadlines."""
 
 from __future__ import annotations
 

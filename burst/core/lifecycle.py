@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""THE state machine of a burst: a table of edges, and replay.
+"""The state machine of a burst: a table of edges, and replay.
 
 Every change of a burst is one RFC 18 event. A burst is what replaying the events that
 are kept says, together with the times of its jobs and their sums; their number and size
@@ -24,7 +24,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import parse_idset
 from burst.model.record import BurstRecord
 
-LIVE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
+BEFORE_REAP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
 
 EDGES: dict[tuple[State, str], State] = {
     # The plan is recorded; the provider was not called yet.
@@ -36,13 +36,14 @@ EDGES: dict[tuple[State, str], State] = {
     # All ranks are online (or, with `partial = "keep"`, those that joined in time).
     (State.JOIN, "online"): State.ONLINE,
     # The program of an isolated burst has ended, whichever states were seen before.
-    **{(state, "finish"): State.REAP for state in LIVE[1:4]},
+    **{(state, "finish"): State.REAP for state in BEFORE_REAP[1:4]},
     # No job needs it any more, or a person took it down: no new job may start on it.
     (State.ONLINE, "drain"): State.DRAIN,
     # No allocation is left on its ranks.
     (State.DRAIN, "drained"): State.REAP,
-    # Failed, canceled or late. What runs on its ranks still ends first: see reap.
-    **{(state, "exception"): State.REAP for state in LIVE},
+    # Failed, canceled or late. Its ranks are drained and the jobs on them end before
+    # the provider is told to delete it (`burst_actions`).
+    **{(state, "exception"): State.REAP for state in BEFORE_REAP},
     # The provider said NotFound and no rank of it is online.
     (State.REAP, "reaped"): State.INACTIVE,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the answers of providers mean: THE table, for each method of a provider.
+"""What the answers of providers mean: the table, for each method of a provider.
 
 `after_answer` returns the health of a provider after an answer, `pause_after` when the
 method may be called again. Both are used for offers, observe, provision and reap alike,
@@ -88,7 +88,7 @@ class OfferHealth(msgspec.Struct, frozen=True):
 
 
 class RefusedSpec(msgspec.Struct, frozen=True):
-    """A kind of burst that the provider refused (`Refused` with a spec)."""
+    """A kind of burst that the provider refused (`SpecRefused`)."""
 
     failures: int
     until: float
@@ -288,7 +288,7 @@ def why_unavailable(
 
 
 def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
-    """Return the facts of SET_ASIDE."""
+    """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "had no capacity or did not come up"
     if aside.nodes > 1:
         why = f"had no capacity for {aside.nodes} nodes"

@@ -117,8 +117,8 @@ def unreadable_rows(records: Records, world: World) -> list[Row]:
     rows: list[Row] = []
     for name in names:
         shown = [p for p, view in world.providers.items() if name in view.statuses]
-        status_of = world.providers[shown[0]].statuses[name] if shown else None
-        hosts = [f.host for f in status_of.followers] if status_of else []
+        status = world.providers[shown[0]].statuses[name] if shown else None
+        hosts = [f.host for f in status.followers] if status else []
         rows.append(
             {
                 "id": name,

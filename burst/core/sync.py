@@ -10,7 +10,7 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import provider_health
 from burst.core.behaviour import behaviour_of
-from burst.core.lifecycle import LIVE, OUT_OF_REACH
+from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
@@ -90,7 +90,7 @@ def _apply_answer(
     if (
         is_provision
         and call.outcome in provider_health.ENDS_BURST
-        and burst.state in LIVE
+        and burst.state in BEFORE_REAP
     ):
         tx.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):

@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 class Story:
-    """Told once, by `tell`; `take_down` follows in any case."""
+    """The demo's steps. Call `tell` once, then `take_down` in any case."""
 
     def __init__(
         self, directory: Path, mode: str, *, flux: bool, limit_s: float = STORY_S

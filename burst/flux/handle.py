@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A connection to a broker, which sends and receives messages.
 
-The only file that imports Flux's Python bindings.
-
 It is a thin layer over the documented C functions (flux_open(3), flux_send(3),
 flux_recv(3), flux_pollfd(3), flux_respond(3)) that Flux's own cffi module exposes,
 rather than over `flux.Flux`, for three reasons. A call that blocks there resets SIGINT

@@ -95,11 +95,12 @@ def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
     total = parse_nodes(status["R"])
     taken = parse_nodes(scheduler["allocated"], manager["allocated"])
     # A scheduler allocates, commits R to the KVS, and answers the job manager then.
-    given, shown = (
-        parse_nodes(scheduler["allocated"]),
-        parse_nodes(manager["allocated"]),
-    )
-    granting = {rank: _less(given, shown, rank) for rank in sorted(given.ranks)}
+    by_scheduler = parse_nodes(scheduler["allocated"])
+    by_manager = parse_nodes(manager["allocated"])
+    granting = {
+        rank: _less(by_scheduler, by_manager, rank)
+        for rank in sorted(by_scheduler.ranks)
+    }
     return LeadView(
         read_at=time.time(),
         jobs={},

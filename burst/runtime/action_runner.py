@@ -42,11 +42,11 @@ class ActionRunner:
     """Carries out each action once; a later tick deals with those that failed."""
 
     def __init__(
-        self, lead: Lead, identity: LeadIdentity, watch: ProviderTracker
+        self, lead: Lead, identity: LeadIdentity, tracker: ProviderTracker
     ) -> None:
         self._lead = lead
         self._identity = identity
-        self._tracker = watch
+        self._tracker = tracker
 
     def perform(self, actions: Sequence[Action], records: Records) -> list[Action]:
         """Carry the actions out, in order; return those that the lead did not answer.

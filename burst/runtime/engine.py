@@ -154,8 +154,8 @@ class Engine:
         self._run_commands(world, now)
         settings = self._config.settings
         refusals = None if self._closing else self._snapshot.refusal_cache
-        decisions = run_tick(self._records, world, settings, now, refusals)
-        decisions = self._apply(decisions, now, answered)
+        result = run_tick(self._records, world, settings, now, refusals)
+        result = self._apply(result, now, answered)
         poll_due = self._tracker.poll(self._records, now)
         orphans = find_orphans(self._records, world)
         self._snapshot = Snapshot(
@@ -163,8 +163,8 @@ class Engine:
             records=self._records,
             world=world,
             settings=settings,
-            decisions=decisions.decisions,
-            refusal_cache=decisions.refusal_cache,
+            decisions=result.decisions,
+            refusal_cache=result.refusal_cache,
             orphans=orphans,
         )
         reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
@@ -172,8 +172,8 @@ class Engine:
             self._snapshot, reaps=self._tracker.orphans
         )
         if view is not None and not self._lead_silent:
-            self._lead_upkeep.ask(self._records, view, decisions.decisions, now)
-        return min(poll_due, reap_due, self._next_due(decisions, view, now))
+            self._lead_upkeep.ask(self._records, view, result.decisions, now)
+        return min(poll_due, reap_due, self._next_due(result, view, now))
 
     def _world(
         self,
@@ -193,18 +193,16 @@ class Engine:
             places=self._config.places,
         )
 
-    def _next_due(
-        self, decisions: TickResult, view: LeadView | None, now: float
-    ) -> float:
+    def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:
         """Return when to decide again though nothing wakes us; math.inf for never.
 
         No deadline counts while the lead cannot be read: it wakes us once it can. A
         deadline that has passed could not be acted on, so it is tried a while later.
         """
         due = math.inf
-        if decisions.unsettled:
+        if result.unsettled:
             due = now + _AGAIN
-        if decisions.behind:
+        if result.behind:
             due = min(due, now + _BEHIND)
         if view is None:
             return due
@@ -263,14 +261,14 @@ class Engine:
         while not self._commands.empty():
             command, future = self._commands.get()
             try:
-                decisions, answer = command(
+                result, answer = command(
                     self._records, world, self._config.settings, now
                 )
             except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
                 future.set_exception(error)
                 continue
             try:
-                self._apply(decisions, now)
+                self._apply(result, now)
             except BurstError as error:
                 future.set_exception(error)
             else:
@@ -282,29 +280,29 @@ class Engine:
 
     def _apply(
         self,
-        decisions: TickResult,
+        result: TickResult,
         now: float,
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> TickResult:
         """Store, remember, log, act: in this order. Return what was stored."""
         before = self._records
         try:
-            self._record_store.write(self._records, decisions.records)
+            self._record_store.write(self._records, result.records)
         except RecordTooLarge as error:
             log.say("%s", error, level=logging.ERROR)
-            decisions = without_oversized(decisions, self._records, error.records, now)
-            self._record_store.write(self._records, decisions.records)
-        self._records = decisions.records
+            result = without_oversized(result, self._records, error.records, now)
+            self._record_store.write(self._records, result.records)
+        self._records = result.records
         log_health_changes(before.health, self._records.health)
         self._tracker.forget_answers(answered, self._records)
-        for burst, event in decisions.events:
+        for burst, event in result.events:
             log.event(event, burst)
-        unanswered = self._action_runner.perform(decisions.actions, self._records)
+        unanswered = self._action_runner.perform(result.actions, self._records)
         self._lead_silent = self._lead_silent or bool(unanswered)
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
-        return decisions
+        return result
 
     def _take_down_orphan(self, orphan: Orphan) -> None:
         """Have the next tick put an orphan on record, to be taken down."""

@@ -127,7 +127,7 @@ class RecordStore:
 
 def _differ(
     changes: dict[str, str | None],
-    room: str,
+    prefix: str,
     before: Mapping[_K, object],
     after: Mapping[_K, object],
 ) -> None:
@@ -135,10 +135,10 @@ def _differ(
         return
     for key, value in after.items():
         if before.get(key) is not value:
-            changes[f"{room}/{key}"] = _encode(value)
+            changes[f"{prefix}/{key}"] = _encode(value)
     for key in before:
         if key not in after:
-            changes[f"{room}/{key}"] = None
+            changes[f"{prefix}/{key}"] = None
 
 
 def _is_unreadable(records: Records, key: str) -> bool:

@@ -151,7 +151,7 @@ def test_the_records_give_the_burst_that_was(names):
 
 
 def test_states_alive_are_those_before_reap():
-    assert set(State) - set(lifecycle.LIVE) == {State.REAP, State.INACTIVE}
+    assert set(State) - set(lifecycle.BEFORE_REAP) == {State.REAP, State.INACTIVE}
 
 
 def test_events_of_earlier_versions_are_read_by_their_present_names():

@@ -267,12 +267,12 @@ def test_a_refusal_may_stand_while_nodes_are_given_to_some_job() -> None:
         },
         [
             ("submit", {"nodes": 5, "user": 1, "wish": 4, "constraint": 0}),
-            ("turn", {"seconds": 7.0}),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
             ("journal_lags", {"lagging": True}),
             ("job_ends", {"job": 3, "result": "completed"}),
             ("submit", {"nodes": 4, "user": 2, "wish": 3, "constraint": 1}),
-            ("turn", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
             ("submit_hostile", {"kind": "environment is large", "user": 1}),
         ],
     )

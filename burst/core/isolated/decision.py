@@ -34,7 +34,7 @@ def decide(burst: Burst, message: str = "") -> Decision:
 
 
 def end_job(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
-    """Return the action that ends a job as its burst has run it, or may have."""
+    """Return the action that ends a job whose isolated burst ran it, or may have."""
     decision = decide(burst)
     text = {**(memo(decision) or {}), "burst": str(burst.id)}
     output = tx.outputs.get(burst.id)

@@ -30,10 +30,10 @@ class LeasedSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
-    """What live bursts give: room at once, and their slots once they are gone."""
+    """The capacity that live bursts have now, and the rank slots that they lease."""
 
     now: float = 0.0
-    """When that was so; seconds since the epoch."""
+    """When they were read; seconds since the epoch."""
     capacities: Sequence[BurstCapacity] = ()
     slots: Mapping[str, LeasedSlot] = {}
     """By name."""

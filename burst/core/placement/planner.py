@@ -61,7 +61,7 @@ class Planner:
         self._run_times = RunTimes(
             catalog, [capacity.lasts for capacity in live.capacities]
         )
-        self._kept = SlotReservations(
+        self._reservations = SlotReservations(
             index, catalog, self._run_times, self._usage, live
         )
         for candidate in catalog.known:
@@ -89,17 +89,17 @@ class Planner:
             proposals=tuple(proposals),
             assignments=self._assignments,
             ending=frozenset(self._ending),
-            reservation=self._kept.made,
+            reservation=self._reservations.made,
             decisions=self._decisions,
         )
 
     def _place(self, demand: Demand) -> None:
-        """Place one demand, in an order in which each way costs more than the last.
+        """Place one demand where it costs least.
 
-        On a live burst, on a burst of this plan, on a new one; else slots are kept for
-        it, or it is refused.
+        That is on a live burst, then on a burst of this plan, then on a new one. Where
+        it fits on none, rank slots are reserved for it, or it is refused.
         """
-        brief = bool(self._kept.made) and self._kept.is_brief(demand)
+        brief = bool(self._reservations.made) and self._reservations.is_brief(demand)
         key = self._key(demand, brief)
         refused = self._refused.get(key)
         if refused:
@@ -111,9 +111,9 @@ class Planner:
             return
         if brief:
             # Until the other slots are free it may have those that are kept.
-            self._kept.lend()
+            self._reservations.lend()
             refused = self._open(demand, key)
-            self._kept.withhold()
+            self._reservations.withhold()
         else:
             refused = self._open(demand, key)
         if refused is None:
@@ -138,13 +138,13 @@ class Planner:
     def _reserve(self, demand: Demand, decision: Decision) -> Decision | None:
         """Keep slots for the first job that is refused; idle bursts make way."""
         spread = self._may_spread(demand)
-        reserved = self._kept.reserve(demand, decision, spread, self._planned)
+        reserved = self._reservations.reserve(demand, decision, spread, self._planned)
         if reserved:
             assigned = self._assignments.values()
             idle = {
                 capacity.burst
                 for capacity in self._capacities
-                if self._kept.must_go(capacity)
+                if self._reservations.must_go(capacity)
             }
             self._ending |= idle.difference(assigned)
         return reserved
@@ -158,7 +158,7 @@ class Planner:
                 self._make_way(demand, capacity)
             elif capacity.pool.take(demand.request, self._admitted(demand)):
                 self._count(demand.userid, capacity)
-                self._kept.join(demand, capacity)
+                self._reservations.join(demand, capacity)
                 assert demand.job is not None
                 self._assignments[demand.job] = capacity.burst
                 decision = Decision(Reason.ASSIGNED, {"burst": capacity.burst})
@@ -170,7 +170,7 @@ class Planner:
         """Tell whether a live burst, if large enough, may be used for the job."""
         if not capacity.pool or capacity.burst in self._ending:
             return False
-        kept = not self._kept.may_use(demand, capacity)
+        kept = not self._reservations.may_use(demand, capacity)
         if kept or not self._may_share(demand, capacity.userids):
             return False
         joins = bool(capacity.userids) and demand.userid not in capacity.userids
@@ -237,7 +237,7 @@ class Planner:
         Then it waits for nodes that the burst has, and not for it to go: others delay
         it no longer by further nodes.
         """
-        first = self._kept.demand
+        first = self._reservations.demand
         assert first is not None
         need = nodes_needed(first.request, planned.slot.shape)
         capacity = self._index.usable(planned.slot, first.request.constraint)
@@ -253,8 +253,8 @@ class Planner:
         if self._usage.refuse_user(planned.provider_offer.key, bears, demand.userid):
             return False
         admitted = self._admitted(demand)
-        kept = planned.slot.name in self._kept.slots
-        kept = kept and not self._kept.is_brief(demand)
+        kept = planned.slot.name in self._reservations.slots
+        kept = kept and not self._reservations.is_brief(demand)
         if kept or not planned.pool.take(demand.request, admitted):
             if kept and not self._could_join_first(planned):
                 return False
@@ -372,7 +372,7 @@ class Planner:
                 self._last[key] = self._planned[-1]
                 return None
             refusal = too_much
-        return refusal or self._kept.busy_or_kept(candidate.key)
+        return refusal or self._reservations.busy_or_kept(candidate.key)
 
     def _take(
         self,

@@ -145,7 +145,7 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> RefusalInputs:
-    """Return the grounds that there are now."""
+    """Return what refusals of this tick rest on."""
     lead = world.lead
     assert lead is not None
     live = tx.live

@@ -31,13 +31,14 @@ from burst.model.reason import Reason
 # For so many demands slots are looked for; where that finds none, limits are in the
 # way, as they are for those behind.
 _TRIES = 32
+# Slots that would serve a job, each with its nodes; the nodes of all; the largest.
 _Able = tuple[list[tuple[RankSlot, int]], int, int]
 
 
 class SlotReservations:
     """Keeps slots for one job of a plan: the first refused one that they would serve.
 
-    Slots that are kept and free are none of those that `ground` has free.
+    Free slots that are kept are taken out of the index, so that no other job gets them.
     """
 
     def __init__(

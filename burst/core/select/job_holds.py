@@ -2,9 +2,9 @@
 """Which jobs are held, which get their urgency back, and which change their queue.
 
 A job that waits for absent ranks blocks the queue behind it under every scheduler that
-Flux ships. So it is kept from Flux for exactly as long as it would: while its burst is
-on the way, or while nothing that is up could ever run it. It is held, or in mode queue
-stays in the stopped queue. In mode scheduler Flux has all jobs, as it blocks nobody.
+Flux ships. So Flux's scheduler does not get it while its burst is on the way, or while
+nothing that is up could ever run it: it is held, or in mode queue stays in the stopped
+queue. In mode scheduler Flux has all jobs, as none of them blocks others there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AT_ONCE = 1000
 # So many jobs are failed in one tick, one request after the other. The lead tells of
 # each that ends, so that the next tick follows at once.
 _FAILED_AT_ONCE = 100
-_PARKED = (HoldState.HOLDING, HoldState.HELD)
+_KEPT_WAITING = (HoldState.HOLDING, HoldState.HELD)
 
 
 def plan_job_holds(
@@ -178,7 +178,7 @@ def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
     if hold is None:
         return False
     late = hold.state is HoldState.RELEASING and tx.now - hold.since > ASK_AGAIN
-    if hold.state in _PARKED or late:
+    if hold.state in _KEPT_WAITING or late:
         shown = settings.release_urgency or hold.urgency
         tx.holds[job.id] = msgspec.structs.replace(
             hold.then(HoldState.RELEASING, tx.now), shown=shown

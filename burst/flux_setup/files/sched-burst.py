@@ -42,7 +42,8 @@ except ImportError as error:
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
 
-# All jobs are shown here, not eight as to sched-fifo; for so many estimates are made.
+# The shipped forecast sees all jobs of this queue, where sched-fifo sees eight; start
+# times are estimated for this many.
 _FORECAST = 8
 
 
@@ -62,7 +63,7 @@ leases = _load(os.path.join(_beside, "sched-burst-leases.py"))
 
 
 class Lending:
-    """What is added to a shipped scheduler; stands before it among the bases."""
+    """What is added to a shipped scheduler; the first base class of what is loaded."""
 
     queue_depth = "unlimited"
     # Whether the shipped schedule() leaves a job that it has just started in its queue

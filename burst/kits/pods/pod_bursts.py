@@ -86,17 +86,17 @@ class PodBursts:
         self._clock = clock
         self._unread: dict[BurstId, int] = {}
         self._reaper = Reaper(cluster, settings, tags)
-        self._housed = not own_cluster
-        self._operated = settings.form != "operator" or not settings.operator_yaml
+        self._has_namespace = not own_cluster
+        self._has_operator = settings.form != "operator" or not settings.operator_yaml
 
     def provision(self, spec: BurstSpec) -> None:
         """Make those objects of the burst that do not exist."""
         objects = render(spec, self._settings, self._tags, self._clock())
-        if not self._housed:
+        if not self._has_namespace:
             self._make_namespace()
-        if not self._operated:
+        if not self._has_operator:
             install(self._cluster, Path(self._settings.operator_yaml))
-            self._operated = True
+            self._has_operator = True
         # The last one first: while it is being deleted, nothing is to be made.
         missing = [m for m in reversed(objects) if not self._exists(m, spec)]
         for manifest in reversed(missing):
@@ -129,18 +129,20 @@ class PodBursts:
             meta = {"name": self._namespace}
             kind = {"apiVersion": NAMESPACE.api, "kind": NAMESPACE.name}
             self._cluster.apply({**kind, "metadata": meta})
-        self._housed = True
+        self._has_namespace = True
 
     def _describe(self, burst: BurstObjects, warnings: Warnings) -> BurstStatus:
         patience = self._settings.schedule
         isolated = bool(program_of(burst))
-        logs = {} if isolated else self._last_words(burst)
+        logs = {} if isolated else self._crash_logs(burst)
         status = describe(burst, warnings, logs, patience, self._clock())
         if not isolated:
             return status
-        return describe_instance(burst, status, self._words(burst), self._settings)
+        return describe_instance(
+            burst, status, self._isolated_log(burst), self._settings
+        )
 
-    def _words(self, burst: BurstObjects) -> str | None:
+    def _isolated_log(self, burst: BurstObjects) -> str | None:
         """Return the log of an isolated burst that has ended or failed; else "".
 
         None if it has ended and its log cannot be read now. It then counts as running,
@@ -192,7 +194,7 @@ class PodBursts:
         ]
         return latest_warnings(events)
 
-    def _last_words(self, burst: BurstObjects) -> dict[str, str]:
+    def _crash_logs(self, burst: BurstObjects) -> dict[str, str]:
         """Return the end of one log, by pod, that explains why a broker ended."""
         for word, pod in followers(burst).values():
             if word.crashed:

@@ -126,8 +126,8 @@ def describe(
     if failed:
         words = {host: PodStatus(Phase.FAILED, failed) for host in words}
         return _status(found.id, words, failed)
-    starved = _starved(found, words, warnings, (schedule, now))
-    return starved or _status(found.id, words, _hindrance(found, warnings))
+    starved = _without_pods(found, words, warnings, (schedule, now))
+    return starved or _status(found.id, words, _why_no_pods(found, warnings))
 
 
 def _status(burst_id: BurstId, words: Mapping[str, PodStatus], why: str) -> BurstStatus:
@@ -191,7 +191,7 @@ def _failures(found: BurstObjects) -> Iterator[str]:
                 yield "all its brokers have ended"
 
 
-def _hindrance(found: BurstObjects, warnings: Warnings) -> str:
+def _why_no_pods(found: BurstObjects, warnings: Warnings) -> str:
     """Return why pods are missing; empty if none is."""
     if len(found.of(POD.name)) >= len(found.hosts):
         return ""
@@ -202,7 +202,7 @@ def _hindrance(found: BurstObjects, warnings: Warnings) -> str:
     return f"pods cannot be made: {warning}" if warning else ""
 
 
-def _starved(
+def _without_pods(
     found: BurstObjects,
     words: Mapping[str, PodStatus],
     warnings: Warnings,
@@ -211,7 +211,7 @@ def _starved(
     """Return the status of a burst that has waited too long for nodes or for quota."""
     schedule, now = patience
     waiting = {word.since: f"{h} {word.why}" for h, word in words.items() if word.since}
-    hindrance = _hindrance(found, warnings)
+    hindrance = _why_no_pods(found, warnings)
     if "exceeded quota" in hindrance:
         jobs = found.of(JOB.name)
         made = jobs[0]["metadata"].get("creationTimestamp", "")
