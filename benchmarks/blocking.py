@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.cli_harness import Desk, open_desk, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness, wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 from tests.intake.user_cli import UserCli
@@ -227,23 +227,23 @@ def bench(mode: str) -> Iterator[Bench]:
         if mode == "none":
             yield Bench(instance, mode)
             return
-        with open_desk(instance) as desk, serving(desk, mode):
+        with open_harness(instance) as cli, serving(cli, mode):
             yield Bench(instance, mode)
 
 
 @contextmanager
-def serving(desk: Desk, mode: str) -> Iterator[None]:
+def serving(cli: CliHarness, mode: str) -> Iterator[None]:
     """Have a daemon serve whose followers start and never join."""
-    never = desk.directory / "never"
+    never = cli.directory / "never"
     never.write_text("#!/bin/sh\nexec sleep 3600\n")
     never.chmod(0o700)
-    local = {"type": "local", "dir": str(desk.home), "flux": str(never)}
-    desk.write(
+    local = {"type": "local", "dir": str(cli.home), "flux": str(never)}
+    cli.write(
         intake={"mode": mode.partition("-")[0], "impossible": "hold"},
         deadlines={"join": "1h", "provision": "1h"},
-        providers={"local": {**local, **desk.options}},
+        providers={"local": {**local, **cli.options}},
     )
-    with desk.daemon():
+    with cli.daemon():
         yield
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from benchmarks.process import cpu_seconds, memory_mb
 from benchmarks.table import Goal, Measure, Skipped, main_of
-from tests.cli.cli_harness import open_desk
+from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 
@@ -40,15 +40,15 @@ def measure(seconds: int) -> list[Measure]:
     """Run it all."""
     if not FLUX:
         raise Skipped(MISSING)
-    with started() as instance, open_desk(instance) as desk:
-        desk.write(daemon={"cadence": "10s", "observe": "2s"})
+    with started() as instance, open_harness(instance) as cli:
+        cli.write(daemon={"cadence": "10s", "observe": "2s"})
         instance.start_follower("lead-1")
         fill(instance)
-        with desk.daemon() as daemon, least(instance) as other:
-            desk.run("request", "-N2").lines  # noqa: B018
+        with cli.daemon() as daemon, least(instance) as other:
+            cli.run("request", "-N2").lines  # noqa: B018
             time.sleep(SETTLE_S)
             ours, theirs = watch([daemon.process.pid, other], seconds)
-            (burst,) = desk.status()["bursts"]
+            (burst,) = cli.status()["bursts"]
             assert burst["state"] == "online", burst
     return [
         Measure("CPU of the daemon", ours["cpu"], "%", Goal("<=", 0.5)),

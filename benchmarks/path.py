@@ -32,7 +32,7 @@ from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.provider import BurstSpec
 from burst.testing import example_spec
-from tests.cli.cli_harness import Desk, open_desk, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness, wait_until
 from tests.embedded_instance import embedded_instance
 from tests.flux_instance import FLUX, flux_instance
 
@@ -88,11 +88,11 @@ class Stand:
 class Hand:
     """A person with a script, who starts followers when he submits a job."""
 
-    def __init__(self, lead: Lead, desk: Desk) -> None:
+    def __init__(self, lead: Lead, cli: CliHarness) -> None:
         identity = lead.identity()
-        settings = LocalProvider.Settings(dir=str(desk.directory / "h"), cores=4)
+        settings = LocalProvider.Settings(dir=str(cli.directory / "h"), cores=4)
         self._provider = LocalProvider("hand", settings, identity.owner)
-        home = ProviderDirectory(desk.directory / "h", identity.owner, "hand")
+        home = ProviderDirectory(cli.directory / "h", identity.owner, "hand")
         self._spec = example_spec(identity, 0, "local", NODES)
         self._place = home.burst(self._spec.burst_id)
         self._home = home
@@ -132,9 +132,9 @@ def measure(rounds: int) -> list[Measure]:
     """Run it all."""
     ours: list[float] = []
     by_hand: list[float] = []
-    with stand() as (stands, desk, hand):
+    with stand() as (stands, cli, hand):
         for _ in range(rounds):
-            ours.append(burst(stands, desk))
+            ours.append(burst(stands, cli))
             by_hand.append(start_by_hand(stands, hand))
     middle, other = statistics.median(ours), statistics.median(by_hand)
     kind = "Flux" if FLUX else "the embedded lead (no flux on PATH)"
@@ -149,33 +149,33 @@ def measure(rounds: int) -> list[Measure]:
 
 
 @contextmanager
-def stand() -> Iterator[tuple[Stand, Desk, Hand]]:
+def stand() -> Iterator[tuple[Stand, CliHarness, Hand]]:
     """Yield an instance with a daemon beside it."""
     begin = flux_instance if FLUX else embedded_instance
     connect = flux.connect if FLUX else lead_client.connect
-    with begin() as instance, open_desk(instance) as desk:
-        desk.write(daemon={"cadence": "10s", "observe": "2s"}, deadlines={"idle": "0s"})
-        with desk.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:
-            hand = Hand(lead, desk)
+    with begin() as instance, open_harness(instance) as cli:
+        cli.write(daemon={"cadence": "10s", "observe": "2s"}, deadlines={"idle": "0s"})
+        with cli.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:
+            hand = Hand(lead, cli)
             try:
-                yield Stand(instance, lead), desk, hand
+                yield Stand(instance, lead), cli, hand
             finally:
                 hand.end()
 
 
-def burst(stands: Stand, desk: Desk) -> float:
+def burst(stands: Stand, cli: CliHarness) -> float:
     """Have a job start by bursting; return the time from submission, in seconds."""
     began = time.time()
     job = stands.submit(burstable=True)
     took = stands.started(job) - began
-    wait_until(lambda: not live(desk), "the burst to end")
+    wait_until(lambda: not live(cli), "the burst to end")
     stands.come_to_rest()
     return took
 
 
-def live(desk: Desk) -> list[Any]:
+def live(cli: CliHarness) -> list[Any]:
     """Return the bursts that are not over."""
-    return [row for row in desk.status()["bursts"] if row["state"] != "inactive"]
+    return [row for row in cli.status()["bursts"] if row["state"] != "inactive"]
 
 
 def start_by_hand(stands: Stand, hand: Hand) -> float:

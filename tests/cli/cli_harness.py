@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A lead, settings, and a person who types commands: what tests of the CLI share.
 
-    with open_desk(instance) as desk, desk.daemon():
-        assert desk.run("status").stdout
+    with open_desk(instance) as cli, cli.daemon():
+        assert cli.run("status").stdout
 
 Commands run in this process, daemons as processes of their own. Followers, daemons and
 files are gone after the block, however it ends.
@@ -41,7 +41,7 @@ TABLES: dict[str, Any] = {
 }
 
 
-class Place(Protocol):
+class InstanceUnderTest(Protocol):
     """What is needed of an instance under test."""
 
     uri: str
@@ -52,7 +52,7 @@ class Place(Protocol):
         ...
 
 
-class Said(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """What a command printed, and its exit status."""
 
     status: int
@@ -79,16 +79,18 @@ class Said(msgspec.Struct, frozen=True):
         return self.stderr.removeprefix("burst: ERROR: ").rstrip()
 
 
-def burst(*words: str) -> Said:
+def burst(*words: str) -> CommandResult:
     """Run a command as `burst` does, in this process."""
     result = CliRunner().invoke(group, words)
     error = result.exception
     if isinstance(error, BurstError):
         # As burst.cli.main has it, which a daemon of these tests shows by a process.
-        return Said(1, result.stdout, f"{result.stderr}burst: ERROR: {error}\n")
+        return CommandResult(
+            1, result.stdout, f"{result.stderr}burst: ERROR: {error}\n"
+        )
     if error is not None and not isinstance(error, SystemExit):
         raise error
-    return Said(result.exit_code, result.stdout, result.stderr)
+    return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
 def wait_until(holds: Callable[[], bool], what: Callable[[], str] | str) -> None:
@@ -103,9 +105,9 @@ def wait_until(holds: Callable[[], bool], what: Callable[[], str] | str) -> None
 class DaemonProcess:
     """`burst daemon`, and what it logged."""
 
-    def __init__(self, desk: Desk, *options: str) -> None:
-        self._path = desk.directory / f"daemon-{time.monotonic_ns()}.log"
-        command = [BURST, "daemon", "-c", str(desk.config), "--uri", desk.uri]
+    def __init__(self, cli: CliHarness, *options: str) -> None:
+        self._path = cli.directory / f"daemon-{time.monotonic_ns()}.log"
+        command = [BURST, "daemon", "-c", str(cli.config), "--uri", cli.uri]
         with self._path.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -136,10 +138,10 @@ class DaemonProcess:
             self.process.wait()
 
 
-class Desk:
+class CliHarness:
     """Types commands about one lead."""
 
-    def __init__(self, instance: Place, directory: Path) -> None:
+    def __init__(self, instance: InstanceUnderTest, directory: Path) -> None:
         self.instance = instance
         self.uri = instance.uri
         self.directory = directory
@@ -164,7 +166,7 @@ class Desk:
         sold = {"cores": 4, "gpus": 1, "max_nodes": 8}
         return {"dir": str(self.home), "grace": "2s", **sold}
 
-    def run(self, *words: str) -> Said:
+    def run(self, *words: str) -> CommandResult:
         """Run a command with these settings, about this lead."""
         uri = () if "--uri" in words else ("--uri", self.uri)
         return burst(*words, "-c", str(self.config), *uri)
@@ -206,7 +208,7 @@ class Desk:
         """Return the provider as a daemon has it."""
         with closing(self.instance.lead()) as lead:
             owner = lead.identity().owner
-        settings = convert(LocalSettings, self.options, "desk")
+        settings = convert(LocalSettings, self.options, "cli")
         return LocalProvider("local", settings, owner)
 
     def reap_all(self, provider: LocalProvider) -> None:
@@ -224,13 +226,13 @@ def _is_gone(provider: LocalProvider, burst_id: Any) -> bool:
 
 
 @contextmanager
-def open_desk(instance: Place) -> Iterator[Desk]:
-    """Yield a desk with settings that go with the instance."""
-    directory = instance.directory / "desk"
+def open_harness(instance: InstanceUnderTest) -> Iterator[CliHarness]:
+    """Yield a cli with settings that go with the instance."""
+    directory = instance.directory / "cli"
     directory.mkdir()
-    desk = Desk(instance, directory)
-    provider = desk.provider()
+    cli = CliHarness(instance, directory)
+    provider = cli.provider()
     try:
-        yield desk
+        yield cli
     finally:
-        desk.reap_all(provider)
+        cli.reap_all(provider)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess, Desk, open_desk
+from tests.cli.cli_harness import CliHarness, DaemonProcess, open_harness
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
 
@@ -16,17 +16,17 @@ def instance() -> Iterator[EmbeddedInstance]:
 
 
 @pytest.fixture
-def desk(instance: EmbeddedInstance) -> Iterator[Desk]:
-    with open_desk(instance) as desk:
-        yield desk
+def cli(instance: EmbeddedInstance) -> Iterator[CliHarness]:
+    with open_harness(instance) as cli:
+        yield cli
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[EmbeddedInstance, Desk, DaemonProcess]]:
+def shared() -> Iterator[tuple[EmbeddedInstance, CliHarness, DaemonProcess]]:
     """One instance with a daemon, for tests that leave it as they found it."""
     with (
         embedded_instance() as instance,
-        open_desk(instance) as desk,
-        desk.daemon() as daemon,
+        open_harness(instance) as cli,
+        cli.daemon() as daemon,
     ):
-        yield instance, desk, daemon
+        yield instance, cli, daemon

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess, Desk, Said
+from tests.cli.cli_harness import CliHarness, CommandResult, DaemonProcess
 from tests.embedded_instance import EmbeddedInstance
 
-Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 
 
-def wrong(said: Said) -> str:
+def wrong(said: CommandResult) -> str:
     """Return what is wrong, each with what to do, from a report for people."""
     assert said.status == 1, said
     lines = said.stdout.splitlines()
@@ -24,13 +24,13 @@ def wrong(said: Said) -> str:
 
 
 def test_where_all_is_well_the_exit_status_is_0(shared: Shared) -> None:
-    _, desk, daemon = shared
-    said = desk.run("doctor")
+    _, cli, daemon = shared
+    said = cli.run("doctor")
     assert said.status == 0, said
     assert "\nwrong " not in said.stdout
     assert said.lines[-1].startswith("0 wrong, ")
     for told in (
-        f"{desk.config} is read; providers: local",
+        f"{cli.config} is read; providers: local",
         "offers local: up to 8 nodes of 4 cores, 1 GPU",
         f"pid {daemon.process.pid}",
     ):
@@ -38,23 +38,23 @@ def test_where_all_is_well_the_exit_status_is_0(shared: Shared) -> None:
 
 
 def test_for_programs_it_is_one_object(shared: Shared) -> None:
-    _, desk, _ = shared
-    found = desk.run("doctor", "--json").json
+    _, cli, _ = shared
+    found = cli.run("doctor", "--json").json
     assert found["ok"] is True
     assert {row["level"] for row in found["findings"]} <= {"ok", "note"}
     assert found["findings"][0] == {
         "level": "ok",
         "about": "settings",
-        "what": f"{desk.config} is read; providers: local",
+        "what": f"{cli.config} is read; providers: local",
         "advice": "",
     }
 
 
 def test_lines_may_have_a_form(shared: Shared) -> None:
-    _, desk, _ = shared
-    lines = desk.run("doctor", "-o", "{level}:{about}").lines
+    _, cli, _ = shared
+    lines = cli.run("doctor", "-o", "{level}:{about}").lines
     assert lines[0] == "ok:settings"
-    assert "no field 'nope'" in desk.run("doctor", "-o", "{nope}").error
+    assert "no field 'nope'" in cli.run("doctor", "-o", "{nope}").error
 
 
 @pytest.mark.parametrize(
@@ -83,44 +83,44 @@ def test_lines_may_have_a_form(shared: Shared) -> None:
 def test_what_is_wrong_is_told_with_what_to_do(
     tables: dict[str, Any], told: str, shared: Shared
 ) -> None:
-    _, desk, _ = shared
-    desk.write(**tables)
+    _, cli, _ = shared
+    cli.write(**tables)
     try:
-        said = desk.run("doctor")
-        found = desk.run("doctor", "--json")
+        said = cli.run("doctor")
+        found = cli.run("doctor", "--json")
     finally:
-        desk.write()
+        cli.write()
     assert told in wrong(said)
     assert found.status == 1
     assert '"ok": false' in found.stdout
 
 
 def test_a_file_that_is_not_there_is_wrong(shared: Shared) -> None:
-    _, desk, _ = shared
-    config = desk.config.rename(desk.config.with_suffix(".away"))
+    _, cli, _ = shared
+    config = cli.config.rename(cli.config.with_suffix(".away"))
     try:
-        assert f"{desk.config}: cannot be read: " in wrong(desk.run("doctor"))
+        assert f"{cli.config}: cannot be read: " in wrong(cli.run("doctor"))
     finally:
-        config.rename(desk.config)
+        config.rename(cli.config)
 
 
 def test_one_provider_may_be_asked_and_must_be_known(shared: Shared) -> None:
-    _, desk, _ = shared
-    assert desk.run("doctor", "--provider", "local").status == 0
-    error = desk.run("doctor", "--provider", "nope").error
+    _, cli, _ = shared
+    assert cli.run("doctor", "--provider", "local").status == 0
+    error = cli.run("doctor", "--provider", "nope").error
     assert error == "there is no provider 'nope' in the settings; there are local"
 
 
 def test_without_a_lead_the_rest_is_looked_at_all_the_same(shared: Shared) -> None:
-    _, desk, _ = shared
-    said = desk.run("doctor", "--uri", f"embedded://{desk.directory}/none")
-    assert f"{desk.directory}/none" in wrong(said)
+    _, cli, _ = shared
+    said = cli.run("doctor", "--uri", f"embedded://{cli.directory}/none")
+    assert f"{cli.directory}/none" in wrong(said)
     assert "offers local: up to 8 nodes" in said.stdout
     assert (
         "not checked without the lead: rank slots, endpoint, certificate" in said.stdout
     )
 
 
-def test_a_lead_without_a_daemon_is_told_of(desk: Desk) -> None:
-    said = desk.run("doctor")
-    assert f"burst daemon -c {desk.config}" in said.stdout
+def test_a_lead_without_a_daemon_is_told_of(cli: CliHarness) -> None:
+    said = cli.run("doctor")
+    assert f"burst daemon -c {cli.config}" in said.stdout

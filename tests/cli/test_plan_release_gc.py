@@ -13,28 +13,28 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.cli_harness import Desk, open_desk, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness, wait_until
 from tests.contract.instance import BURST_SHAPE
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
-Quiet = tuple[EmbeddedInstance, Desk]
+Quiet = tuple[EmbeddedInstance, CliHarness]
 
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Quiet]:
     """One instance without a daemon, for tests that leave it as they found it."""
-    with embedded_instance() as instance, open_desk(instance) as desk:
-        yield instance, desk
+    with embedded_instance() as instance, open_harness(instance) as cli:
+        yield instance, cli
 
 
 @pytest.fixture
 def held(quiet: Quiet) -> Iterator[JobId]:
     """A job that a daemon held before it ended."""
-    instance, desk = quiet
+    instance, cli = quiet
     job = instance.submit(nodes=9, urgency=20)
-    with desk.daemon() as daemon:
+    with cli.daemon() as daemon:
         wait_until(
-            lambda: format_f58(job) in desk.status()["held"], "the job to be held"
+            lambda: format_f58(job) in cli.status()["held"], "the job to be held"
         )
         daemon.end()
     yield job
@@ -43,17 +43,17 @@ def held(quiet: Quiet) -> Iterator[JobId]:
 
 
 def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
-    instance, desk = quiet
-    desk.write(providers={"local": {"type": "local", "price": 0.5, **desk.options}})
+    instance, cli = quiet
+    cli.write(providers={"local": {"type": "local", "price": 0.5, **cli.options}})
     job = instance.submit(nodes=3)
     large = instance.submit(nodes=5)
     try:
-        lines = desk.run("plan").lines
-        found = desk.run("plan", "--json").json
+        lines = cli.run("plan").lines
+        found = cli.run("plan", "--json").json
         form = "{id} {needs}: {verdict}"
-        formed = desk.run("plan", "-o", form).lines
+        formed = cli.run("plan", "-o", form).lines
     finally:
-        desk.write()
+        cli.write()
         instance.cancel(job)
         instance.cancel(large)
     titles, *rows = (line.split() for line in lines[:3])
@@ -71,10 +71,10 @@ def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
 
 
 def test_a_plan_tells_of_each_offer_that_was_turned_down(quiet: Quiet) -> None:
-    instance, desk = quiet
+    instance, cli = quiet
     job = instance.submit(nodes=3, provider="gke")
     try:
-        lines = desk.run("plan").lines
+        lines = cli.run("plan").lines
     finally:
         instance.cancel(job)
     assert lines[0] == "nothing to burst"
@@ -82,13 +82,13 @@ def test_a_plan_tells_of_each_offer_that_was_turned_down(quiet: Quiet) -> None:
 
 
 def test_a_plan_rests_on_what_providers_say(quiet: Quiet) -> None:
-    _, desk = quiet
-    desk.home.mkdir(exist_ok=True)
-    desk.home.chmod(0o777)
+    _, cli = quiet
+    cli.home.mkdir(exist_ok=True)
+    cli.home.chmod(0o777)
     try:
-        error = desk.run("plan").error
+        error = cli.run("plan").error
     finally:
-        shutil.rmtree(desk.home)
+        shutil.rmtree(cli.home)
     assert error.startswith("provider local: observe: ")
     assert "others may write there" in error
 
@@ -96,25 +96,25 @@ def test_a_plan_rests_on_what_providers_say(quiet: Quiet) -> None:
 def test_jobs_that_a_daemon_left_held_are_released_without_one(
     quiet: Quiet, held: JobId
 ) -> None:
-    instance, desk = quiet
+    instance, cli = quiet
     name = format_f58(held)
     assert instance.info(held).urgency == 0
-    assert desk.run("release", name).lines == [f"released: {name}"]
+    assert cli.run("release", name).lines == [f"released: {name}"]
     assert instance.info(held).urgency == 20
     told = (
         f"{name} is not held by burst; if its user holds it,"
         " flux job urgency JOBID 16 releases it"
     )
-    assert desk.run("release", name).error == told
-    assert desk.run("release", "--all").lines == ["released: nothing is held"]
+    assert cli.run("release", name).error == told
+    assert cli.run("release", "--all").lines == ["released: nothing is held"]
 
 
 def test_a_job_that_ended_meanwhile_is_told_of_and_the_others_are_released(
     quiet: Quiet, held: JobId
 ) -> None:
-    instance, desk = quiet
+    instance, cli = quiet
     instance.cancel(held)
-    said = desk.run("release", "--all")
+    said = cli.run("release", "--all")
     assert said.lines == ["released: nothing is held"]
     assert f"{format_f58(held)}: not released: " in said.stderr
 
@@ -128,8 +128,8 @@ def test_what_is_no_held_job_is_refused(job: str, told: str, quiet: Quiet) -> No
 
 
 def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
-    instance, desk = quiet
-    assert desk.run("gc").lines == ["no orphans"]
+    instance, cli = quiet
+    assert cli.run("gc").lines == ["no orphans"]
     with closing(instance.lead()) as lead:
         identity = lead.identity()
     orphan = BurstId("burst-1-0rphan")
@@ -142,18 +142,18 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
         shape=BURST_SHAPE,
         lead=identity,
     )
-    desk.provider().provision(spec)
-    title, row = desk.run("gc").lines
+    cli.provider().provision(spec)
+    title, row = cli.run("gc").lines
     assert title.split() == ["ORPHAN", "PROVIDER", "HOSTS", "WHY"]
     assert row.split()[:3] == [orphan, "local", "burst-1-0"]
-    assert desk.provider().observe()
-    said = desk.run("gc", "--yes")
+    assert cli.provider().observe()
+    said = cli.run("gc", "--yes")
     assert f"{orphan}: orphan of provider local is being deleted" in said.stderr
     assert said.stderr.endswith(
         f"{orphan}: orphan of provider local is deleted, nothing of it is left\n"
     )
     none = {"orphans": [], "deleting": False, "failed": {}}
-    assert desk.run("gc", "--json").json == none
+    assert cli.run("gc", "--json").json == none
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_needs_a_daemon_says_how_to_start_one(
 
 @pytest.mark.parametrize("command", ["status", "plan", "gc", "release"])
 def test_a_lead_that_is_not_there_is_named(command: str, quiet: Quiet) -> None:
-    _, desk = quiet
+    _, cli = quiet
     words = ("--all",) if command == "release" else ()
-    said = desk.run(command, *words, "--uri", f"embedded://{desk.directory}/none")
-    assert f"{desk.directory}/none" in said.error
+    said = cli.run(command, *words, "--uri", f"embedded://{cli.directory}/none")
+    assert f"{cli.directory}/none" in said.error

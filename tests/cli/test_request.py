@@ -11,7 +11,7 @@ import pytest
 
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
-from tests.cli.cli_harness import Desk
+from tests.cli.cli_harness import CliHarness
 from tests.contract.serving import HOLDER
 
 NAME = "burst-iso-0a1b2c"
@@ -46,44 +46,46 @@ class Played:
 
 
 @pytest.fixture
-def played(desk: Desk) -> Iterator[Played]:
+def played(cli: CliHarness) -> Iterator[Played]:
     found = Played()
-    with closing(desk.instance.lead()) as lead:
+    with closing(cli.instance.lead()) as lead:
         lead.serve(found.answer, HOLDER)
         yield found
 
 
-def test_one_of_ones_own_is_told_how_to_get_to(desk: Desk, played: Played) -> None:
-    lines = desk.run("request", "-N2", "--isolated").lines
+def test_one_of_ones_own_is_told_how_to_get_to(cli: CliHarness, played: Played) -> None:
+    lines = cli.run("request", "-N2", "--isolated").lines
     assert lines[0].endswith(NAME)
     assert lines[1].startswith(f"{NAME}-[0-1] is an instance of its own after ")
     assert lines[2] == "kubectl exec p0"
-    desk.run("request", "-N2", "--isolated", "--service", "--provider", "far")
+    cli.run("request", "-N2", "--isolated", "--service", "--provider", "far")
     kinds = [asked["isolated"]["kind"] for asked in played.asked]
     assert kinds == ["interactive", "service"]
     assert played.asked[1]["provider"] == "far"
 
 
-def test_a_commands_output_and_status_are_its_own(desk: Desk, played: Played) -> None:
+def test_a_commands_output_and_status_are_its_own(
+    cli: CliHarness, played: Played
+) -> None:
     played.state, played.exit_status = "inactive", 3
-    said = desk.run("request", "-N2", "--isolated", "hostname")
+    said = cli.run("request", "-N2", "--isolated", "hostname")
     assert said.status == 3
     assert said.stdout.endswith("hi\n")
     wanted = {"kind": "command", "command": ["hostname"]}
     assert played.asked[0]["isolated"] == wanted
     played.exit_status = 0
-    assert desk.run("request", "-N1", "--isolated", "true").status == 0
+    assert cli.run("request", "-N1", "--isolated", "true").status == 0
 
 
-def test_it_need_not_be_waited_for(desk: Desk, played: Played) -> None:
-    said = desk.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
+def test_it_need_not_be_waited_for(cli: CliHarness, played: Played) -> None:
+    said = cli.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
     assert said == [f"2 nodes of far/nodes as {NAME}"]
 
 
-def test_the_output_of_a_job_is_printed(desk: Desk, played: Played) -> None:
+def test_the_output_of_a_job_is_printed(cli: CliHarness, played: Played) -> None:
     played.exit_status = 0
-    assert desk.run("output", "f1").stdout == "hi\n"
-    assert "no isolated burst" in desk.run("output", "f2").error
+    assert cli.run("output", "f1").stdout == "hi\n"
+    assert "no isolated burst" in cli.run("output", "f2").error
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,8 @@ def test_the_output_of_a_job_is_printed(desk: Desk, played: Played) -> None:
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    desk: Desk, words: tuple[str, ...], why: str
+    cli: CliHarness, words: tuple[str, ...], why: str
 ) -> None:
-    said = desk.run("request", "-N1", *words)
+    said = cli.run("request", "-N1", *words)
     assert said.status == 2
     assert why in said.stderr

@@ -17,30 +17,30 @@ from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (
     BURST,
+    CliHarness,
+    CommandResult,
     DaemonProcess,
-    Desk,
-    Said,
-    open_desk,
+    open_harness,
     wait_until,
 )
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
-Quiet = tuple[EmbeddedInstance, Desk]
-Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+Quiet = tuple[EmbeddedInstance, CliHarness]
+Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Quiet]:
     """One instance without a daemon, for tests that leave it as they found it."""
-    with embedded_instance() as instance, open_desk(instance) as desk:
-        yield instance, desk
+    with embedded_instance() as instance, open_harness(instance) as cli:
+        yield instance, cli
 
 
-def begin(desk: Desk, *words: str) -> subprocess.Popen[str]:
-    uri = () if "--uri" in words else ("--uri", desk.uri)
+def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
+    uri = () if "--uri" in words else ("--uri", cli.uri)
     return subprocess.Popen(
-        [RUN_BURST, *words, "-c", str(desk.config), *uri],
+        [RUN_BURST, *words, "-c", str(cli.config), *uri],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -48,63 +48,63 @@ def begin(desk: Desk, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def end(process: subprocess.Popen[str]) -> Said:
+def end(process: subprocess.Popen[str]) -> CommandResult:
     with process:
         try:
             stdout, stderr = process.communicate(timeout=30)
         finally:
             process.kill()
-    return Said(process.returncode, stdout, stderr)
+    return CommandResult(process.returncode, stdout, stderr)
 
 
-def run_burst(desk: Desk, *words: str) -> Said:
+def run_burst(cli: CliHarness, *words: str) -> CommandResult:
     """Run `run-burst` as a process, as a person does."""
-    return end(begin(desk, *words))
+    return end(begin(cli, *words))
 
 
-def error_of(said: Said) -> str:
+def error_of(said: CommandResult) -> str:
     assert said.status == 1, said
     *_, line = said.stderr.splitlines()
     return line.removeprefix("run-burst: ERROR: ")
 
 
 @contextmanager
-def taken_down(desk: Desk, name: str) -> Iterator[None]:
+def taken_down(cli: CliHarness, name: str) -> Iterator[None]:
     """Take what is in that slot down afterwards, however the block ends."""
     try:
         yield
     finally:
-        run_burst(desk, "--down", "--name", name)
+        run_burst(cli, "--down", "--name", name)
 
 
-def left(desk: Desk) -> list[str]:
-    return [status.burst_id for status in desk.provider().observe()]
+def left(cli: CliHarness) -> list[str]:
+    return [status.burst_id for status in cli.provider().observe()]
 
 
 def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(quiet: Quiet) -> None:
-    instance, desk = quiet
-    up, stays = run_burst(desk).lines
+    instance, cli = quiet
+    up, stays = run_burst(cli).lines
     assert up.startswith("burst-0-[0-3] joined as ranks 2-5: burst-0-")
     assert stays == "it stays until: run-burst --down --name burst-0"
-    (burst_id,) = left(desk)
+    (burst_id,) = left(cli)
     assert up.endswith(burst_id)
-    assert error_of(run_burst(desk)) == (
+    assert error_of(run_burst(cli)) == (
         f"burst-0-[0-3] is leased by {burst_id}; run-burst --down"
     )
-    assert run_burst(desk, "--down").lines == [f"{burst_id} is gone: canceled"]
-    assert left(desk) == []
+    assert run_burst(cli, "--down").lines == [f"{burst_id} is gone: canceled"]
+    assert left(cli) == []
     told = "there is no burst in burst-0-[0-3]; burst status -a"
-    assert error_of(run_burst(desk, "--down")) == told
+    assert error_of(run_burst(cli, "--down")) == told
     with closing(instance.lead()) as lead:
         lead.listen(lambda: None)
         assert lead.observe().drained == {}
 
 
 def test_it_is_made_for_the_job_that_waits(quiet: Quiet) -> None:
-    instance, desk = quiet
+    instance, cli = quiet
     job = instance.submit(nodes=2)
-    with taken_down(desk, "burst-1"):
-        up, _ = run_burst(desk, "--name", "burst-1").lines
+    with taken_down(cli, "burst-1"):
+        up, _ = run_burst(cli, "--name", "burst-1").lines
         assert up.startswith("burst-1-[0-1] joined as ranks 6-7: ")
         wait_until(
             lambda: instance.info(job).state is JobState.INACTIVE, format_f58(job)
@@ -113,9 +113,9 @@ def test_it_is_made_for_the_job_that_waits(quiet: Quiet) -> None:
 
 
 def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
-    _, desk = quiet
-    with taken_down(desk, "burst-1"):
-        up, _ = run_burst(desk, "--name", "burst-1", "-N1", "--lead-size", "10").lines
+    _, cli = quiet
+    with taken_down(cli, "burst-1"):
+        up, _ = run_burst(cli, "--name", "burst-1", "-N1", "--lead-size", "10").lines
         assert up.startswith("burst-1-0 joined as rank")
 
 
@@ -140,9 +140,9 @@ def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
 def test_what_cannot_be_is_refused_and_nothing_is_left(
     words: tuple[str, ...], told: str, quiet: Quiet
 ) -> None:
-    _, desk = quiet
-    assert told in error_of(run_burst(desk, *words))
-    assert left(desk) == []
+    _, cli = quiet
+    assert told in error_of(run_burst(cli, *words))
+    assert left(cli) == []
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,15 @@ def test_words_that_make_no_sense_are_a_usage_error(
 
 
 @pytest.fixture
-def stuck(quiet: Quiet) -> Iterator[Desk]:
+def stuck(quiet: Quiet) -> Iterator[CliHarness]:
     """Followers reach nothing at the lead's port, so that a burst never joins."""
-    _, desk = quiet
-    desk.write(lead={"address": "127.0.0.1", "port": 1})
-    yield desk
-    desk.write()
+    _, cli = quiet
+    cli.write(lead={"address": "127.0.0.1", "port": 1})
+    yield cli
+    cli.write()
 
 
-def test_an_interruption_takes_down_what_was_begun(stuck: Desk) -> None:
+def test_an_interruption_takes_down_what_was_begun(stuck: CliHarness) -> None:
     process = begin(stuck)
     try:
         wait_until(lambda: bool(left(stuck)), "a burst")
@@ -182,7 +182,7 @@ def test_an_interruption_takes_down_what_was_begun(stuck: Desk) -> None:
     assert left(stuck) == []
 
 
-def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: Desk) -> None:
+def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) -> None:
     stuck.write(lead={"address": "127.0.0.1", "port": 1}, deadlines={"join": "0.5s"})
     error = error_of(run_burst(stuck, "-N1"))
     assert "ended: 0 of 1 nodes joined within 500ms; missing burst-0-0" in error
@@ -190,28 +190,30 @@ def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: Desk) -> None:
 
 
 def test_where_a_daemon_serves_the_lead_it_does_the_work(shared: Shared) -> None:
-    _, desk, _ = shared
-    asked, up = run_burst(desk, "--name", "burst-1", "-N2").lines
+    _, cli, _ = shared
+    asked, up = run_burst(cli, "--name", "burst-1", "-N2").lines
     burst_id = asked.rpartition(" ")[2]
     assert asked == f"2 nodes of local/local as {burst_id}"
     assert up.startswith("burst-1-[0-1] joined as ranks 6-7 after ")
-    assert desk.row(burst_id)["state"] == "online"
+    assert cli.row(burst_id)["state"] == "online"
     told = "there is no burst in burst-0-[0-3]; burst status -a"
-    assert error_of(run_burst(desk, "--down")) == told
-    (gone,) = run_burst(desk, "--down", "--name", "burst-1").lines
+    assert error_of(run_burst(cli, "--down")) == told
+    (gone,) = run_burst(cli, "--down", "--name", "burst-1").lines
     assert gone.startswith(f"{burst_id} is gone after ")
 
 
-def test_an_interruption_beside_a_daemon_stops_the_watching_only(desk: Desk) -> None:
+def test_an_interruption_beside_a_daemon_stops_the_watching_only(
+    cli: CliHarness,
+) -> None:
     # A name that is not known here may be known to followers, so the daemon begins.
-    desk.write(lead={"address": "no-such-host.invalid"})
-    with desk.daemon():
-        process = begin(desk, "-N1")
+    cli.write(lead={"address": "no-such-host.invalid"})
+    with cli.daemon():
+        process = begin(cli, "-N1")
         try:
-            wait_until(lambda: bool(left(desk)), "a burst")
+            wait_until(lambda: bool(left(cli)), "a burst")
             process.send_signal(signal.SIGINT)
         finally:
             said = end(process)
         assert said.status == 1
         assert "continues; `burst status` shows it" in said.stderr
-        assert desk.status()["bursts"][0]["state"] in {"provision", "join"}
+        assert cli.status()["bursts"][0]["state"] in {"provision", "join"}

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from burst.cli.run_burst import command
 from burst.errors import BurstError
-from tests.cli.cli_harness import Desk, Said
+from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.embedded_instance import (
     EmbeddedInstance,
     R,
@@ -26,7 +26,7 @@ from tests.plugins.gke.gke import PROJECT, STOCKOUT, Fate, Gke
 from tests.plugins.gke.server import serve
 from tests.support.fluxlead import flux_lead
 
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 HOSTS = tuple(f"burst-0-{number}" for number in range(4))
 GOOGLE = "--project", PROJECT, "--image", "registry.test/flux"
 ENTRY = "[burst.providers]\ngke = tests.plugins.gke.installed:InstalledGke\n"
@@ -69,15 +69,15 @@ class Runner:
         (info / "entry_points.txt").write_text(ENTRY)
         self._patch.setattr(sys, "path", [*sys.path, str(self._directory)])
 
-        def run(*words: str) -> Said:
+        def run(*words: str) -> CommandResult:
             more = ("-c", str(config), "--uri", uri)
             result = CliRunner().invoke(command, [*words, *more])
             if isinstance(result.exception, BurstError):
                 text = f"{result.stderr}{result.exception}"
-                return Said(1, result.stdout, text)
+                return CommandResult(1, result.stdout, text)
             if result.exception and not isinstance(result.exception, SystemExit):
                 raise result.exception
-            return Said(result.exit_code, result.stdout, result.stderr)
+            return CommandResult(result.exit_code, result.stdout, result.stderr)
 
         with short_directory() as home, serve(self._gke) as address:
             self._patch.setenv("BURST_TEST_GKE_HOME", str(home))
@@ -95,8 +95,8 @@ def runner(gke: Gke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
 
 @pytest.fixture
-def run(runner: Runner, desk: Desk) -> Iterator[Run]:
-    with runner.about(desk.uri, desk.config) as run:
+def run(runner: Runner, cli: CliHarness) -> Iterator[Run]:
+    with runner.about(cli.uri, cli.config) as run:
         yield run
 
 
@@ -200,8 +200,8 @@ def test_what_cannot_be_is_refused(run: Run, words: tuple[str, ...], says: str) 
     assert says in said.stderr
 
 
-def test_a_daemon_has_settings_of_its_own(run: Run, desk: Desk) -> None:
-    with desk.daemon():
+def test_a_daemon_has_settings_of_its_own(run: Run, cli: CliHarness) -> None:
+    with cli.daemon():
         said = run(*GOOGLE)
     assert said.status == 1
     assert f"--project {PROJECT}" in said.stderr

@@ -14,27 +14,27 @@ import pytest
 from burst.kits import certificate
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.cli_harness import DaemonProcess, Desk, wait_until
+from tests.cli.cli_harness import CliHarness, DaemonProcess, wait_until
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 
-Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 STOPPED = "stopped; live bursts: 1, held jobs: 0; all stay as they are"
 
 
-def bring_up(desk: Desk, nodes: int = 2) -> str:
-    """Ask for a burst and return its id once it is online; the desk reaps it."""
-    return desk.run("request", f"-N{nodes}").lines[0].rpartition(" ")[2]
+def bring_up(cli: CliHarness, nodes: int = 2) -> str:
+    """Ask for a burst and return its id once it is online; the cli reaps it."""
+    return cli.run("request", f"-N{nodes}").lines[0].rpartition(" ")[2]
 
 
 @contextmanager
-def settings(desk: Desk, **tables: Mapping[str, Any]) -> Iterator[None]:
+def settings(cli: CliHarness, **tables: Mapping[str, Any]) -> Iterator[None]:
     """Have these settings in the file for a while."""
-    desk.write(**tables)
+    cli.write(**tables)
     try:
         yield
     finally:
-        desk.write()
+        cli.write()
 
 
 def hang_up(daemon: DaemonProcess, text: str, since: int) -> str:
@@ -49,9 +49,9 @@ def hang_up(daemon: DaemonProcess, text: str, since: int) -> str:
     return line
 
 
-def refused(desk: Desk) -> str:
+def refused(cli: CliHarness) -> str:
     """Start a daemon that ends at once, and return the one line that it says."""
-    daemon = DaemonProcess(desk)
+    daemon = DaemonProcess(cli)
     assert daemon.wait() == 1
     (line,) = daemon.log.splitlines()
     assert line.startswith("burst: ERROR: ")
@@ -60,40 +60,40 @@ def refused(desk: Desk) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_leaves_bursts_alone_and_a_new_daemon_goes_on_with_them(
-    desk: Desk, instance: EmbeddedInstance, number: signal.Signals
+    cli: CliHarness, instance: EmbeddedInstance, number: signal.Signals
 ) -> None:
-    with desk.daemon() as daemon:
-        burst_id = bring_up(desk)
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli)
         assert daemon.end(number) == 0
         assert STOPPED in daemon.log
         assert "Traceback" not in daemon.log
     job = instance.submit(nodes=2)
-    assert "no daemon serves this lead" in desk.run("status").stdout
-    with desk.daemon() as second:
+    assert "no daemon serves this lead" in cli.run("status").stdout
+    with cli.daemon() as second:
         wait_until(lambda: instance.info(job).state is JobState.INACTIVE, "the job")
-        assert desk.row(burst_id)["state"] == "online"
-        done = desk.run("down", burst_id).lines
+        assert cli.row(burst_id)["state"] == "online"
+        done = cli.run("down", burst_id).lines
         assert done[0].startswith(f"{burst_id} is gone after ")
         assert second.end() == 0
-    assert list(desk.provider().observe()) == []
+    assert list(cli.provider().observe()) == []
 
 
-def test_where_told_so_a_stop_takes_all_down_first(desk: Desk) -> None:
-    desk.write(daemon={"on_stop": "reap"})
-    with desk.daemon() as daemon:
-        bring_up(desk)
+def test_where_told_so_a_stop_takes_all_down_first(cli: CliHarness) -> None:
+    cli.write(daemon={"on_stop": "reap"})
+    with cli.daemon() as daemon:
+        bring_up(cli)
         assert daemon.end() == 0
         assert "deleting all bursts, for at most 10m" in daemon.log
         assert "stopped; live bursts: 0, held jobs: 0" in daemon.log
-    assert list(desk.provider().observe()) == []
+    assert list(cli.provider().observe()) == []
 
 
 def test_a_second_signal_leaves_what_is_still_being_taken_down(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    desk.write(daemon={"on_stop": "reap"})
-    with desk.daemon() as daemon:
-        bring_up(desk)
+    cli.write(daemon={"on_stop": "reap"})
+    with cli.daemon() as daemon:
+        bring_up(cli)
         job = instance.submit(nodes=2, command=SLEEP)
         wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
         daemon.process.send_signal(signal.SIGTERM)
@@ -105,45 +105,45 @@ def test_a_second_signal_leaves_what_is_still_being_taken_down(
 
 
 def test_a_daemon_that_is_killed_is_followed_by_one_that_knows_all(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    with desk.daemon() as daemon:
-        burst_id = bring_up(desk)
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli)
         job = instance.submit(nodes=9)
         wait_until(lambda: instance.info(job).urgency == 0, "the job to be held")
         daemon.process.kill()
         daemon.process.wait()
-    with desk.daemon():
-        wait_until(lambda: desk.row(burst_id)["online"] == 2, "its nodes to be counted")
-        assert desk.row(burst_id)["state"] == "online"
-        assert desk.status()["held"] == [format_f58(job)]
-        desk.run("down", burst_id)
-        assert desk.run("release", format_f58(job)).status == 0
+    with cli.daemon():
+        wait_until(lambda: cli.row(burst_id)["online"] == 2, "its nodes to be counted")
+        assert cli.row(burst_id)["state"] == "online"
+        assert cli.status()["held"] == [format_f58(job)]
+        cli.run("down", burst_id)
+        assert cli.run("release", format_f58(job)).status == 0
     instance.cancel(job)
 
 
 def test_a_daemon_killed_while_followers_start_is_followed_by_one_that_goes_on(
-    desk: Desk,
+    cli: CliHarness,
 ) -> None:
-    with desk.daemon() as daemon:
-        (line,) = desk.run("request", "-N3", "--no-wait").lines
+    with cli.daemon() as daemon:
+        (line,) = cli.run("request", "-N3", "--no-wait").lines
         daemon.process.kill()
         daemon.process.wait()
-    with desk.daemon():
+    with cli.daemon():
         burst_id = line.rpartition(" ")[2]
-        desk.wait_for_state(burst_id, "online")
-        assert len(desk.status()["bursts"]) == 1
-        assert len(desk.provider().observe()) == 1
-        desk.run("down", burst_id)
+        cli.wait_for_state(burst_id, "online")
+        assert len(cli.status()["bursts"]) == 1
+        assert len(cli.provider().observe()) == 1
+        cli.run("down", burst_id)
 
 
 def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
-    _, desk, daemon = shared
+    _, cli, daemon = shared
     since = len(daemon.log)
-    with settings(desk, limits={"max_nodes": 1}):
-        hang_up(daemon, f"reloaded {desk.config}", since)
-        assert "limit of 1 nodes in all" in desk.run("request", "-N2").error
-    hang_up(daemon, f"reloaded {desk.config}", len(daemon.log))
+    with settings(cli, limits={"max_nodes": 1}):
+        hang_up(daemon, f"reloaded {cli.config}", since)
+        assert "limit of 1 nodes in all" in cli.run("request", "-N2").error
+    hang_up(daemon, f"reloaded {cli.config}", len(daemon.log))
 
 
 @pytest.mark.parametrize(
@@ -170,50 +170,50 @@ def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
 def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
     text: str | None, told: str, shared: Shared
 ) -> None:
-    _, desk, daemon = shared
-    with settings(desk):
+    _, cli, daemon = shared
+    with settings(cli):
         if text is None:
-            desk.config.unlink()
+            cli.config.unlink()
         else:
-            desk.config.write_text(text)
+            cli.config.write_text(text)
         line = hang_up(
             daemon, "not reloaded, the old settings stay in use: ", len(daemon.log)
         )
-    assert f"the old settings stay in use: {desk.config}: " in line
+    assert f"the old settings stay in use: {cli.config}: " in line
     assert told in line
     # What a provider offers is asked anew after each reload.
-    wait_until(lambda: bool(desk.status()["providers"][0]["offers"]), "its offers")
-    assert desk.status()["providers"][0]["offers"][0]["max_nodes"] == 8
+    wait_until(lambda: bool(cli.status()["providers"][0]["offers"]), "its offers")
+    assert cli.status()["providers"][0]["offers"][0]["max_nodes"] == 8
 
 
-def test_a_provider_with_live_bursts_cannot_be_removed(desk: Desk) -> None:
-    with desk.daemon() as daemon:
-        burst_id = bring_up(desk, 1)
-        desk.write(providers={})
+def test_a_provider_with_live_bursts_cannot_be_removed(cli: CliHarness) -> None:
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli, 1)
+        cli.write(providers={})
         daemon.process.send_signal(signal.SIGHUP)
         daemon.says("provider local has live bursts; take them down first")
-        desk.run("down", burst_id)
+        cli.run("down", burst_id)
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.says(f"reloaded {desk.config}")
+        daemon.says(f"reloaded {cli.config}")
 
 
 def test_a_burst_whose_provider_is_not_set_up_is_told_of_and_left_alone(
-    desk: Desk,
+    cli: CliHarness,
 ) -> None:
-    with desk.daemon() as daemon:
-        burst_id = bring_up(desk, 1)
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli, 1)
         daemon.end()
-    desk.write(providers={})
-    with desk.daemon() as daemon:
+    cli.write(providers={})
+    with cli.daemon() as daemon:
         daemon.says("provider local has live bursts but is not enabled")
-        assert desk.row(burst_id)["online"] == 1
+        assert cli.row(burst_id)["online"] == 1
 
 
 def test_a_lead_that_ends_is_looked_for_and_missed(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    desk.write(lead={"reconnect": "0.2s"})
-    with desk.daemon() as daemon:
+    cli.write(lead={"reconnect": "0.2s"})
+    with cli.daemon() as daemon:
         instance.stop()
         assert daemon.wait() == 1
         *_, looking, error = daemon.log.splitlines()
@@ -224,21 +224,21 @@ def test_a_lead_that_ends_is_looked_for_and_missed(
 
 
 def test_a_lead_that_is_back_is_served_again(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    with desk.daemon() as daemon:
+    with cli.daemon() as daemon:
         instance.kill()
         daemon.says("looking for the lead again, for at most 5m")
         instance.start()
         daemon.says(" serves ", times=2)
-        assert desk.run("status").lines[0] == "no bursts"
+        assert cli.run("status").lines[0] == "no bursts"
         assert daemon.end() == 0
 
 
 def test_a_daemon_can_be_stopped_while_it_looks_for_the_lead(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    with desk.daemon() as daemon:
+    with cli.daemon() as daemon:
         instance.kill()
         daemon.says("looking for the lead again")
         assert daemon.end() == 0
@@ -258,28 +258,28 @@ def test_a_daemon_can_be_stopped_while_it_looks_for_the_lead(
 def test_a_daemon_that_cannot_begin_names_file_and_key_in_one_line(
     tables: dict[str, dict[str, object]], told: str, shared: Shared
 ) -> None:
-    _, desk, _ = shared
-    with settings(desk, **tables):
-        error = refused(desk)
-    assert error.startswith(f"{desk.config}: ")
+    _, cli, _ = shared
+    with settings(cli, **tables):
+        error = refused(cli)
+    assert error.startswith(f"{cli.config}: ")
     assert told in error
 
 
 def test_a_second_daemon_is_told_who_serves_the_lead(shared: Shared) -> None:
-    _, desk, daemon = shared
-    error = refused(desk)
+    _, cli, daemon = shared
+    error = refused(cli)
     assert f"another daemon serves this lead: pid {daemon.process.pid} on " in error
     assert error.endswith("; stop that one first: one daemon serves a lead")
-    assert desk.run("status").status == 0
+    assert cli.run("status").status == 0
 
 
 def test_the_log_may_be_json_and_holds_no_secret(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
-    desk.write(daemon={"log": "json"})
-    with desk.daemon() as daemon:
-        burst_id = bring_up(desk, 1)
-        desk.run("down", burst_id)
+    cli.write(daemon={"log": "json"})
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli, 1)
+        cli.run("down", burst_id)
         daemon.says('"undrain"')
         assert daemon.end() == 0
     lines = [json.loads(line) for line in daemon.log.splitlines()]
@@ -291,8 +291,8 @@ def test_the_log_may_be_json_and_holds_no_secret(
 
 
 def test_without_a_lead_there_is_nothing_to_serve(
-    desk: Desk, instance: EmbeddedInstance
+    cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
     instance.stop()
-    error = refused(desk)
-    assert desk.uri.removeprefix("embedded://") in error
+    error = refused(cli)
+    assert cli.uri.removeprefix("embedded://") in error

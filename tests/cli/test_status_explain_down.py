@@ -14,22 +14,22 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.cli_harness import DaemonProcess, Desk, wait_until
+from tests.cli.cli_harness import CliHarness, DaemonProcess, wait_until
 from tests.contract.instance import BURST_SHAPE, SLEEP
 from tests.embedded_instance import EmbeddedInstance
 
-Shared = tuple[EmbeddedInstance, Desk, DaemonProcess]
+Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 
 
 @contextmanager
-def burst_of(desk: Desk, *words: str) -> Iterator[str]:
+def burst_of(cli: CliHarness, *words: str) -> Iterator[str]:
     """Ask for a burst and yield its id once it is online; take it down in any case."""
-    said = desk.run("request", *words).lines
+    said = cli.run("request", *words).lines
     burst_id = said[0].rpartition(" ")[2]
     try:
         yield burst_id
     finally:
-        desk.run("down", burst_id)
+        cli.run("down", burst_id)
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def job_of(instance: EmbeddedInstance, nodes: int) -> Iterator[JobId]:
 
 
 def test_a_status_shows_bursts_slots_and_what_to_know_of(shared: Shared) -> None:
-    _, desk, _ = shared
-    lines = desk.run("status").lines
+    _, cli, _ = shared
+    lines = cli.run("status").lines
     assert lines[:3] == [
         "no bursts",
         "",
@@ -54,63 +54,63 @@ def test_a_status_shows_bursts_slots_and_what_to_know_of(shared: Shared) -> None
 
 
 def test_a_status_for_programs_is_one_object(shared: Shared) -> None:
-    _, desk, daemon = shared
-    found = desk.run("status", "--json").json
+    _, cli, daemon = shared
+    found = cli.run("status", "--json").json
     assert found["daemon"]["pid"] == daemon.process.pid
-    assert found["lead"]["uri"] == desk.uri
+    assert found["lead"]["uri"] == cli.uri
     assert [slot["name"] for slot in found["slots"]] == ["burst-0", "burst-1"]
     assert found["bursts"] == []
 
 
 def test_nodes_are_requested_shown_and_taken_down(shared: Shared) -> None:
-    _, desk, _ = shared
-    said = desk.run("request", "-N2").lines
+    _, cli, _ = shared
+    said = cli.run("request", "-N2").lines
     burst_id = said[0].rpartition(" ")[2]
     assert said[0].startswith("2 nodes of local/local as burst-0-")
     assert said[1].startswith("burst-0-[0-1] joined as ranks 2-3 after ")
     form = "{id} {online}/{nodes} {state:>7} {ranks}"
-    assert desk.run("status", "-o", form).lines == [f"{burst_id} 2/2  online 2-3"]
-    title, row, *_ = desk.run("status").lines
+    assert cli.run("status", "-o", form).lines == [f"{burst_id} 2/2  online 2-3"]
+    title, row, *_ = cli.run("status").lines
     assert title.split()[:4] == ["BURST", "PROVIDER", "STATE", "FOR"]
     assert row.split()[:3] == [burst_id, "local/local", "online"]
-    assert desk.run("status", "-n").lines[0].startswith(f"{burst_id} ")
-    done = desk.run("down", burst_id, "--note", "enough").lines
+    assert cli.run("status", "-n").lines[0].startswith(f"{burst_id} ")
+    done = cli.run("down", burst_id, "--note", "enough").lines
     assert done[0].startswith(f"{burst_id} is gone after ")
     assert done[0].endswith(": canceled")
-    assert desk.row(burst_id)["note"] == "enough"
-    assert "no bursts" in desk.run("status").lines
-    assert burst_id in desk.run("status", "-a").stdout
-    assert desk.run("down", burst_id).error == (
+    assert cli.row(burst_id)["note"] == "enough"
+    assert "no bursts" in cli.run("status").lines
+    assert burst_id in cli.run("status", "-a").stdout
+    assert cli.run("down", burst_id).error == (
         f"burst {burst_id} has ended; burst status --all shows it"
     )
 
 
 def test_a_field_that_there_is_not_names_those_there_are(shared: Shared) -> None:
-    _, desk, _ = shared
-    with burst_of(desk, "-N1"):
-        error = desk.run("status", "-o", "{id} {stat}").error
+    _, cli, _ = shared
+    with burst_of(cli, "-N1"):
+        error = cli.run("status", "-o", "{id} {stat}").error
         assert error.startswith(
             "-o: no field 'stat'; the fields are access, age, cost,"
         )
-        assert "write it as" in desk.run("status", "-o", "{id").error
-        assert "write it as" in desk.run("status", "-o", "{nodes.x}").error
+        assert "write it as" in cli.run("status", "-o", "{id").error
+        assert "write it as" in cli.run("status", "-o", "{nodes.x}").error
 
 
 def test_without_waiting_it_is_only_on_its_way(shared: Shared) -> None:
-    _, desk, _ = shared
-    (line,) = desk.run("request", "-N1", "--no-wait").lines
+    _, cli, _ = shared
+    (line,) = cli.run("request", "-N1", "--no-wait").lines
     burst_id = line.rpartition(" ")[2]
-    desk.wait_for_state(burst_id, "online")
-    assert desk.run("down", burst_id, "--no-wait").lines == [
+    cli.wait_for_state(burst_id, "online")
+    assert cli.run("down", burst_id, "--no-wait").lines == [
         f"{burst_id} is being taken down"
     ]
-    desk.wait_for_state(burst_id, "inactive")
+    cli.wait_for_state(burst_id, "inactive")
 
 
 def test_hosts_may_be_named(shared: Shared) -> None:
-    _, desk, _ = shared
-    with burst_of(desk, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
-        assert desk.row(burst_id)["hosts"] == "burst-1-[0-1]"
+    _, cli, _ = shared
+    with burst_of(cli, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
+        assert cli.row(burst_id)["hosts"] == "burst-1-[0-1]"
 
 
 @pytest.mark.parametrize(
@@ -137,30 +137,30 @@ def test_hosts_may_be_named(shared: Shared) -> None:
 def test_what_cannot_be_had_is_refused_with_the_reason(
     words: tuple[str, ...], text: str, shared: Shared
 ) -> None:
-    _, desk, _ = shared
-    assert text in desk.run("request", *words).error
+    _, cli, _ = shared
+    assert text in cli.run("request", *words).error
     # The burst of an earlier test may just have gone: its ranks are undrained after it.
-    assert not [row for row in desk.status()["bursts"] if row["state"] != "inactive"]
-    wait_until(lambda: desk.status()["slots"][0]["state"] == "free", "a free slot")
+    assert not [row for row in cli.status()["bursts"] if row["state"] != "inactive"]
+    wait_until(lambda: cli.status()["slots"][0]["state"] == "free", "a free slot")
 
 
 def test_taking_down_what_there_is_not_names_what_there_is(shared: Shared) -> None:
-    _, desk, _ = shared
-    with burst_of(desk, "-N1") as burst_id:
-        error = desk.run("down", "burst-9").error
+    _, cli, _ = shared
+    with burst_of(cli, "-N1") as burst_id:
+        error = cli.run("down", "burst-9").error
     assert error == f"there is no burst burst-9; live bursts: {burst_id}"
 
 
 def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> None:
-    instance, desk, _ = shared
+    instance, cli, _ = shared
     with job_of(instance, 2) as job:
         wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
         name = format_f58(job)
-        wait_until(lambda: "job-start" in desk.run("explain", name).stdout, "its start")
-        lines = desk.run("explain", name).lines
-        found = desk.run("explain", str(int(job)), "--json").json
+        wait_until(lambda: "job-start" in cli.run("explain", name).stdout, "its start")
+        lines = cli.run("explain", name).lines
+        found = cli.run("explain", str(int(job)), "--json").json
         (burst,) = found["bursts"]
-    desk.run("down", burst["id"])
+    cli.run("down", burst["id"])
     assert lines[0].startswith(f"{name}: run, 2 whole nodes")
     assert "it runs on burst-0-[0-1]" in lines[1]
     assert f"  {burst['id']} of local: online" in lines
@@ -175,51 +175,51 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
 def test_a_job_that_is_not_known_has_no_story(
     job: str, text: str, shared: Shared
 ) -> None:
-    _, desk, _ = shared
-    assert text in desk.run("explain", job).error
+    _, cli, _ = shared
+    assert text in cli.run("explain", job).error
 
 
 def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
     shared: Shared,
 ) -> None:
-    instance, desk, _ = shared
+    instance, cli, _ = shared
     with job_of(instance, 9) as job:
         name = format_f58(job)
-        wait_until(lambda: name in desk.status()["held"], "the job to be held")
-        lines = desk.run("explain", name).lines
+        wait_until(lambda: name in cli.status()["held"], "the job to be held")
+        lines = cli.run("explain", name).lines
         assert "the most that any offer has is 8" in lines[1]
         assert "held by burst; its urgency was 16 (burst release)" in lines[2]
-        planned = desk.run("plan").lines
+        planned = cli.run("plan").lines
         assert planned[0] == "nothing to burst"
         assert planned[2].split() == ["JOB", "NEEDS", "VERDICT", "WHY"]
         assert planned[3].split()[0] == name
-        assert desk.run("plan", "-o", "{id} {verdict}").lines == [f"{name} too-large"]
-        (row,) = desk.run("plan", "--json").json["jobs"]
+        assert cli.run("plan", "-o", "{id} {verdict}").lines == [f"{name} too-large"]
+        (row,) = cli.run("plan", "--json").json["jobs"]
         assert row["refusals"]
-        assert f"held: {name}" in desk.run("status").lines
-        assert desk.run("release", name).lines == [f"released: {name}"]
+        assert f"held: {name}" in cli.run("status").lines
+        assert cli.run("release", name).lines == [f"released: {name}"]
         wait_until(lambda: instance.info(job).urgency == 16, "its urgency")
-        assert desk.run("release", "--all").lines == ["released: nothing is held"]
-        assert "is not held by burst" in desk.run("release", name).error
+        assert cli.run("release", "--all").lines == ["released: nothing is held"]
+        assert "is not held by burst" in cli.run("release", name).error
 
 
 @pytest.mark.parametrize("words", [(), ("--all", "f1")])
 def test_release_is_of_some_jobs_or_of_all(
     words: tuple[str, ...], shared: Shared
 ) -> None:
-    _, desk, _ = shared
-    said = desk.run("release", *words)
+    _, cli, _ = shared
+    said = cli.run("release", *words)
     assert said.status == 2
     assert "give JOBS, or --all" in said.stderr
 
 
 def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
-    instance, desk, _ = shared
-    assert desk.run("gc").lines == ["no orphans"]
+    instance, cli, _ = shared
+    assert cli.run("gc").lines == ["no orphans"]
     with closing(instance.lead()) as lead:
         identity = lead.identity()
     orphan = BurstId("burst-1-0rphan")
-    desk.provider().provision(
+    cli.provider().provision(
         BurstSpec(
             burst_id=orphan,
             owner=identity.owner,
@@ -230,105 +230,103 @@ def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
             lead=identity,
         )
     )
-    wait_until(lambda: orphan in desk.run("gc").stdout, "the orphan to be seen")
-    (row,) = desk.run("gc", "--json").json["orphans"]
+    wait_until(lambda: orphan in cli.run("gc").stdout, "the orphan to be seen")
+    (row,) = cli.run("gc", "--json").json["orphans"]
     assert (row["id"], row["provider"], row["hosts"]) == (orphan, "local", "burst-1-0")
-    assert any(
-        line.startswith(f"orphan {orphan} ") for line in desk.run("status").lines
-    )
-    assert desk.run("gc", "-o", "{id}: {why}").lines == [f"{orphan}: no record of it"]
-    deleted = desk.run("gc", "--yes")
+    assert any(line.startswith(f"orphan {orphan} ") for line in cli.run("status").lines)
+    assert cli.run("gc", "-o", "{id}: {why}").lines == [f"{orphan}: no record of it"]
+    deleted = cli.run("gc", "--yes")
     assert deleted.status == 0
     told = f"{orphan} of provider local: nothing of it is left"
     assert told in deleted.stderr.splitlines()
-    wait_until(lambda: not desk.run("gc", "--json").json["orphans"], "its end")
+    wait_until(lambda: not cli.run("gc", "--json").json["orphans"], "its end")
 
 
 def test_a_provider_that_was_disabled_is_enabled_again(shared: Shared) -> None:
-    _, desk, _ = shared
-    home = desk.home
+    _, cli, _ = shared
+    home = cli.home
     home.mkdir(mode=0o700, exist_ok=True)
     home.chmod(0o777)
-    error = desk.run("request", "-N1").error
+    error = cli.run("request", "-N1").error
     burst_id = error.partition(" ")[0]
     assert "others may write there" in error
     assert error.endswith("its deletion goes on: burst status")
-    status = desk.run("status").stdout
+    status = cli.run("status").stdout
     home.chmod(0o700)
     assert "provider local is disabled: " in status
     assert "; burst enable local" in status
-    assert desk.run("enable", "local").lines == ["local is tried again from now on"]
-    assert "disabled" not in desk.run("status").stdout
-    desk.wait_for_state(burst_id, "inactive")
-    error = desk.run("enable", "local").error
+    assert cli.run("enable", "local").lines == ["local is tried again from now on"]
+    assert "disabled" not in cli.run("status").stdout
+    cli.wait_for_state(burst_id, "inactive")
+    error = cli.run("enable", "local").error
     assert error == (
         "provider local has no failures to forget;"
         " burst status shows which providers are disabled"
     )
-    error = desk.run("enable", "nope").error
+    error = cli.run("enable", "nope").error
     assert error == "there is no provider nope; the settings have local"
 
 
 def test_settings_are_read_again_when_asked(shared: Shared) -> None:
-    _, desk, daemon = shared
-    desk.write(limits={"max_nodes": 1})
+    _, cli, daemon = shared
+    cli.write(limits={"max_nodes": 1})
     try:
-        assert desk.run("reload").lines == ["reloaded; changed: limits.max_nodes"]
-        daemon.says(f"reloaded {desk.config}")
-        error = desk.run("request", "-N2").error
+        assert cli.run("reload").lines == ["reloaded; changed: limits.max_nodes"]
+        daemon.says(f"reloaded {cli.config}")
+        error = cli.run("request", "-N2").error
         assert "limits.max_nodes" in error or "limit" in error
     finally:
-        desk.write()
-        desk.run("reload")
-        daemon.says(f"reloaded {desk.config}", times=2)
+        cli.write()
+        cli.run("reload")
+        daemon.says(f"reloaded {cli.config}", times=2)
 
 
 def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
     shared: Shared,
 ) -> None:
-    instance, desk, _ = shared
+    instance, cli, _ = shared
     with closing(instance.lead()) as lead:
         job = instance.submit(nodes=9, urgency=0)
         lead.fail_job(job, "no offer has 9 nodes")
         well = instance.submit(slots=1)
         instance.output(well)
     told = "  it was failed by burst: no offer has 9 nodes"
-    assert told in desk.run("explain", format_f58(job)).lines
-    assert "  it completed" in desk.run("explain", format_f58(well)).lines
-    found = desk.run("explain", format_f58(well), "--json").json
+    assert told in cli.run("explain", format_f58(job)).lines
+    assert "  it completed" in cli.run("explain", format_f58(well)).lines
+    found = cli.run("explain", format_f58(well), "--json").json
     assert (found["state"], found["result"]) == ("inactive", "completed")
     for name in (job, well):
-        lines = desk.run("explain", format_f58(name)).lines
+        lines = cli.run("explain", format_f58(name)).lines
         assert "released" not in "".join(lines)
 
 
 def test_an_idle_burst_its_cost_and_its_story_are_told(shared: Shared) -> None:
-    _, desk, _ = shared
-    with burst_of(desk, "-N2") as name:
-        wait_until(lambda: desk.row(name)["idle"] is not None, "it to be idle")
-        said = desk.run("status")
+    _, cli, _ = shared
+    with burst_of(cli, "-N2") as name:
+        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        said = cli.run("status")
         assert re.search(r"idle [0-9]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
         assert "RESULT" not in said.lines[0]
         assert "2 of 8 nodes" in said.lines
-        error = desk.run("request", "-N30").error
+        error = cli.run("request", "-N30").error
         assert error.endswith(
             f"already idle and ready for jobs: {name} (2 nodes of local)"
         )
-        beside = desk.run("request", "-N1", "--no-wait")
+        beside = cli.run("request", "-N1", "--no-wait")
         other = beside.lines[0].rpartition(" ")[2]
         assert f"ready for jobs: {name} (2 nodes of local)" in beside.stderr
-        desk.run("down", other)
-        lines = desk.run("explain", name).lines
+        cli.run("down", other)
+        lines = cli.run("explain", name).lines
     assert lines[:2] == [
         f"{name}: online",
         "  2 nodes of local/local: burst-0-[0-1] as ranks 2-3",
     ]
     assert "until all were online" in "".join(lines)
     assert "jobs that ended: none" in lines
-    ended = desk.run("explain", name, "--json").json
+    ended = cli.run("explain", name, "--json").json
     assert (ended["state"], ended["result"]) == ("inactive", "canceled")
-    assert desk.row(name)["online"] == 2
-    assert "RESULT" in desk.run("status", "-a").lines[0]
+    assert cli.row(name)["online"] == 2
+    assert "RESULT" in cli.run("status", "-a").lines[0]
 
 
 @pytest.mark.parametrize(

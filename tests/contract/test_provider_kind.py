@@ -13,7 +13,7 @@ from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.plugins.kind.backend import KindBackend
-from tests.plugins.kind.harness import Desk, open_desk
+from tests.plugins.kind.harness import KindHarness, open_desk
 
 
 class TestKindProvider(ProviderContract):
@@ -23,58 +23,58 @@ class TestKindProvider(ProviderContract):
     pause = 0.02
 
     @pytest.fixture
-    def desk(self) -> Iterator[Desk]:
-        with open_desk() as desk:
-            yield desk
+    def kind(self) -> Iterator[KindHarness]:
+        with open_desk() as kind:
+            yield kind
 
     @pytest.fixture
-    def backend(self, desk: Desk) -> KindBackend:
-        return KindBackend(desk)
+    def backend(self, kind: KindHarness) -> KindBackend:
+        return KindBackend(kind)
 
     @pytest.fixture
-    def make_provider(self, desk: Desk) -> MakeProvider:
-        return desk.provider
+    def make_provider(self, kind: KindHarness) -> MakeProvider:
+        return kind.provider
 
     @pytest.fixture
-    def make_interrupted(self, desk: Desk) -> MakeProvider:
+    def make_interrupted(self, kind: KindHarness) -> MakeProvider:
         def make(owner: str) -> Provider:
-            desk.set("create-killed")
-            return desk.provider(owner)
+            kind.set("create-killed")
+            return kind.provider(owner)
 
         return make
 
     @pytest.fixture
-    def make_spec(self, desk: Desk) -> MakeSpec:
+    def make_spec(self, kind: KindHarness) -> MakeSpec:
         def make(owner: str, number: int) -> BurstSpec:
-            return desk.spec(number, owner)
+            return kind.spec(number, owner)
 
         return make
 
     @pytest.fixture
-    def misconfigured(self, desk: Desk) -> Callable[[], Provider]:
-        return lambda: desk.provider(kind="/no/such/kind")
+    def misconfigured(self, kind: KindHarness) -> Callable[[], Provider]:
+        return lambda: kind.provider(kind="/no/such/kind")
 
     @pytest.fixture
-    def count(self, desk: Desk) -> Count | None:
-        return lambda spec: desk.count(spec.burst_id)
+    def count(self, kind: KindHarness) -> Count | None:
+        return lambda spec: kind.count(spec.burst_id)
 
 
 class TestKindProviderInAClusterThatIsThere(TestKindProvider):
     """Only the bursts come and go; images are loaded before the first."""
 
     @pytest.fixture
-    def desk(self) -> Iterator[Desk]:
-        with open_desk() as desk:
-            (desk.path / "flux.tar").touch()
-            desk.make_cluster("dev", nodes=2)
+    def kind(self) -> Iterator[KindHarness]:
+        with open_desk() as kind:
+            (kind.path / "flux.tar").touch()
+            kind.make_cluster("dev", nodes=2)
             changes: dict[str, Any] = {
                 "create": False,
                 "cluster": "dev",
-                "images": (f"{desk.path}/flux.tar",),
+                "images": (f"{kind.path}/flux.tar",),
             }
-            desk.settings = msgspec.structs.replace(desk.settings, **changes)
-            before = desk.containers()
-            yield desk
-            assert desk.containers() == before
+            kind.settings = msgspec.structs.replace(kind.settings, **changes)
+            before = kind.containers()
+            yield kind
+            assert kind.containers() == before
             files = (path for box in before.values() for path in box.rglob("burst-*"))
             assert list(files) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A site: a real Flux lead, a desk beside it, and users who type flux commands."""
+"""A site: a real Flux lead, a cli beside it, and users who type flux commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from burst_local.processes import Process, scan
 
 from burst.model.burst import Burst
 from burst.runtime.read_records import read_records
-from tests.cli.cli_harness import Desk, open_desk, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness, wait_until
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
 
@@ -35,15 +35,15 @@ exec {flux} "$@"
 class Site:
     """What a test does at one site, and what it finds there."""
 
-    def __init__(self, instance: FluxInstance, desk: Desk) -> None:
+    def __init__(self, instance: FluxInstance, cli: CliHarness) -> None:
         self.instance = instance
-        self.desk = desk
-        self._gates = desk.directory / "gates"
+        self.cli = cli
+        self._gates = cli.directory / "gates"
         self._gates.mkdir()
-        self._program = desk.directory / "flux"
+        self._program = cli.directory / "flux"
         self._program.write_text(_FLUX_AT_GATE.format(gates=self._gates, flux=FLUX))
         self._program.chmod(0o700)
-        gated.install(desk.directory / "site")
+        gated.install(cli.directory / "site")
         with closing(instance.lead()) as lead:
             self._owner = lead.identity().owner
         self.write()
@@ -51,13 +51,13 @@ class Site:
     def write(self, **tables: Mapping[str, Any]) -> None:
         """Write the settings: a gated provider, and these."""
         local = {
-            **self.desk.options,
+            **self.cli.options,
             "type": gated.TYPE,
-            "dir": str(self.desk.home),
+            "dir": str(self.cli.home),
             "flux": str(self._program),
             "gates": str(self._gates),
         }
-        self.desk.write(**{"providers": {"local": local}, **tables})
+        self.cli.write(**{"providers": {"local": local}, **tables})
 
     def replace_program(self, script: str) -> None:
         """Have followers run these lines of shell instead of a broker."""
@@ -66,7 +66,7 @@ class Site:
     @property
     def packages(self) -> str:
         """What a daemon needs on PYTHONPATH to find the provider."""
-        return str(self.desk.directory / "site")
+        return str(self.cli.directory / "site")
 
     def close_gate(self, name: str) -> None:
         """Have whoever comes to that gate wait there."""
@@ -96,7 +96,7 @@ class Site:
         return subprocess.run(
             [FLUX, *words],
             cwd=self.instance.directory,
-            env={**os.environ, "PATH": path, "FLUX_URI": self.desk.uri, **environment},
+            env={**os.environ, "PATH": path, "FLUX_URI": self.cli.uri, **environment},
             capture_output=True,
             text=True,
             timeout=COMMAND_DEADLINE_S,
@@ -129,12 +129,12 @@ class Site:
 
     def explain(self, job: str) -> str:
         """Return what `burst explain` says, even if it says why it cannot."""
-        said = self.desk.run("explain", job)
+        said = self.cli.run("explain", job)
         return said.stdout + said.stderr
 
     def bursts(self) -> list[Any]:
         """Return the rows of all bursts, oldest first."""
-        found: list[Any] = self.desk.status()["bursts"]
+        found: list[Any] = self.cli.status()["bursts"]
         return found
 
     def wait_for_burst(self, state: str) -> str:
@@ -149,9 +149,9 @@ class Site:
 
     def wait_for_end(self, burst_id: str) -> Any:
         """Wait until a burst is over and its ranks are free; return its row."""
-        self.desk.wait_for_state(burst_id, "inactive")
+        self.cli.wait_for_state(burst_id, "inactive")
         wait_until(lambda: not self.drained(), lambda: f"undrain: {self.drained()}")
-        return self.desk.row(burst_id)
+        return self.cli.row(burst_id)
 
     def followers(self) -> dict[str, Process]:
         """Return the followers' processes that live, by host."""
@@ -196,8 +196,8 @@ class Site:
         wait_until(lambda: not self._left(), lambda: f"an end of {self._left()}")
 
     def _left(self) -> dict[str, Any]:
-        status = self.desk.status()
-        home = self.desk.home
+        status = self.cli.status()
+        home = self.cli.home
         found = {
             "processes": list(self._ours()),
             "files": list(home.iterdir()) if home.exists() else [],
@@ -218,9 +218,9 @@ class Site:
 @contextmanager
 def open_site(extra: Mapping[str, Any] | None = None) -> Iterator[Site]:
     """Yield a site whose lead has two nodes of its own, both up."""
-    with flux_instance(extra) as instance, open_desk(instance) as desk:
+    with flux_instance(extra) as instance, open_harness(instance) as cli:
         instance.start_follower("lead-1")
-        site = Site(instance, desk)
+        site = Site(instance, cli)
         wait_until(lambda: site.online() == "0-1", "the lead's own nodes")
         try:
             yield site

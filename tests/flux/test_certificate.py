@@ -30,13 +30,13 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
     site: Site,
 ) -> None:
     site.write(deadlines={"join": "4s", "idle": "0.3s"})
-    with site.desk.daemon():
+    with site.cli.daemon():
         kept = change_certificate(site)
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")
         wait_until(
-            lambda: NOT_ACCEPTED in site.desk.row(burst_id)["note"],
-            lambda: f"the reason, while there is time: {site.desk.row(burst_id)}",
+            lambda: NOT_ACCEPTED in site.cli.row(burst_id)["note"],
+            lambda: f"the reason, while there is time: {site.cli.row(burst_id)}",
         )
         row = site.wait_for_end(burst_id)
         assert row["result"] == "timeout"
@@ -52,7 +52,7 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
         assert not site.followers()
 
         kept.replace(kept.with_suffix(""))
-        site.desk.run("enable", "local")
+        site.cli.run("enable", "local")
         site.wait_for_job(job, "COMPLETED")
         site.wait_for_end(site.bursts()[-1]["id"])
         site.check_that_nothing_is_left()
@@ -61,17 +61,17 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
 def test_the_job_is_placed_with_another_provider_where_there_is_one(
     site: Site,
 ) -> None:
-    local = {"type": "local", "dir": str(site.desk.home), **site.desk.options}
-    site.desk.write(
+    local = {"type": "local", "dir": str(site.cli.home), **site.cli.options}
+    site.cli.write(
         providers={"cheap": local, "dear": local | {"price": 1.0}},
         deadlines={"join": "6s", "idle": "0.3s"},
     )
-    with site.desk.daemon():
+    with site.cli.daemon():
         kept = change_certificate(site)
         job = site.submit("-N4", *HOSTNAME)
         first = site.wait_for_burst("join")
         wait_until(
-            lambda: NOT_ACCEPTED in site.desk.row(first)["note"], "the first's reason"
+            lambda: NOT_ACCEPTED in site.cli.row(first)["note"], "the first's reason"
         )
         kept.replace(kept.with_suffix(""))
         site.wait_for_job(job, "COMPLETED")
@@ -92,7 +92,7 @@ def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(
     assert swapped != text
     config.write_text(swapped)
     site.flux("config", "reload")
-    with site.desk.daemon():
+    with site.cli.daemon():
         job = site.submit("-N4", *HOSTNAME)
         wait_until(lambda: bool(site.bursts()), "the attempt")
         row = site.wait_for_end(site.bursts()[0]["id"])
@@ -100,7 +100,7 @@ def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(
         assert row["note"].startswith("bootstrap.hosts: is not the lead's list")
         assert row["note"].endswith("restart the lead")
         assert f"is disabled: {row['note']}" in site.explain(job)
-        assert not list(site.desk.home.glob("*"))
+        assert not list(site.cli.home.glob("*"))
 
 
 def test_followers_of_another_flux_are_named_with_both_versions(site: Site) -> None:
@@ -109,7 +109,7 @@ def test_followers_of_another_flux_are_named_with_both_versions(site: Site) -> N
         "echo '<3>overlay.err[2]: overlay.hello: client (0.87.0) version mismatched"
         " with server (0.88.0)' >&2; exit 1"
     )
-    with site.desk.daemon():
+    with site.cli.daemon():
         job = site.submit("-N4", *HOSTNAME)
         wait_until(lambda: bool(site.bursts()), "the attempt")
         row = site.wait_for_end(site.bursts()[0]["id"])
@@ -119,5 +119,5 @@ def test_followers_of_another_flux_are_named_with_both_versions(site: Site) -> N
             " which must be the same MAJOR.MINOR: "
         )
         assert row["note"] in site.explain(job)
-        assert site.desk.status()["held"] == [job]
+        assert site.cli.status()["held"] == [job]
         assert not site.followers()

@@ -47,7 +47,7 @@ def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> 
     gates = {point.gate, "join"} if point.state == "provision" else {point.gate}
     for gate in gates:
         site.close_gate(gate)
-    with site.desk.daemon() as first:
+    with site.cli.daemon() as first:
         job = site.submit("-N2", "--requires=burst", *HOSTNAME)
         if point.gate == "join":
             site.wait_for_burst("join")
@@ -59,7 +59,7 @@ def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> 
     assert len(site.followers()) == point.followers
     for gate in gates:
         site.open_gate(gate)
-    with site.desk.daemon():
+    with site.cli.daemon():
         row = site.wait_for_end(record.id)
         assert row["result"] == "completed"
         assert site.job(job) == "COMPLETED"
@@ -74,18 +74,18 @@ def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
     state: str, site: Site
 ) -> None:
     site.write(deadlines=SOON)
-    with site.desk.daemon() as first:
+    with site.cli.daemon() as first:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
         if state == "drain":
-            site.desk.run("down", burst_id, "--no-wait")
-            site.desk.wait_for_state(burst_id, "drain")
+            site.cli.run("down", burst_id, "--no-wait")
+            site.cli.wait_for_state(burst_id, "drain")
         first.end(signal.SIGKILL)
     (record,) = site.records()
     assert (record.id, record.state.value) == (burst_id, state)
-    with site.desk.daemon():
-        site.desk.wait_for_state(burst_id, state)
+    with site.cli.daemon():
+        site.cli.wait_for_state(burst_id, state)
         assert len(site.followers()) == 2
         assert site.job(job) == "RUN"
         (site.instance.directory / "go").touch()
@@ -100,7 +100,7 @@ def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(
 ) -> None:
     site.write(deadlines=SOON, limits={"cooldown": "0.1s"})
     site.close_gate("join")
-    with site.desk.daemon():
+    with site.cli.daemon():
         job = site.submit("-N2", "--requires=burst", *HOSTNAME)
         failed = site.wait_for_burst("join")
         site.kill_follower("burst-0-1")
@@ -116,8 +116,8 @@ def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(
 
 
 def test_a_burst_of_which_an_idle_follower_dies_is_taken_down_whole(site: Site) -> None:
-    with site.desk.daemon():
-        burst_id = site.desk.run("request", "-N3").lines[0].rpartition(" ")[2]
+    with site.cli.daemon():
+        burst_id = site.cli.run("request", "-N3").lines[0].rpartition(" ")[2]
         site.kill_follower("burst-0-1")
         row = site.wait_for_end(burst_id)
         assert row["result"] == "failed"
@@ -126,7 +126,7 @@ def test_a_burst_of_which_an_idle_follower_dies_is_taken_down_whole(site: Site) 
 
 
 def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> None:
-    with site.desk.daemon():
+    with site.cli.daemon():
         job = site.submit("-N3", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
@@ -141,14 +141,14 @@ def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> N
 def test_a_rank_that_a_person_drained_stays_drained_when_its_burst_ends(
     site: Site,
 ) -> None:
-    with site.desk.daemon():
-        burst_id = site.desk.run("request", "-N3").lines[0].rpartition(" ")[2]
+    with site.cli.daemon():
+        burst_id = site.cli.run("request", "-N3").lines[0].rpartition(" ")[2]
         site.flux("resource", "drain", "burst-0-1", "bad", "fan")
         site.kill_follower("burst-0-2")
-        site.desk.wait_for_state(burst_id, "inactive")
+        site.cli.wait_for_state(burst_id, "inactive")
         wait_until(lambda: site.drained() == {"3": "bad fan"}, "our drains to go")
         assert not site.followers()
-        (slot,) = [s for s in site.desk.status()["slots"] if s["name"] == "burst-0"]
+        (slot,) = [s for s in site.cli.status()["slots"] if s["name"] == "burst-0"]
         assert slot["state"] == "drained"
 
 
@@ -156,8 +156,8 @@ def test_a_daemon_whose_lead_is_killed_looks_for_it_and_then_says_so(
     site: Site,
 ) -> None:
     site.write(lead={"reconnect": "1s"})
-    with site.desk.daemon() as daemon:
-        site.desk.run("request", "-N2")
+    with site.cli.daemon() as daemon:
+        site.cli.run("request", "-N2")
         site.instance.kill()
         assert daemon.wait() == 1
     last = daemon.log.splitlines()[-1]
@@ -172,7 +172,7 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
 ) -> None:
     site.write(deadlines=SOON | {"rejoin": "1s"})
     with ExitStack() as stack:
-        daemon = stack.enter_context(site.desk.daemon())
+        daemon = stack.enter_context(site.cli.daemon())
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
@@ -185,7 +185,7 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
             daemon.says("looking for the lead again")
         site.instance.start()
         if daemon_is_killed:
-            stack.enter_context(site.desk.daemon())
+            stack.enter_context(site.cli.daemon())
         else:
             daemon.says(" serves ", times=2)
         site.wait_for_end(burst_id)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import Desk, open_desk
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import (
     FLUX,
     MISSING,
@@ -42,17 +42,17 @@ MODES = pytest.mark.parametrize("mode", ["hold", "scheduler"])
 
 
 @contextmanager
-def site(mode: str) -> Iterator[tuple[FluxInstance, Desk, UserCli]]:
+def site(mode: str) -> Iterator[tuple[FluxInstance, CliHarness, UserCli]]:
     """Yield an instance of one own node, with a daemon in that mode."""
-    with flux_instance(TABLES[mode]) as instance, open_desk(instance) as desk:
+    with flux_instance(TABLES[mode]) as instance, open_harness(instance) as cli:
         user = UserCli(instance)
-        desk.write(intake={"mode": mode})
+        cli.write(intake={"mode": mode})
         if mode == "scheduler":
             user.use_scheduler()
         if mode == "queue":
             user.do("queue", "start", "-qbatch")
-        with desk.daemon():
-            yield instance, desk, user
+        with cli.daemon():
+            yield instance, cli, user
 
 
 def run_jobs(instance: FluxInstance, user: UserCli, *words: str) -> None:
@@ -69,29 +69,29 @@ def run_jobs(instance: FluxInstance, user: UserCli, *words: str) -> None:
         time.sleep(draw.uniform(0.0, LONGEST_PAUSE_S))
 
 
-def begun(desk: Desk) -> list[Any]:
+def begun(cli: CliHarness) -> list[Any]:
     """Return the bursts that were ever begun, and the jobs of each."""
-    return [(row["id"], row["jobs"]) for row in desk.status()["bursts"]]
+    return [(row["id"], row["jobs"]) for row in cli.status()["bursts"]]
 
 
 @HOW
 @MODES
 def test_none_where_an_own_node_is_idle(mode: str, how: str) -> None:
-    with site(mode) as (instance, desk, user):
+    with site(mode) as (instance, cli, user):
         run_jobs(instance, user, how)
-        assert begun(desk) == []
+        assert begun(cli) == []
 
 
 @HOW
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
 def test_none_where_a_burst_of_the_right_size_is_idle(mode: str, how: str) -> None:
-    with site(mode) as (instance, desk, user):
+    with site(mode) as (instance, cli, user):
         queue = ("-qburst",) if mode == "queue" and how == "--setattr=burstable" else ()
         user.submit("-N1", "sleep", "inf")
-        desk.run("request", "-N1")
+        cli.run("request", "-N1")
         wait_until(
-            lambda: [row["state"] for row in desk.status()["bursts"]] == ["online"],
+            lambda: [row["state"] for row in cli.status()["bursts"]] == ["online"],
             "the burst to be online",
         )
         run_jobs(instance, user, how, *queue)
-        assert len(begun(desk)) == 1
+        assert len(begun(cli)) == 1

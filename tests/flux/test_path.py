@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> None:
     site.write(deadlines={"idle": "0.5s"})
     site.close_gate("join")
-    with site.desk.daemon():
+    with site.cli.daemon():
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")
         wait_until(
@@ -39,7 +39,7 @@ def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> No
 
 
 def test_flux_burst_status_works_as_a_flux_command(site: Site) -> None:
-    with site.desk.daemon() as daemon:
+    with site.cli.daemon() as daemon:
         lines = site.flux("burst", "status").splitlines()
         assert lines[0] == "no bursts"
         assert lines[3].split()[:2] == ["burst-0", "2-5"]

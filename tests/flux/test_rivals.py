@@ -10,7 +10,7 @@ import time
 import pytest
 
 from burst.model.jobid import JobId, format_f58
-from tests.cli.cli_harness import DaemonProcess, Said, wait_until
+from tests.cli.cli_harness import CommandResult, DaemonProcess, wait_until
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 
@@ -23,8 +23,8 @@ AS_GUEST = {"FLUX_HANDLE_USERID": str(GUEST), "FLUX_HANDLE_ROLEMASK": "0x2"}
 
 
 def test_a_second_daemon_says_who_serves_and_ends(site: Site) -> None:
-    with site.desk.daemon() as first:
-        second = DaemonProcess(site.desk)
+    with site.cli.daemon() as first:
+        second = DaemonProcess(site.cli)
         assert second.wait() == 1
         (line,) = second.log.splitlines()
         assert line.startswith(
@@ -32,9 +32,9 @@ def test_a_second_daemon_says_who_serves_and_ends(site: Site) -> None:
             f" pid {first.process.pid} on {os.uname().nodename}, since "
         )
         assert line.endswith("; stop that one first: one daemon serves a lead")
-        assert site.desk.status()["daemon"]["pid"] == first.process.pid
-    with site.desk.daemon() as third:
-        assert site.desk.status()["daemon"]["pid"] == third.process.pid
+        assert site.cli.status()["daemon"]["pid"] == first.process.pid
+    with site.cli.daemon() as third:
+        assert site.cli.status()["daemon"]["pid"] == third.process.pid
 
 
 def submit_for_guest(site: Site, *words: str) -> str:
@@ -58,14 +58,14 @@ def submit_for_guest(site: Site, *words: str) -> str:
 def test_a_guest_may_read_and_release_what_is_his_and_no_more(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def guest(*words: str) -> Said:
+    def guest(*words: str) -> CommandResult:
         with monkeypatch.context() as environment:
             for name, value in AS_GUEST.items():
                 environment.setenv(name, value)
-            return site.desk.run(*words)
+            return site.cli.run(*words)
 
     site.close_gate("join")
-    with site.desk.daemon():
+    with site.cli.daemon():
         his = submit_for_guest(site, "-N3", *HOSTNAME)
         ours = site.submit("-N4", *HOSTNAME)
         wait_until(
@@ -105,7 +105,7 @@ def test_a_guest_cannot_be_the_daemon(
     with monkeypatch.context() as environment:
         for name, value in AS_GUEST.items():
             environment.setenv(name, value)
-        guest = DaemonProcess(site.desk)
+        guest = DaemonProcess(site.cli)
     assert guest.wait() == 1
     assert "only the instance owner may do that" in guest.log
     assert "Traceback" not in guest.log

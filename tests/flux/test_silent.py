@@ -27,7 +27,7 @@ def test_a_daemon_goes_on_while_a_module_is_loaded_anew(
 ) -> None:
     site.write(deadlines=SOON)
     site.close_gate("join")
-    with site.desk.daemon() as daemon:
+    with site.cli.daemon() as daemon:
         job = site.submit("-N2", "--requires=burst", *HOSTNAME)
         site.wait_for_burst("join")
         for _ in range(3):
@@ -52,7 +52,7 @@ def test_a_daemon_goes_on_while_a_module_is_loaded_anew(
 def test_a_daemon_goes_on_after_the_broker_did_not_answer_in_time(site: Site) -> None:
     site.write(deadlines=SOON)
     broker = site.instance.pid("lead-0")
-    with site.desk.daemon() as daemon:
+    with site.cli.daemon() as daemon:
         jobs = [site.submit("-N2", "--requires=burst", *HOSTNAME) for _ in range(2)]
         # What the daemon does for them meanwhile is left without an answer.
         os.kill(broker, signal.SIGSTOP)

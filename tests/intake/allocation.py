@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tomli_w
 
-from tests.cli.cli_harness import BURST, Said, wait_until
+from tests.cli.cli_harness import BURST, CommandResult, wait_until
 from tests.flux_instance import FLUX, pids_with
 from tests.support.fluxlead import broker_environment
 
@@ -83,7 +83,7 @@ class User:
             "BURST_TEST": str(directory),
         }
 
-    def run(self, *words: str) -> Said:
+    def run(self, *words: str) -> CommandResult:
         done = subprocess.run(
             words,
             cwd=self.directory,
@@ -93,12 +93,12 @@ class User:
             timeout=120,
             check=False,
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def flux(self, *words: str) -> str:
         return "\n".join(self.run(FLUX, *words).lines)
 
-    def batch(self, *words: str, script: str = "", slots: str = "4") -> Said:
+    def batch(self, *words: str, script: str = "", slots: str = "4") -> CommandResult:
         (self.directory / "burst.toml").write_text(tomli_w.dumps(self.tables))
         told = ("--config", "burst.toml", "--slots", slots)
         if script:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import Desk, open_desk
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance, flux_instance
 from tests.intake.modes import Serve, make_serve
 from tests.intake.user_cli import UserCli
@@ -30,11 +30,11 @@ def user(instance: FluxInstance) -> UserCli:
 
 
 @pytest.fixture
-def desk(instance: FluxInstance) -> Iterator[Desk]:
-    with open_desk(instance) as desk:
-        yield desk
+def cli(instance: FluxInstance) -> Iterator[CliHarness]:
+    with open_harness(instance) as cli:
+        yield cli
 
 
 @pytest.fixture
-def serve(desk: Desk, user: UserCli) -> Serve:
-    return make_serve(desk, user)
+def serve(cli: CliHarness, user: UserCli) -> Serve:
+    return make_serve(cli, user)

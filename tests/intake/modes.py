@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess, Desk
+from tests.cli.cli_harness import CliHarness, DaemonProcess
 from tests.intake.user_cli import FROBNICATOR, UserCli, wait_until
 
 PLUGINS = ["defaults", FROBNICATOR, "constraints"]
@@ -54,40 +54,40 @@ IN_QUEUE = pytest.mark.parametrize("extra", [TABLES["queue"]])
 Serve = Callable[..., AbstractContextManager[DaemonProcess]]
 
 
-def make_serve(desk: Desk, user: UserCli) -> Serve:
+def make_serve(cli: CliHarness, user: UserCli) -> Serve:
     """Return what has a daemon serve in one of the modes, with what that needs."""
 
     @contextmanager
     def start(mode: str, **tables: Any) -> Iterator[DaemonProcess]:
         intake = {"mode": mode, "local_wait": "1h", **tables.pop("intake", {})}
-        desk.write(intake=intake, **tables)
+        cli.write(intake=intake, **tables)
         if mode == "scheduler":
             user.use_scheduler()
         if mode == "queue":
             user.do("queue", "start", "-qbatch")
-        with desk.daemon() as daemon:
+        with cli.daemon() as daemon:
             yield daemon
 
     return start
 
 
-def leave_nothing(desk: Desk) -> None:
+def leave_nothing(cli: CliHarness) -> None:
     """Wait until no lease and no hold is left."""
 
     def is_over() -> bool:
-        status = desk.status()
+        status = cli.status()
         idle = all(not burst["jobs"] for burst in status["bursts"])
         return idle and not status["held"] and not status["pending"]
 
     wait_until(is_over, "no job to be counted on")
-    for row in desk.status()["bursts"]:
+    for row in cli.status()["bursts"]:
         if row["state"] != "inactive":
-            desk.run("down", row["id"])
+            cli.run("down", row["id"])
     wait_until(
-        lambda: all(b["state"] == "inactive" for b in desk.status()["bursts"]),
+        lambda: all(b["state"] == "inactive" for b in cli.status()["bursts"]),
         "all bursts to be gone",
     )
     wait_until(
-        lambda: all(slot["state"] == "free" for slot in desk.status()["slots"]),
+        lambda: all(slot["state"] == "free" for slot in cli.status()["slots"]),
         "all rank slots to be free",
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from burst.model.jobid import parse_jobid
-from tests.cli.cli_harness import DaemonProcess, open_desk
+from tests.cli.cli_harness import DaemonProcess, open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import UserCli, wait_until
 
@@ -39,10 +39,10 @@ raw.flux_rpc_get(future, ffi.NULL)
 
 @pytest.fixture
 def daemon(instance: FluxInstance, user: UserCli) -> Iterator[DaemonProcess]:
-    with open_desk(instance) as desk:
-        desk.write(intake={"mode": "scheduler"})
+    with open_harness(instance) as cli:
+        cli.write(intake={"mode": "scheduler"})
         user.use_scheduler()
-        with desk.daemon() as daemon:
+        with cli.daemon() as daemon:
             yield daemon
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from burst.model.jobid import parse_jobid
-from tests.cli.cli_harness import open_desk
+from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import UserCli, wait_until
 
@@ -32,11 +32,11 @@ Told = Callable[[], str]
 @pytest.fixture
 def waiting(instance: FluxInstance, user: UserCli) -> Iterator[str]:
     """Have a job that the limits keep waiting, and that was told so."""
-    with open_desk(instance) as desk:
+    with open_harness(instance) as cli:
         limits = {"max_nodes": 1}
-        desk.write(intake={"mode": "scheduler", "impossible": "hold"}, limits=limits)
+        cli.write(intake={"mode": "scheduler", "impossible": "hold"}, limits=limits)
         user.use_scheduler()
-        with desk.daemon():
+        with cli.daemon():
             job = user.submit("--burst", "-N4", "-t1h", "true")
             wait_until(lambda: "limits.max_nodes" in told(user, job), "the memo")
             yield job

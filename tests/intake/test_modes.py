@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess, Desk, burst
+from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.modes import (
     FAILING,
@@ -31,7 +31,7 @@ HOSTNAME = ("flux", "getattr", "hostname")
 
 @MODES
 def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
-    user: UserCli, desk: Desk, serve: Serve, mode: str
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
     with serve(mode):
         lent = user.submit("--burst=local", "-N4", *HOSTNAME)
@@ -41,12 +41,12 @@ def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
         assert user.hosts(lent) == "burst-0-[0-3]"
         refused = user.type("submit", "--burst=nosuch", "-N4", "true")
         assert "no such provider; there are: local" in refused.error
-        leave_nothing(desk)
+        leave_nothing(cli)
 
 
 @MODES
 def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
-    user: UserCli, desk: Desk, serve: Serve, mode: str
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
     """No provider can serve them: the limit is of nodes in use at a time."""
     with serve(mode, limits={"max_bursts": 1}):
@@ -56,7 +56,7 @@ def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
         waiting = [user.submit(*words) for _ in range(3)]
         later = user.submit("--begin-time=+1h", *words)
         depends = user.submit(f"--dependency=afterok:{first}", *words)
-        wait_until(lambda: desk.status()["pending"] == 5, "all to be known")
+        wait_until(lambda: cli.status()["pending"] == 5, "all to be known")
         user.do("update", waiting[0], "duration=2h")
         user.do("job", "urgency", waiting[1], "hold")
         user.do("job", "urgency", waiting[1], "10")
@@ -69,19 +69,19 @@ def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
         user.ended(user.submit("-n1", "true"))
         user.do("cancel", *waiting, later, depends, first)
         user.ended(first, *waiting, later, depends)
-        leave_nothing(desk)
+        leave_nothing(cli)
 
 
 @FAILING
 def test_a_job_larger_than_the_instance_waits_while_a_provider_has_the_nodes(
-    user: UserCli, desk: Desk, serve: Serve, mode: str
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
-    large = {"type": "local", "dir": str(desk.home), "cores": 4, "max_nodes": 100}
+    large = {"type": "local", "dir": str(cli.home), "cores": 4, "max_nodes": 100}
     with serve(mode, providers={"local": large}):
         job = user.submit("--burst", "-N100", "true")
         user.ended(user.submit("-n1", "true"))
         why = "they are to be had, but no rank slots of the lead hold more than 8"
-        wait_until(lambda: why in desk.run("explain", job).stdout, why)
+        wait_until(lambda: why in cli.run("explain", job).stdout, why)
         assert user.state(job) == "SCHED"
         assert "no rank slots" in user.do("jobs", "-no{user.burst.why}", job)
 
@@ -110,7 +110,7 @@ def test_where_none_can_it_ends_with_an_exception_that_names_the_limit(
 
 @IN_SCHEDULER
 def test_a_reloaded_scheduler_is_told_again(
-    user: UserCli, desk: Desk, serve: Serve
+    user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
     with serve("scheduler"):
         first = user.submit("--burst", "-N2", *HOSTNAME)
@@ -119,12 +119,12 @@ def test_a_reloaded_scheduler_is_told_again(
         user.ended(first)
         second = user.submit("--burst", "-N2", *HOSTNAME)
         user.ended(second)
-        leave_nothing(desk)
+        leave_nothing(cli)
 
 
 @IN_SCHEDULER
 def test_what_a_guest_can_write_is_never_read_back(
-    user: UserCli, desk: Desk, serve: Serve
+    user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
     """Memos say that it has nodes and attributes that it may have more: it may not."""
     with serve("scheduler", limits={"max_nodes_per_user": 2}):
@@ -134,30 +134,30 @@ def test_what_a_guest_can_write_is_never_read_back(
         more = user.submit("--setattr=burstable", *forged, "-N2", "true")
         user.do("job", "memo", more, "burst.state=released", "burst.nodes=100")
         wait_until(
-            lambda: "limit of 2 nodes a user" in desk.run("explain", more).stdout,
+            lambda: "limit of 2 nodes a user" in cli.run("explain", more).stdout,
             "the limit to be told",
         )
         assert user.state(more) == "SCHED"
         assert user.do("jobs", "-no{priority}", more) == "16"
-        assert len(desk.status()["bursts"]) == 1
+        assert len(cli.status()["bursts"]) == 1
         user.do("cancel", job)
         user.ended(more)
 
 
 @IN_QUEUE
 def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
-    user: UserCli, desk: Desk, serve: Serve
+    user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
     with serve("queue", intake={"impossible": "hold"}):
         words = ("--setattr=burstable", "-qburst", "--requires=host:burst-0-[0-3]")
         job = user.submit(*words, "-N2", "true")
         wait_until(
-            lambda: "submit it without --requires" in desk.run("explain", job).stdout,
+            lambda: "submit it without --requires" in cli.run("explain", job).stdout,
             "the reason to be told",
         )
         user.ended(user.submit("-n1", "true"))
         user.do("cancel", job)
-        leave_nothing(desk)
+        leave_nothing(cli)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
     ],
 )
 def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
-    desk: Desk, mode: str, says: str
+    cli: CliHarness, mode: str, says: str
 ) -> None:
-    desk.write(intake={"mode": mode})
-    daemon = DaemonProcess(desk)
+    cli.write(intake={"mode": mode})
+    daemon = DaemonProcess(cli)
     assert daemon.wait() == 1
     assert says in daemon.log
     assert "burst setup" in daemon.log
@@ -185,14 +185,14 @@ def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
 
 @pytest.mark.parametrize("extra", [TABLES["hold"]])
 def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
-    instance: FluxInstance, user: UserCli, desk: Desk, serve: Serve
+    instance: FluxInstance, user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
     """Seed's wish: to ask for more than the instance could ever have had."""
-    many = {"type": "local", "dir": str(desk.home), "cores": 4, "max_nodes": 9}
+    many = {"type": "local", "dir": str(cli.home), "cores": 4, "max_nodes": 9}
     with serve("hold", providers={"local": many}, plan={"spread": False}) as daemon:
         job = user.submit("--burst", "-N9", *HOSTNAME)
         why = "no rank slots of the lead hold more than 4"
-        wait_until(lambda: why in desk.run("explain", job).stdout, why)
+        wait_until(lambda: why in cli.run("explain", job).stdout, why)
         add = ("lead", "add-slot", str(instance.directory), "burst-2-[0-8]:4")
         assert "as ranks 10-18, each 4 cores" in burst(*add).stdout
         asked = ("lead", "check", str(instance.directory), "--uri", instance.uri)
@@ -203,4 +203,4 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         assert "no restart is needed" in burst(*asked).stdout
         user.ended(job)
         assert user.hosts(job) == "burst-2-[0-8]"
-        leave_nothing(desk)
+        leave_nothing(cli)

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.cli.cli_harness import Desk
+from tests.cli.cli_harness import CliHarness
 from tests.flux_instance import FLUX, MISSING
 from tests.intake.modes import MODES, Serve, leave_nothing
 from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
@@ -32,14 +32,14 @@ exec {flux} "$@"
 class Requeue:
     """Jobs of each kind at one instance, and what sends their requests back."""
 
-    def __init__(self, user: UserCli, desk: Desk, serve: Serve, mode: str) -> None:
-        self._typist = user
-        self._desk = desk
+    def __init__(self, user: UserCli, cli: CliHarness, serve: Serve, mode: str) -> None:
+        self._user = user
+        self._cli = cli
         self._serve = serve
         self._mode = mode
         self._stack = ExitStack()
-        self.gate = desk.directory / "gate"
-        self._program = desk.directory / "flux"
+        self.gate = cli.directory / "gate"
+        self._program = cli.directory / "flux"
         text = _FLUX_AT_GATE.format(gate=self.gate, flux=FLUX)
         self._program.write_text(text)
         self._program.chmod(0o700)
@@ -54,9 +54,9 @@ class Requeue:
     def start(self) -> None:
         """Have a daemon serve."""
         local = {
-            **self._desk.options,
+            **self._cli.options,
             "type": "local",
-            "dir": str(self._desk.home),
+            "dir": str(self._cli.home),
             "flux": str(self._program),
         }
         tables = {"providers": {"local": local}, "deadlines": {"rejoin": "1s"}}
@@ -64,46 +64,46 @@ class Requeue:
 
     def stop_queues(self) -> None:
         """Stop all queues and start all, also the one in which burst jobs wait."""
-        self._typist.do("queue", "stop", "-a")
-        self._typist.do("queue", "start", "-a")
+        self._user.do("queue", "stop", "-a")
+        self._user.do("queue", "start", "-a")
         if self._mode == "queue":
             wait_until(self._waits_again, "queue burst to be stopped again")
 
     def _waits_again(self) -> bool:
         asked = {"name": "burst"}
-        status = self._typist.instance.rpc("job-manager.queue-status", asked)
+        status = self._user.instance.rpc("job-manager.queue-status", asked)
         return not status["start"]
 
     def reload_scheduler(self) -> None:
         """Take the scheduler away and load it again."""
         ours = self._mode == "scheduler"
-        self._typist.do("module", "remove", "sched-burst" if ours else "sched-simple")
-        self._typist.do("module", "load", SCHEDULER if ours else "sched-simple")
+        self._user.do("module", "remove", "sched-burst" if ours else "sched-simple")
+        self._user.do("module", "load", SCHEDULER if ours else "sched-simple")
 
     def restart(self) -> None:
         """Restart the lead, and the daemon with it."""
-        self._typist.do("queue", "stop", "-a")
+        self._user.do("queue", "stop", "-a")
         self._stack.close()
-        self._typist.instance.stop()
-        self._typist.instance.start()
+        self._user.instance.stop()
+        self._user.instance.start()
         self.start()
         if self._mode != "queue":
-            self._typist.do("queue", "start")
+            self._user.do("queue", "start")
 
 
 @MODES
 @pytest.mark.parametrize("how", ["stop_queues", "reload_scheduler", "restart"])
 def test_requests_that_go_back_leave_nothing_behind(
-    user: UserCli, desk: Desk, serve: Serve, mode: str, how: str
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str, how: str
 ) -> None:
-    with Requeue(user, desk, serve, mode) as place:
+    with Requeue(user, cli, serve, mode) as place:
         running = user.submit("--burst", "-N4", "sleep", "inf")
         user.event(running, "start")
         place.gate.touch()
         coming = user.submit("--burst", "-N4", "true")
-        wait_until(lambda: len(desk.status()["bursts"]) == 2, "its burst")
+        wait_until(lambda: len(cli.status()["bursts"]) == 2, "its burst")
         waiting = user.submit("--burst", "-N4", "true")
-        wait_until(lambda: desk.status()["pending"] == 2, "all to be known")
+        wait_until(lambda: cli.status()["pending"] == 2, "all to be known")
         getattr(place, how)()
         place.gate.unlink()
         if how == "restart":
@@ -116,4 +116,4 @@ def test_requests_that_go_back_leave_nothing_behind(
         user.ended(running, coming, waiting)
         assert user.do("jobs", "-no{result}", coming) == "COMPLETED"
         assert user.do("jobs", "-no{result}", waiting) == "COMPLETED"
-        leave_nothing(desk)
+        leave_nothing(cli)

@@ -19,7 +19,7 @@ FROBNICATOR = str(FILES / "frob-burst.py")
 DEADLINE_S = 60.0
 
 
-class Said(str):
+class CommandOutput(str):
     """Standard output, stripped; with the status and what went to standard error."""
 
     status: int
@@ -33,11 +33,11 @@ class UserCli:
         self.instance = instance
         self.extra: dict[str, str] = {}
 
-    def ask(self, script: str, topic: str, payload: str) -> Said:
+    def ask(self, script: str, topic: str, payload: str) -> CommandOutput:
         """Have a script in Flux's Python send a request, payload by standard input."""
         return self.type("python", "-c", script, topic, stdin=payload)
 
-    def type(self, *words: str, guest: bool = False, stdin: str = "") -> Said:
+    def type(self, *words: str, guest: bool = False, stdin: str = "") -> CommandOutput:
         """Run `flux WORDS` and return what it said, whether it succeeded or not."""
         plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
         environment = {
@@ -61,7 +61,7 @@ class UserCli:
             timeout=DEADLINE_S,
             check=False,
         )
-        said = Said(done.stdout.strip())
+        said = CommandOutput(done.stdout.strip())
         said.status, said.error = done.returncode, done.stderr.strip()
         return said
 

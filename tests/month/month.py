@@ -87,9 +87,9 @@ class Month:
         self._batches = max(1, jobs // BATCH)
         self._random = random.Random(seed)
         self.jobs = Jobs(site.instance, self._random)
-        self._faults = site.desk.directory / "faults"
+        self._faults = site.cli.directory / "faults"
         self._faults.mkdir()
-        faulty.install(site.desk.directory / "month")
+        faulty.install(site.cli.directory / "month")
         self._stack = ExitStack()
         self._daemon: DaemonProcess | None = None
         self._write()
@@ -97,7 +97,7 @@ class Month:
     @property
     def packages(self) -> str:
         """What a daemon needs on PYTHONPATH to find the provider."""
-        return str(self.site.desk.directory / "month")
+        return str(self.site.cli.directory / "month")
 
     def run(self) -> None:
         """Go through all of it; at its end no job is active and no burst is live."""
@@ -166,20 +166,20 @@ class Month:
             file = self._faults / f"{name}.json"
             if file.exists():
                 file.unlink()
-                done = self.site.desk.run("enable", name)
+                done = self.site.cli.run("enable", name)
                 # It may have gone on by itself, or not have met its fault.
                 assert done.status == 0 or "nothing is held" in done.stderr, done
 
     def _reload(self) -> None:
         self._write()
-        done = self.site.desk.run("reload")
+        done = self.site.cli.run("reload")
         assert done.status == 0, done
 
     def _reload_bad_file(self) -> None:
-        good = self.site.desk.config.read_text()
-        self.site.desk.config.write_text(good.replace("[limits]", "[limit]"))
-        self.site.desk.run("reload")
-        self.site.desk.config.write_text(good)
+        good = self.site.cli.config.read_text()
+        self.site.cli.config.write_text(good.replace("[limits]", "[limit]"))
+        self.site.cli.run("reload")
+        self.site.cli.config.write_text(good)
 
     def _kill_daemon(self) -> None:
         assert self._daemon is not None
@@ -204,11 +204,11 @@ class Month:
         """Write settings that differ each time in what a person may tune."""
         some = self._random
         options = {
-            **self.site.desk.options,
+            **self.site.cli.options,
             "type": faulty.TYPE,
             "faults": str(self._faults),
         }
-        self.site.desk.write(
+        self.site.cli.write(
             providers=dict.fromkeys(PROVIDERS, options),
             daemon={"cadence": "1s", "observe": "0.3s"},
             deadlines={
@@ -226,7 +226,7 @@ class Month:
         )
 
     def _start_daemon(self) -> None:
-        daemon = DaemonProcess(self.site.desk)
+        daemon = DaemonProcess(self.site.cli)
         self._daemon = daemon
         self.one_daemons = []
         self._stack.callback(_end, daemon)
@@ -271,7 +271,7 @@ class Month:
         told.append(self.site.flux("resource", "list"))
         told.append(self.site.flux("resource", "drain"))
         told.append(self.site.instance.log("lead-0")[-4000:])
-        told.append(self.site.desk.run("status").stdout[-4000:])
+        told.append(self.site.cli.run("status").stdout[-4000:])
         told.append(self._daemon.log[-4000:])
         return "\n".join(told)
 

@@ -41,7 +41,7 @@ def test_a_month_in_minutes(
         month = Month(site, count, seed, tell)
         monkeypatch.setenv("PYTHONPATH", month.packages)
         month.run()
-        with site.desk.daemon():
+        with site.cli.daemon():
             site.check_that_nothing_is_left()
         wrong = month.jobs.unexplained(month.killings)
         results = sorted(job.result for job in month.jobs.ended())

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plugins.kind.harness import Desk, open_desk
+from tests.plugins.kind.harness import KindHarness, open_desk
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with open_desk() as desk:
-        yield desk
+def kind() -> Iterator[KindHarness]:
+    with open_desk() as kind:
+        yield kind

@@ -55,7 +55,7 @@ class Pods(FakeProvider):
         return [ok(f"a pod there reaches {lead.endpoint}")]
 
 
-class Desk:
+class KindHarness:
     """Providers of one owner, as before and after restarts."""
 
     def __init__(self, directory: Path) -> None:
@@ -110,7 +110,7 @@ class Desk:
         return pods
 
     def tell(self) -> None:
-        """Have all clusters be as the desk says."""
+        """Have all clusters be as the kind says."""
         for cloud in self.clouds.values():
             cloud.stalled, cloud.full = self.stalled, self.full
 
@@ -177,15 +177,15 @@ class Desk:
 
 
 @contextlib.contextmanager
-def open_desk() -> Iterator[Desk]:
-    """Give a desk, and end whatever was begun at it."""
+def open_desk() -> Iterator[KindHarness]:
+    """Give a kind, and end whatever was begun at it."""
     with short_directory() as directory:
-        desk = Desk(directory)
+        kind = KindHarness(directory)
         try:
-            yield desk
+            yield kind
         finally:
             for knob in ("gate", "docker-error", "create-error"):
-                (desk.world / knob).unlink(missing_ok=True)
-            provider = desk.provider()
+                (kind.world / knob).unlink(missing_ok=True)
+            provider = kind.provider()
             for status in provider.observe():
-                desk.reap_all(provider, status.burst_id)
+                kind.reap_all(provider, status.burst_id)

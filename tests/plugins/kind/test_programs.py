@@ -5,26 +5,26 @@ import pytest
 from burst_kind.programs import Programs
 
 from burst.errors import ProviderError, Refused, Transient
-from tests.plugins.kind.harness import Desk
+from tests.plugins.kind.harness import KindHarness
 
 
-def test_what_is_not_installed_is_refused_with_what_to_do(desk: Desk) -> None:
+def test_what_is_not_installed_is_refused_with_what_to_do(kind: KindHarness) -> None:
     with pytest.raises(Refused, match=r"no program 'docker'; install docker"):
         Programs("kind", {"PATH": "/nowhere"}).nodes("far")
     with pytest.raises(Refused, match=r"no program '/no/kind'.*set kind to its path"):
-        Programs("/no/kind", desk.environment).kind("version")
+        Programs("/no/kind", kind.environment).kind("version")
 
 
 def test_by_default_they_run_in_the_daemons_environment(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    kind: KindHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", desk.environment["PATH"])
+    monkeypatch.setenv("PATH", kind.environment["PATH"])
     programs = Programs("kind")
     assert programs.run(programs.kind("version")) == "kind v0.0.0 fake\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "told"),
+    ("said", "error", "told"),
     [
         (
             "permission denied while trying to connect to the Docker daemon socket",
@@ -46,54 +46,54 @@ def test_by_default_they_run_in_the_daemons_environment(
     ],
 )
 def test_docker_that_does_not_do_it(
-    desk: Desk, said: str, kind: type[ProviderError], told: str
+    kind: KindHarness, said: str, error: type[ProviderError], told: str
 ) -> None:
     # An exit message of "" would be status 0.
-    desk.set("docker-error", said or " ")
-    with pytest.raises(kind, match=told):
-        Programs("kind", desk.environment).nodes("far")
+    kind.set("docker-error", said or " ")
+    with pytest.raises(error, match=told):
+        Programs("kind", kind.environment).nodes("far")
 
 
-def test_a_program_that_is_none_is_refused(desk: Desk) -> None:
-    script = desk.path / "bin/broken"
+def test_a_program_that_is_none_is_refused(kind: KindHarness) -> None:
+    script = kind.path / "bin/broken"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
-    programs = Programs("broken", desk.environment)
+    programs = Programs("broken", kind.environment)
     with pytest.raises(Refused, match="broken cannot be run: No such file"):
         programs.run(programs.kind("version"))
 
 
-def test_a_program_that_hangs_is_tried_again(desk: Desk) -> None:
-    desk.set("gate")
-    desk.set("wait-in-version")
-    programs = Programs("kind", desk.environment, deadline=0.2)
+def test_a_program_that_hangs_is_tried_again(kind: KindHarness) -> None:
+    kind.set("gate")
+    kind.set("wait-in-version")
+    programs = Programs("kind", kind.environment, deadline=0.2)
     with pytest.raises(Transient, match=r"`kind version` did not end within 0.2 s"):
         programs.run(programs.kind("version"))
 
 
-def test_nodes_are_told_with_the_control_plane_first(desk: Desk) -> None:
-    desk.make_cluster("dev", nodes=3)
-    desk.make_cluster("other")
-    nodes = Programs("kind", desk.environment).nodes("dev")
+def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
+    kind.make_cluster("dev", nodes=3)
+    kind.make_cluster("other")
+    nodes = Programs("kind", kind.environment).nodes("dev")
     roles = [(node.name, node.role, node.state) for node in nodes]
     assert roles == [
         ("dev-control-plane", "control-plane", "running"),
         ("dev-worker1", "worker", "running"),
         ("dev-worker2", "worker", "running"),
     ]
-    assert Programs("kind", desk.environment).nodes("no") == ()
+    assert Programs("kind", kind.environment).nodes("no") == ()
 
 
-def test_addresses_are_those_in_kinds_network(desk: Desk) -> None:
-    desk.make_cluster("lead")
-    programs = Programs("kind", desk.environment)
+def test_addresses_are_those_in_kinds_network(kind: KindHarness) -> None:
+    kind.make_cluster("lead")
+    programs = Programs("kind", kind.environment)
     assert programs.address("lead-control-plane") == "172.18.0.7"
     assert programs.host_address() == "172.18.0.1"
 
 
-def test_in_another_network_there_may_be_none(desk: Desk) -> None:
-    desk.make_cluster("lead")
-    other = {**desk.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}
+def test_in_another_network_there_may_be_none(kind: KindHarness) -> None:
+    kind.make_cluster("lead")
+    other = {**kind.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}
     programs = Programs("kind", other)
     with pytest.raises(Refused, match="no address in the docker network other"):
         programs.address("lead-control-plane")

@@ -14,15 +14,15 @@ from burst.errors import Refused
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
-from tests.plugins.kind.harness import Desk
+from tests.plugins.kind.harness import KindHarness
 
 
 def texts(findings: Sequence[Finding], level: Level) -> list[str]:
     return [finding.what for finding in findings if finding.level is level]
 
 
-def lead(desk: Desk, endpoint: str = "tcp://127.0.0.1:8050") -> LeadIdentity:
-    return example_lead(desk.path, desk.owner, endpoint)
+def lead(kind: KindHarness, endpoint: str = "tcp://127.0.0.1:8050") -> LeadIdentity:
+    return example_lead(kind.path, kind.owner, endpoint)
 
 
 @pytest.mark.parametrize(
@@ -35,32 +35,36 @@ def lead(desk: Desk, endpoint: str = "tcp://127.0.0.1:8050") -> LeadIdentity:
     ],
 )
 def test_settings_that_name_no_cluster_are_refused(
-    desk: Desk, changes: dict[str, Any], told: str
+    kind: KindHarness, changes: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(Refused, match=told):
-        desk.provider(**changes)
+        kind.provider(**changes)
 
 
-def test_a_cluster_of_ours_is_called_as_the_provider(desk: Desk) -> None:
-    provider = desk.provider(cluster="")
+def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
+    provider = kind.provider(cluster="")
     (finding, *_) = provider.examine(None)
     assert "the kind cluster far-" in finding.what
 
 
-def test_by_default_files_are_where_all_providers_have_them(desk: Desk) -> None:
-    desk.provider(dir="")
+def test_by_default_files_are_where_all_providers_have_them(kind: KindHarness) -> None:
+    kind.provider(dir="")
 
 
-def test_a_cluster_that_is_not_there_is_refused_with_how_to_make_it(desk: Desk) -> None:
+def test_a_cluster_that_is_not_there_is_refused_with_how_to_make_it(
+    kind: KindHarness,
+) -> None:
     with pytest.raises(Refused, match=r"no kind cluster dev; `kind create cluster"):
-        desk.provider(create=False, cluster="dev").provision(desk.spec())
+        kind.provider(create=False, cluster="dev").provision(kind.spec())
 
 
-def test_what_no_cluster_could_have_is_refused_before_one_is_made(desk: Desk) -> None:
-    spec = msgspec.structs.replace(desk.spec(), offer="other")
+def test_what_no_cluster_could_have_is_refused_before_one_is_made(
+    kind: KindHarness,
+) -> None:
+    spec = msgspec.structs.replace(kind.spec(), offer="other")
     with pytest.raises(Refused, match="no offer 'other'"):
-        desk.provider().provision(spec)
-    assert not (desk.world / "calls").exists()
+        kind.provider().provision(spec)
+    assert not (kind.world / "calls").exists()
 
 
 @pytest.mark.parametrize(
@@ -72,31 +76,33 @@ def test_what_no_cluster_could_have_is_refused_before_one_is_made(desk: Desk) ->
     ],
 )
 def test_followers_are_told_where_the_lead_is_in_dockers_network(
-    desk: Desk, setting: str, endpoint: str
+    kind: KindHarness, setting: str, endpoint: str
 ) -> None:
-    desk.make_cluster("lead")
-    desk.provision(desk.provider(lead=setting), desk.spec())
-    given = desk.pods[-1].given
+    kind.make_cluster("lead")
+    kind.provision(kind.provider(lead=setting), kind.spec())
+    given = kind.pods[-1].given
     assert given is not None
     assert given.endpoint == endpoint
 
 
-def test_a_lead_without_a_port_is_refused(desk: Desk) -> None:
-    spec = desk.spec()
-    spec = msgspec.structs.replace(spec, lead=lead(desk, "tcp://lead"))
+def test_a_lead_without_a_port_is_refused(kind: KindHarness) -> None:
+    spec = kind.spec()
+    spec = msgspec.structs.replace(spec, lead=lead(kind, "tcp://lead"))
     with pytest.raises(Refused, match="port is not known; set port under"):
-        desk.provision(desk.provider(lead="host"), spec)
+        kind.provision(kind.provider(lead="host"), spec)
 
 
-def test_before_there_is_a_cluster_what_it_needs_is_looked_at(desk: Desk) -> None:
-    (desk.world / "images").mkdir()
-    (desk.world / "images/flux:1").touch()
-    (desk.path / "a.tar").touch()
-    images = (f"{desk.path}/a.tar", "/no/such.tar", "flux:1", "flux:2")
-    findings = desk.provider(images=images).examine(lead(desk))
+def test_before_there_is_a_cluster_what_it_needs_is_looked_at(
+    kind: KindHarness,
+) -> None:
+    (kind.world / "images").mkdir()
+    (kind.world / "images/flux:1").touch()
+    (kind.path / "a.tar").touch()
+    images = (f"{kind.path}/a.tar", "/no/such.tar", "flux:1", "flux:2")
+    findings = kind.provider(images=images).examine(lead(kind))
     assert texts(findings, Level.OK)[1:] == [
         "nodes are made by kind v0.0.0 fake",
-        f"{desk.path}/a.tar can be loaded",
+        f"{kind.path}/a.tar can be loaded",
         "flux:1 can be loaded",
     ]
     assert "is made for the first burst" in findings[0].what
@@ -107,63 +113,65 @@ def test_before_there_is_a_cluster_what_it_needs_is_looked_at(desk: Desk) -> Non
     ]
 
 
-def test_the_address_that_followers_get_is_told(desk: Desk) -> None:
-    found = desk.provider(lead="host").examine(lead(desk))
+def test_the_address_that_followers_get_is_told(kind: KindHarness) -> None:
+    found = kind.provider(lead="host").examine(lead(kind))
     (told,) = (text for text in texts(found, Level.OK) if "followers" in text)
     assert told == "followers connect to the lead at tcp://172.18.0.1:8050, of host"
-    found = desk.provider(lead="nobody").examine(lead(desk))
+    found = kind.provider(lead="nobody").examine(lead(kind))
     (wrong,) = (finding for finding in found if finding.level is Level.WRONG)
     assert "No such container: nobody" in wrong.what
     assert (
-        desk.provider()
-        .examine(lead(desk, "tcp://localhost:1"))[-1]
+        kind.provider()
+        .examine(lead(kind, "tcp://localhost:1"))[-1]
         .advice.startswith('set lead = "host"')
     )
-    assert texts(desk.provider().examine(lead(desk, "tcp://name:1")), Level.WRONG) == []
+    assert texts(kind.provider().examine(lead(kind, "tcp://name:1")), Level.WRONG) == []
 
 
-def test_a_kind_that_is_not_there_is_found(desk: Desk) -> None:
-    findings = desk.provider(kind="/no/kind").examine(None)
+def test_a_kind_that_is_not_there_is_found(kind: KindHarness) -> None:
+    findings = kind.provider(kind="/no/kind").examine(None)
     assert texts(findings, Level.WRONG) == ["there is no program '/no/kind'"]
 
 
-def test_a_cluster_that_runs_is_examined_too(desk: Desk) -> None:
-    provider = desk.provider()
-    desk.provision(provider, desk.spec())
-    findings = provider.examine(lead(desk, "tcp://name:1"))
+def test_a_cluster_that_runs_is_examined_too(kind: KindHarness) -> None:
+    provider = kind.provider()
+    kind.provision(provider, kind.spec())
+    findings = provider.examine(lead(kind, "tcp://name:1"))
     assert findings[0].what.endswith("runs with 1 nodes")
     assert findings[-1].what == "the cluster answers"
 
 
-def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(desk: Desk) -> None:
-    provider = desk.provider(lead="host")
-    (found,) = provider.probe(lead(desk), print)
+def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(
+    kind: KindHarness,
+) -> None:
+    provider = kind.provider(lead="host")
+    (found,) = provider.probe(lead(kind), print)
     assert found.level is Level.NOTE
     assert "no pod can try it" in found.what
     assert "does not exist yet" in found.what
-    desk.provision(provider, desk.spec())
-    (found,) = provider.probe(lead(desk), print)
+    kind.provision(provider, kind.spec())
+    (found,) = provider.probe(lead(kind), print)
     assert found.what == "a pod there reaches tcp://172.18.0.1:8050"
 
 
-def _examined(desk: Desk, provider: KindProvider) -> Finding:
+def _examined(kind: KindHarness, provider: KindProvider) -> Finding:
     return provider.examine(None)[0]
 
 
-def test_a_cluster_that_does_not_run_is_wrong(desk: Desk) -> None:
-    desk.make_cluster("dev")
-    dev = desk.provider(create=False, cluster="dev")
-    (desk.containers()["dev-control-plane"] / "state").write_text("exited")
-    finding = _examined(desk, dev)
+def test_a_cluster_that_does_not_run_is_wrong(kind: KindHarness) -> None:
+    kind.make_cluster("dev")
+    dev = kind.provider(create=False, cluster="dev")
+    (kind.containers()["dev-control-plane"] / "state").write_text("exited")
+    finding = _examined(kind, dev)
     assert (finding.level, finding.advice) == (
         Level.WRONG,
         "`docker start` its nodes, or delete it and create it again",
     )
-    gone = desk.provider(create=False, cluster="gone")
-    assert "no kind cluster gone" in _examined(desk, gone).what
+    gone = kind.provider(create=False, cluster="gone")
+    assert "no kind cluster gone" in _examined(kind, gone).what
 
 
-def test_a_cluster_in_the_making_is_noted(desk: Desk) -> None:
-    desk.make_cluster("dev")
-    dev = desk.provider(create=False, cluster="dev", images=("flux:1",))
-    assert _examined(desk, dev).level is Level.NOTE
+def test_a_cluster_in_the_making_is_noted(kind: KindHarness) -> None:
+    kind.make_cluster("dev")
+    dev = kind.provider(create=False, cluster="dev", images=("flux:1",))
+    assert _examined(kind, dev).level is Level.NOTE

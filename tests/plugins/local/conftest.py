@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plugins.local.harness import Bench, open_bench
+from tests.plugins.local.harness import LocalHarness, open_bench
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with open_bench() as bench:
-        yield bench
+def local() -> Iterator[LocalHarness]:
+    with open_bench() as local:
+        yield local

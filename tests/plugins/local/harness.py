@@ -23,7 +23,7 @@ from tests.support.reaping import reap_until_gone
 SLEEP = "exec sleep 1000"
 
 
-class Bench:
+class LocalHarness:
     """Providers of one owner, as before and after restarts."""
 
     def __init__(self, directory: Path) -> None:
@@ -71,13 +71,13 @@ class Bench:
 
 
 @contextlib.contextmanager
-def open_bench() -> Iterator[Bench]:
-    """Give a bench, and end whatever was started on it."""
+def open_bench() -> Iterator[LocalHarness]:
+    """Give a local, and end whatever was started on it."""
     with short_directory() as directory:
-        bench = Bench(directory)
+        local = LocalHarness(directory)
         try:
-            yield bench
+            yield local
         finally:
-            killer = bench.provider(grace=0)
+            killer = local.provider(grace=0)
             for status in killer.observe():
-                bench.reap_all(killer, status.burst_id)
+                local.reap_all(killer, status.burst_id)

@@ -18,7 +18,7 @@ from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
-from tests.plugins.local.harness import Bench
+from tests.plugins.local.harness import LocalHarness
 from tests.support.fluxlead import wait_until
 
 
@@ -36,21 +36,21 @@ def lead(instance: EmbeddedInstance) -> Iterator[Lead]:
 
 
 @pytest.fixture
-def spec(lead: Lead, bench: Bench) -> BurstSpec:
-    identity = msgspec.structs.replace(lead.identity(), owner=bench.owner)
+def spec(lead: Lead, local: LocalHarness) -> BurstSpec:
+    identity = msgspec.structs.replace(lead.identity(), owner=local.owner)
     return example_spec(identity, 0, "local", nodes=4)
 
 
 @pytest.fixture
-def provider(bench: Bench) -> LocalProvider:
-    settings = msgspec.structs.replace(bench.settings, gpus=1)
-    return LocalProvider("here", settings, bench.owner)
+def provider(local: LocalHarness) -> LocalProvider:
+    settings = msgspec.structs.replace(local.settings, gpus=1)
+    return LocalProvider("here", settings, local.owner)
 
 
 def test_followers_join_run_a_job_and_leave_no_trace(
     instance: EmbeddedInstance,
     lead: Lead,
-    bench: Bench,
+    local: LocalHarness,
     spec: BurstSpec,
     provider: LocalProvider,
 ) -> None:
@@ -58,23 +58,23 @@ def test_followers_join_run_a_job_and_leave_no_trace(
     wait_until(lambda: lead.observe().online >= set(spec.ranks), "them to join")
     job = instance.submit(nodes=5, command=("sh", "-c", "echo $BURST_HOSTNAME"))
     assert sorted(instance.output(job).split()) == [*spec.hosts, "lead-0"]
-    bench.reap_all(provider, spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
     wait_until(lambda: lead.observe().online == {0}, "the lead to see them leave")
-    assert not bench.pids(spec.burst_id)
-    assert not bench.home.path.exists()
+    assert not local.pids(spec.burst_id)
+    assert not local.home.path.exists()
 
 
 def test_a_killed_followers_jobs_end_with_the_burst(
     instance: EmbeddedInstance,
     lead: Lead,
-    bench: Bench,
+    local: LocalHarness,
     spec: BurstSpec,
     provider: LocalProvider,
 ) -> None:
     provider.provision(spec)
     wait_until(lambda: lead.observe().online >= set(spec.ranks), "them to join")
     instance.submit(nodes=5, command=SLEEP)
-    follower = bench.home.burst(spec.burst_id).follower("burst-0-0")
+    follower = local.home.burst(spec.burst_id).follower("burst-0-0")
     identity = follower.identity()
     assert identity
 
@@ -84,14 +84,14 @@ def test_a_killed_followers_jobs_end_with_the_burst(
     wait_until(lambda: len(session()) >= 2, "the task")
     send(signal.SIGKILL, [scan()[identity.pid]])
     killed = "burst-0-0 was killed by signal 9"
-    wait_until(lambda: bench.status(provider).why.startswith(killed), "the news")
-    assert bench.status(provider).phase is Phase.FAILED
-    bench.reap_all(provider, spec.burst_id)
+    wait_until(lambda: local.status(provider).why.startswith(killed), "the news")
+    assert local.status(provider).phase is Phase.FAILED
+    local.reap_all(provider, spec.burst_id)
     assert not session()
 
 
 def test_what_a_follower_said_explains_why_it_ended(
-    lead: Lead, bench: Bench, spec: BurstSpec, provider: LocalProvider
+    lead: Lead, local: LocalHarness, spec: BurstSpec, provider: LocalProvider
 ) -> None:
     first = spec.lead.bootstrap.hosts[0]
     order = ("lead-0", "burst-0-[0-3]", "lead-1", "burst-1-[0-3]")
@@ -104,6 +104,6 @@ def test_what_a_follower_said_explains_why_it_ended(
     provider.provision(
         msgspec.structs.replace(spec, lead=elsewhere, ranks=(1, 2, 3, 4))
     )
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "their end")
-    assert "mismatched config" in bench.status(provider).why
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "their end")
+    assert "mismatched config" in local.status(provider).why
     assert lead.observe().online == {0}

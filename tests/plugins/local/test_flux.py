@@ -22,7 +22,7 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
-from tests.plugins.local.harness import Bench
+from tests.plugins.local.harness import LocalHarness
 from tests.support.fluxlead import (
     FluxLead,
     flux_lead,
@@ -42,71 +42,71 @@ def lead() -> Iterator[FluxLead]:
         yield lead
 
 
-def follower_provider(bench: Bench) -> LocalProvider:
-    return LocalProvider("here", bench.settings, bench.owner)
+def follower_provider(local: LocalHarness) -> LocalProvider:
+    return LocalProvider("here", local.settings, local.owner)
 
 
 @contextmanager
 def burst_of(
-    lead: FluxLead, bench: Bench, nodes: int = 2
+    lead: FluxLead, local: LocalHarness, nodes: int = 2
 ) -> Iterator[tuple[LocalProvider, BurstSpec]]:
-    """Provision a burst; the bench reaps it."""
-    spec = example_spec(lead.identity(bench.owner), 0, "local", nodes)
-    provider = follower_provider(bench)
+    """Provision a burst; the local reaps it."""
+    spec = example_spec(lead.identity(local.owner), 0, "local", nodes)
+    provider = follower_provider(local)
     provider.provision(spec)
     yield provider, spec
 
 
 def test_followers_join_run_a_job_and_leave_no_trace(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    with burst_of(lead, bench, nodes=3) as (provider, spec):
+    with burst_of(lead, local, nodes=3) as (provider, spec):
         output = lead.run("-N4", "flux", "getattr", "hostname")
         assert sorted(output) == ["burst-0-0", "burst-0-1", "burst-0-2", "lead-0"]
-        assert bench.status(provider).phase is Phase.RUNNING
-        bench.reap_all(provider, spec.burst_id)
+        assert local.status(provider).phase is Phase.RUNNING
+        local.reap_all(provider, spec.burst_id)
         wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")
-    assert not bench.pids(spec.burst_id)
-    assert not bench.home.path.exists()
+    assert not local.pids(spec.burst_id)
+    assert not local.home.path.exists()
     assert "failed" not in lead.log(), "they said goodbye"
 
 
-def test_the_same_ranks_can_be_lent_again(lead: FluxLead, bench: Bench) -> None:
+def test_the_same_ranks_can_be_lent_again(lead: FluxLead, local: LocalHarness) -> None:
     for _ in range(2):
-        with burst_of(lead, bench) as (provider, spec):
+        with burst_of(lead, local) as (provider, spec):
             lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
-            bench.reap_all(provider, spec.burst_id)
+            local.reap_all(provider, spec.burst_id)
             wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
 
 
 def test_a_job_cannot_read_our_environment_from_its_own(
-    lead: FluxLead, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    lead: FluxLead, local: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLOUD_PASSWORD", "hush")
-    with burst_of(lead, bench, nodes=1):
+    with burst_of(lead, local, nodes=1):
         monkeypatch.delenv("CLOUD_PASSWORD")
         output = lead.run("--requires=host:burst-0-0", "env")
         assert not [word for word in output if "hush" in word]
 
 
 def test_a_killed_broker_is_told_and_its_jobs_end_with_the_burst(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    with burst_of(lead, bench, nodes=1) as (provider, spec):
+    with burst_of(lead, local, nodes=1) as (provider, spec):
         lead.run("--requires=host:burst-0-0", "true")
         submitted = lead.flux(
             "submit", "--wait-event=start", "--requires=host:burst-0-0", "sleep", "1000"
         )
         assert submitted.returncode == 0, submitted.stderr
-        identity = bench.home.burst(spec.burst_id).follower("burst-0-0").identity()
+        identity = local.home.burst(spec.burst_id).follower("burst-0-0").identity()
         assert identity
         wait_until(lambda: len(_session(identity.pid)) == 3, "broker, shell and task")
         jobs = _session(identity.pid) - {identity.pid}
         os.kill(identity.pid, signal.SIGKILL)
         killed = "burst-0-0 was killed by signal 9"
-        wait_until(lambda: bench.status(provider).why.startswith(killed), "the news")
-        assert bench.status(provider).phase is Phase.FAILED
-        bench.reap_all(provider, spec.burst_id)
+        wait_until(lambda: local.status(provider).why.startswith(killed), "the news")
+        assert local.status(provider).phase is Phase.FAILED
+        local.reap_all(provider, spec.burst_id)
         wait_until(lambda: not jobs & set(scan()), "the orphans' end")
 
 
@@ -115,54 +115,54 @@ def _session(pid: int) -> set[int]:
 
 
 def test_after_a_restart_of_the_daemon_followers_are_found_and_ended(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    spec = example_spec(lead.identity(bench.owner), 0, "local")
-    (bench.directory / "spec").write_bytes(msgspec.json.encode(spec))
+    spec = example_spec(lead.identity(local.owner), 0, "local")
+    (local.directory / "spec").write_bytes(msgspec.json.encode(spec))
     code = f"""
 import msgspec, pathlib
 from burst.provider import BurstSpec
 from burst_local import LocalProvider, LocalSettings
 spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
-settings = LocalSettings(dir={bench.settings.dir!r}, cores=8)
-LocalProvider("here", settings, {bench.owner!r}).provision(spec)
+settings = LocalSettings(dir={local.settings.dir!r}, cores=8)
+LocalProvider("here", settings, {local.owner!r}).provision(spec)
 """
     subprocess.run(
         [sys.executable, "-c", code],
-        cwd=bench.directory,
+        cwd=local.directory,
         check=True,
     )
-    provider = follower_provider(bench)
-    assert bench.status(provider).phase is Phase.RUNNING
+    provider = follower_provider(local)
+    assert local.status(provider).phase is Phase.RUNNING
     lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
-    bench.reap_all(provider, spec.burst_id)
-    assert not bench.pids(spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
+    assert not local.pids(spec.burst_id)
 
 
 def test_with_another_certificate_they_run_but_do_not_join(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    path = bench.directory / "other.cert"
+    path = local.directory / "other.cert"
     certificate.write(certificate.create("other"), path)
-    spec = example_spec(lead.identity(bench.owner), 0, "local")
+    spec = example_spec(lead.identity(local.owner), 0, "local")
     stranger = msgspec.structs.replace(spec.lead, certificate=str(path))
-    provider = follower_provider(bench)
+    provider = follower_provider(local)
     provider.provision(msgspec.structs.replace(spec, lead=stranger))
-    socket = bench.home.burst(spec.burst_id).follower("burst-0-0").path / "local"
+    socket = local.home.burst(spec.burst_id).follower("burst-0-0").path / "local"
     wait_until(socket.exists, "the broker's socket")
-    wait_until(lambda: bench.status(provider).why != "", "the reason")
-    status = bench.status(provider)
+    wait_until(lambda: local.status(provider).why != "", "the reason")
+    status = local.status(provider)
     assert status.phase is Phase.RUNNING
     words = "burst-0-0 the lead does not accept its certificate, "
     assert status.why.startswith(words)
     assert lead.online() == {"lead-0"}
-    bench.reap_all(provider, spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
 
 
 def test_a_broker_that_the_lead_turns_down_says_why(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    identity = lead.identity(bench.owner)
+    identity = lead.identity(local.owner)
     spec = example_spec(identity, 0, "local", nodes=1)
     entries = identity.bootstrap.hosts
     swapped = msgspec.structs.replace(entries[1], host="burst-0-[1,0,2]")
@@ -173,34 +173,34 @@ def test_a_broker_that_the_lead_turns_down_says_why(
             identity.bootstrap, hosts=(entries[0], swapped)
         ),
     )
-    provider = follower_provider(bench)
+    provider = follower_provider(local)
     provider.provision(msgspec.structs.replace(spec, lead=wrong, ranks=(2,)))
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its end")
-    why = bench.status(provider).why
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
+    why = local.status(provider).why
     assert why.startswith("burst-0-0 exited with status 1: ")
     assert "overlay.hello: Invalid argument" in why
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
 
-def test_behind_a_gateway_they_join_and_leave_too(bench: Bench) -> None:
+def test_behind_a_gateway_they_join_and_leave_too(local: LocalHarness) -> None:
     slot = msgspec.structs.replace(SLOT, gateway=f"tcp://127.0.0.1:{free_port()}")
     with (
         flux_lead(slot, gateways=True) as lead,
-        burst_of(lead, bench, nodes=3) as (provider, spec),
+        burst_of(lead, local, nodes=3) as (provider, spec),
     ):
         output = lead.run("-N4", "flux", "getattr", "tbon.level")
         assert sorted(output) == ["0", "1", "2", "2"]
-        bench.reap_all(provider, spec.burst_id)
+        local.reap_all(provider, spec.burst_id)
         wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
 
 
 def test_at_the_end_of_its_lease_a_broker_leaves_by_itself(
-    lead: FluxLead, bench: Bench
+    lead: FluxLead, local: LocalHarness
 ) -> None:
-    spec = example_spec(lead.identity(bench.owner), 0, "local")
-    provider = follower_provider(bench)
+    spec = example_spec(lead.identity(local.owner), 0, "local")
+    provider = follower_provider(local)
     provider.provision(msgspec.structs.replace(spec, lease_end=time.time() + 2))
-    wait_until(lambda: not bench.pids(spec.burst_id), "the end of the lease")
-    assert "at the end of its lease" in bench.status(provider).why
+    wait_until(lambda: not local.pids(spec.burst_id), "the end of the lease")
+    assert "at the end of its lease" in local.status(provider).why
     wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")

@@ -18,24 +18,24 @@ from burst_local.processes import scan_all
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.provider import Phase
-from tests.plugins.local.harness import Bench
+from tests.plugins.local.harness import LocalHarness
 from tests.support.fluxlead import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture
-def small_disk(bench: Bench) -> Iterator[Path]:
+def small_disk(local: LocalHarness) -> Iterator[Path]:
     """Mount a file system of 64 KiB where followers have their directories."""
-    base = bench.directory / "run"
+    base = local.directory / "run"
     base.mkdir(mode=0o700)
     options = ["-t", "tmpfs", "-o", "size=64k,mode=0700"]
     subprocess.run(["mount", *options, "tmpfs", base], check=True)
     yield base
     (base / "fill").unlink(missing_ok=True)
-    killer = bench.provider(grace=0)
+    killer = local.provider(grace=0)
     for status in killer.observe():
-        bench.reap_all(killer, status.burst_id)
+        local.reap_all(killer, status.burst_id)
     subprocess.run(["umount", base], check=True)
 
 
@@ -48,15 +48,17 @@ def fill(disk: Path) -> None:
 
 
 @needs_root
-def test_on_a_full_disk_a_burst_is_reaped(small_disk: Path, bench: Bench) -> None:
-    provider, spec = bench.provider(), bench.spec()
+def test_on_a_full_disk_a_burst_is_reaped(
+    small_disk: Path, local: LocalHarness
+) -> None:
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
     fill(small_disk)
     provider.reap(spec.burst_id)
-    assert bench.status(provider).phase is Phase.ENDING
+    assert local.status(provider).phase is Phase.ENDING
     with pytest.raises(Transient, match="is being reaped"):
         provider.provision(spec)
-    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+    wait_until(lambda: not local.pids(spec.burst_id), "their end")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
     assert os.listdir(small_disk) == ["fill"]
@@ -64,58 +66,62 @@ def test_on_a_full_disk_a_burst_is_reaped(small_disk: Path, bench: Bench) -> Non
 
 @needs_root
 def test_on_a_full_disk_nothing_is_started_and_the_job_goes_elsewhere(
-    small_disk: Path, bench: Bench
+    small_disk: Path, local: LocalHarness
 ) -> None:
     fill(small_disk)
-    provider, spec = bench.provider(), bench.spec()
+    provider, spec = local.provider(), local.spec()
     with pytest.raises(InsufficientCapacity, match="No space left on device; free"):
         provider.provision(spec)
-    assert bench.pids(spec.burst_id) == set()
+    assert local.pids(spec.burst_id) == set()
 
 
-def test_without_a_place_to_write_the_grace_is_kept_all_the_same(bench: Bench) -> None:
-    bench.script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
-    provider, spec = bench.provider(grace=10), bench.spec()
+def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
+    local: LocalHarness,
+) -> None:
+    local.script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
+    provider, spec = local.provider(grace=10), local.spec()
     provider.provision(spec)
-    wait_until(lambda: all("ready" in log for log in bench.logs(spec)), "them")
-    (bench.home.burst(spec.burst_id).path / "ending").mkdir()
+    wait_until(lambda: all("ready" in log for log in local.logs(spec)), "them")
+    (local.home.burst(spec.burst_id).path / "ending").mkdir()
     provider.reap(spec.burst_id)
-    assert bench.status(provider).phase is Phase.ENDING
-    bench.now += 10
+    assert local.status(provider).phase is Phase.ENDING
+    local.now += 10
     provider.reap(spec.burst_id)
-    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+    wait_until(lambda: not local.pids(spec.burst_id), "their end")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
 
-def test_a_link_in_place_of_the_base_directory_is_not_followed(bench: Bench) -> None:
-    elsewhere = bench.directory / "elsewhere"
+def test_a_link_in_place_of_the_base_directory_is_not_followed(
+    local: LocalHarness,
+) -> None:
+    elsewhere = local.directory / "elsewhere"
     elsewhere.mkdir(mode=0o700)
-    link = bench.directory / "link"
+    link = local.directory / "link"
     link.symlink_to(elsewhere)
-    provider = bench.provider(dir=str(link))
-    for call in (lambda: provider.provision(bench.spec()), provider.observe):
+    provider = local.provider(dir=str(link))
+    for call in (lambda: provider.provision(local.spec()), provider.observe):
         with pytest.raises(Refused, match=r"is a symbolic link.*directory that it"):
             call()
     assert os.listdir(elsewhere) == []
 
 
 def test_of_followers_that_ended_no_more_is_kept_than_how_the_last_did(
-    bench: Bench,
+    local: LocalHarness,
 ) -> None:
-    bench.script = "exit 1"
-    provider, spec = bench.provider(), bench.spec()
+    local.script = "exit 1"
+    provider, spec = local.provider(), local.spec()
     before = len(launch._children) + len(launch._ends)
 
     def ended() -> bool:
-        return bench.status(provider).phase is Phase.FAILED
+        return local.status(provider).phase is Phase.FAILED
 
     for _ in range(5):
         provider.provision(spec)
         wait_until(ended, "their end")
     assert not _zombies()
     assert len(launch._children) + len(launch._ends) == before + len(spec.hosts)
-    bench.reap_all(provider, spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
     assert len(launch._children) + len(launch._ends) == before
 
 
@@ -155,14 +161,16 @@ except NotFound:
 """
 
 
-def test_a_daemon_that_executed_itself_anew_collects_its_children(bench: Bench) -> None:
-    spec = bench.spec()
-    (bench.directory / "spec").write_bytes(msgspec.json.encode(spec))
-    script = bench.directory / "restarted.py"
+def test_a_daemon_that_executed_itself_anew_collects_its_children(
+    local: LocalHarness,
+) -> None:
+    spec = local.spec()
+    (local.directory / "spec").write_bytes(msgspec.json.encode(spec))
+    script = local.directory / "restarted.py"
     script.write_text(RESTARTED)
     done = subprocess.run(
-        [sys.executable, script, bench.settings.dir, bench.owner, "first"],
-        cwd=bench.directory,
+        [sys.executable, script, local.settings.dir, local.owner, "first"],
+        cwd=local.directory,
         capture_output=True,
         text=True,
         timeout=60,
@@ -202,13 +210,13 @@ print(home.path.exists())
 
 
 @needs_root
-def test_a_directory_that_a_job_closed_is_removed(bench: Bench) -> None:
-    base = bench.directory / "nobodys"
+def test_a_directory_that_a_job_closed_is_removed(local: LocalHarness) -> None:
+    base = local.directory / "nobodys"
     base.mkdir()
     os.chown(base, 65534, 65534)
-    bench.directory.chmod(0o755)
+    local.directory.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, base, bench.owner],
+        [sys.executable, "-c", AS_NOBODY, base, local.owner],
         capture_output=True,
         text=True,
         check=False,
@@ -216,8 +224,8 @@ def test_a_directory_that_a_job_closed_is_removed(bench: Bench) -> None:
     assert done.stdout == "2\nreaped\nreaped\nFalse\n", done.stderr
 
 
-def test_a_host_without_free_files_is_left_for_a_moment(bench: Bench) -> None:
-    provider, spec = bench.provider(), bench.spec()
+def test_a_host_without_free_files_is_left_for_a_moment(local: LocalHarness) -> None:
+    provider, spec = local.provider(), local.spec()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     provider.provision(spec)
     taken = max(int(name) for name in os.listdir("/proc/self/fd"))
@@ -230,5 +238,5 @@ def test_a_host_without_free_files_is_left_for_a_moment(bench: Bench) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for number in opened:
             os.close(number)
-    assert len(bench.pids(spec.burst_id)) == 2
-    bench.reap_all(provider, spec.burst_id)
+    assert len(local.pids(spec.burst_id)) == 2
+    local.reap_all(provider, spec.burst_id)

@@ -16,7 +16,7 @@ from burst_local.launch import follower_command
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer, Phase, Provider
-from tests.plugins.local.harness import SLEEP, Bench
+from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.fluxlead import wait_until
 
 
@@ -24,49 +24,51 @@ def test_it_is_a_provider() -> None:
     assert isinstance(LocalProvider("a", LocalSettings(), "o"), Provider)
 
 
-def test_the_offer_is_what_the_settings_say(bench: Bench) -> None:
-    provider = bench.provider(max_nodes=3, cores=2, gpus=1, price=0.5)
+def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
+    provider = local.provider(max_nodes=3, cores=2, gpus=1, price=0.5)
     assert provider.offers() == [
         Offer(name="local", shape=Shape(2, 1), max_nodes=3, price=0.5, join_time=1.0)
     ]
 
 
-def test_by_default_a_follower_has_the_cores_that_we_may_use(bench: Bench) -> None:
-    (offer,) = bench.provider(cores=0).offers()
+def test_by_default_a_follower_has_the_cores_that_we_may_use(
+    local: LocalHarness,
+) -> None:
+    (offer,) = local.provider(cores=0).offers()
     assert offer.shape == Shape(len(os.sched_getaffinity(0)))
 
 
-def test_a_follower_leads_a_session_in_a_private_directory(bench: Bench) -> None:
-    bench.script = f"pwd; {SLEEP}"
-    provider, spec = bench.provider(), bench.spec()
+def test_a_follower_leads_a_session_in_a_private_directory(local: LocalHarness) -> None:
+    local.script = f"pwd; {SLEEP}"
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
-    place = bench.home.burst(spec.burst_id)
+    place = local.home.burst(spec.burst_id)
     for host in spec.hosts:
         follower = place.follower(host)
         identity = follower.identity()
         assert identity
         assert os.getsid(identity.pid) == os.getpgid(identity.pid) == identity.pid
     said = [f"{place.follower(host).path}\n" for host in spec.hosts]
-    wait_until(lambda: bench.logs(spec) == said, "their directories")
+    wait_until(lambda: local.logs(spec) == said, "their directories")
 
 
 def test_followers_get_no_more_of_our_environment_than_they_need(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    local: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLOUD_PASSWORD", "hush")
     monkeypatch.setenv("FLUX_URI", "local:///the/leads")
     monkeypatch.setenv("SHELL", "/bin/bash")
-    bench.script = f"env; echo end; {SLEEP}"
-    provider = bench.provider(environment={"SITE": "here", "BURST_ID": "other"})
-    spec = bench.spec(nodes=1)
+    local.script = f"env; echo end; {SLEEP}"
+    provider = local.provider(environment={"SITE": "here", "BURST_ID": "other"})
+    spec = local.spec(nodes=1)
     provider.provision(spec)
-    wait_until(lambda: "end" in bench.logs(spec)[0], "its environment")
-    lines = bench.logs(spec)[0].splitlines()
+    wait_until(lambda: "end" in local.logs(spec)[0], "its environment")
+    lines = local.logs(spec)[0].splitlines()
     assert f"PATH={os.environ['PATH']}" in lines
     assert "SITE=here" in lines
     assert "SHELL=/bin/sh" in lines
     assert {
-        f"BURST_OWNER={bench.owner}",
+        f"BURST_OWNER={local.owner}",
         "BURST_PROVIDER=here",
         f"BURST_ID={spec.burst_id}",
         "BURST_HOST=burst-0-0",
@@ -74,15 +76,15 @@ def test_followers_get_no_more_of_our_environment_than_they_need(
     assert not [line for line in lines if "hush" in line or line.startswith("FLUX")]
 
 
-def test_before_anything_runs_a_follower_is_pending(bench: Bench) -> None:
-    spec = bench.spec()
-    bench.home.open()
-    bench.home.burst(spec.burst_id).make(spec, "")
-    status = bench.status(bench.provider())
+def test_before_anything_runs_a_follower_is_pending(local: LocalHarness) -> None:
+    spec = local.spec()
+    local.home.open()
+    local.home.burst(spec.burst_id).make(spec, "")
+    status = local.status(local.provider())
     assert status.phase is Phase.PENDING
     assert status.why == "burst-0-0 is not started yet"
-    bench.provider().provision(spec)
-    assert bench.status(bench.provider()).phase is Phase.RUNNING
+    local.provider().provision(spec)
+    assert local.status(local.provider()).phase is Phase.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -95,21 +97,21 @@ def test_before_anything_runs_a_follower_is_pending(bench: Bench) -> None:
     ],
 )
 def test_a_follower_that_ends_is_failed_and_its_last_words_are_told(
-    script: str, why: str, bench: Bench
+    script: str, why: str, local: LocalHarness
 ) -> None:
-    bench.script = script
-    provider = bench.provider()
-    provider.provision(bench.spec())
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its end")
-    status = bench.status(provider)
+    local.script = script
+    provider = local.provider()
+    provider.provision(local.spec())
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
+    status = local.status(provider)
     assert status.why.startswith(f"burst-0-0 {why}")
 
 
-def test_what_has_ended_does_not_stay_a_zombie(bench: Bench) -> None:
-    bench.script = "exit 1"
-    provider, spec = bench.provider(), bench.spec()
+def test_what_has_ended_does_not_stay_a_zombie(local: LocalHarness) -> None:
+    local.script = "exit 1"
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
-    place = bench.home.burst(spec.burst_id)
+    place = local.home.burst(spec.burst_id)
     identities = [place.follower(host).identity() for host in spec.hosts]
 
     def buried() -> bool:
@@ -119,63 +121,63 @@ def test_what_has_ended_does_not_stay_a_zombie(bench: Bench) -> None:
     wait_until(buried, "their funeral")
 
 
-def test_provisioned_again_only_what_has_ended_is_started(bench: Bench) -> None:
-    bench.script = f"echo here I am; {SLEEP}"
-    provider, spec = bench.provider(), bench.spec()
+def test_provisioned_again_only_what_has_ended_is_started(local: LocalHarness) -> None:
+    local.script = f"echo here I am; {SLEEP}"
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
-    place = bench.home.burst(spec.burst_id)
+    place = local.home.burst(spec.burst_id)
     first, second = (place.follower(host).identity() for host in spec.hosts)
     assert first
-    wait_until(lambda: all(bench.logs(spec)), "the first words of both")
+    wait_until(lambda: all(local.logs(spec)), "the first words of both")
     os.kill(first.pid, signal.SIGKILL)
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its death")
-    assert [f.phase for f in bench.status(provider).followers] == [
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its death")
+    assert [f.phase for f in local.status(provider).followers] == [
         Phase.FAILED,
         Phase.RUNNING,
     ]
     provider.provision(spec)
-    assert bench.status(provider).phase is Phase.RUNNING
+    assert local.status(provider).phase is Phase.RUNNING
     again = [place.follower(host).identity() for host in spec.hosts]
     assert again[0] != first
     assert again[1] == second
     said = ["here I am\n" * 2, "here I am\n"]
-    wait_until(lambda: bench.logs(spec) == said, "the second's words below the first's")
+    wait_until(lambda: local.logs(spec) == said, "the second's words below the first's")
 
 
 def test_after_a_crash_before_a_second_start_was_recorded_there_is_no_third(
-    bench: Bench,
+    local: LocalHarness,
 ) -> None:
-    provider, spec = bench.provider(), bench.spec(nodes=1)
+    provider, spec = local.provider(), local.spec(nodes=1)
     provider.provision(spec)
-    follower = bench.home.burst(spec.burst_id).follower(spec.hosts[0])
+    follower = local.home.burst(spec.burst_id).follower(spec.hosts[0])
     first = follower.identity()
     assert first
     os.kill(first.pid, signal.SIGKILL)
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its death")
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its death")
     provider.provision(spec)
     follower.unrecord()
-    (second,) = bench.pids(spec.burst_id)
-    restarted = bench.provider()
-    assert bench.status(restarted).phase is Phase.RUNNING
+    (second,) = local.pids(spec.burst_id)
+    restarted = local.provider()
+    assert local.status(restarted).phase is Phase.RUNNING
     restarted.provision(spec)
-    assert bench.pids(spec.burst_id) == {second}
+    assert local.pids(spec.burst_id) == {second}
 
 
-def test_at_the_end_of_its_lease_a_follower_ends_by_itself(bench: Bench) -> None:
-    provider = bench.provider()
-    provider.provision(bench.spec(lease_end=1.0))
-    assert bench.status(provider).phase is Phase.RUNNING
-    wait_until(lambda: bench.status(provider).phase is Phase.FAILED, "its end")
-    assert "at the end of its lease" in bench.status(provider).why
+def test_at_the_end_of_its_lease_a_follower_ends_by_itself(local: LocalHarness) -> None:
+    provider = local.provider()
+    provider.provision(local.spec(lease_end=1.0))
+    assert local.status(provider).phase is Phase.RUNNING
+    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
+    assert "at the end of its lease" in local.status(provider).why
 
 
-def test_the_host_carries_so_many_followers_and_no_more(bench: Bench) -> None:
-    provider = bench.provider(max_nodes=3)
-    provider.provision(bench.spec(0, nodes=2))
+def test_the_host_carries_so_many_followers_and_no_more(local: LocalHarness) -> None:
+    provider = local.provider(max_nodes=3)
+    provider.provision(local.spec(0, nodes=2))
     with pytest.raises(InsufficientCapacity, match="are needed, and 1 of 3 are free"):
-        provider.provision(bench.spec(1, nodes=2))
-    provider.provision(bench.spec(1, nodes=1))
-    provider.provision(bench.spec(0, nodes=2))
+        provider.provision(local.spec(1, nodes=2))
+    provider.provision(local.spec(1, nodes=1))
+    provider.provision(local.spec(0, nodes=2))
     assert len(provider.observe()) == 2
 
 
@@ -206,64 +208,64 @@ def _other_ranks(spec: BurstSpec) -> BurstSpec:
     ],
 )
 def test_what_could_not_join_is_refused_before_anything_is_made(
-    damage: Any, what: str, bench: Bench
+    damage: Any, what: str, local: LocalHarness
 ) -> None:
     with pytest.raises(Refused, match=what):
-        bench.provider().provision(damage(bench.spec()))
-    assert bench.provider().observe() == []
-    assert not bench.home.path.exists()
+        local.provider().provision(damage(local.spec()))
+    assert local.provider().observe() == []
+    assert not local.home.path.exists()
 
 
-def test_other_hosts_under_a_known_id_are_refused(bench: Bench) -> None:
-    provider = bench.provider()
-    provider.provision(bench.spec(nodes=2))
+def test_other_hosts_under_a_known_id_are_refused(local: LocalHarness) -> None:
+    provider = local.provider()
+    provider.provision(local.spec(nodes=2))
     with pytest.raises(Refused, match="exists with other hosts; reap it first"):
-        provider.provision(bench.spec(nodes=3))
+        provider.provision(local.spec(nodes=3))
 
 
-def test_what_is_being_reaped_is_not_started_again(bench: Bench) -> None:
-    bench.script = "trap '' TERM; while :; do sleep 0.1; done"
-    provider, spec = bench.provider(), bench.spec()
+def test_what_is_being_reaped_is_not_started_again(local: LocalHarness) -> None:
+    local.script = "trap '' TERM; while :; do sleep 0.1; done"
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
     provider.reap(spec.burst_id)
     with pytest.raises(Transient, match="is being reaped"):
         provider.provision(spec)
 
 
-def test_a_program_that_cannot_be_run_is_refused(bench: Bench) -> None:
-    spec = bench.spec()
-    for program in ("/no/such/program", str(bench.directory)):
+def test_a_program_that_cannot_be_run_is_refused(local: LocalHarness) -> None:
+    spec = local.spec()
+    for program in ("/no/such/program", str(local.directory)):
         provider = LocalProvider(
-            "here", bench.settings, bench.owner, command=lambda *_, p=program: [p]
+            "here", local.settings, local.owner, command=lambda *_, p=program: [p]
         )
         with pytest.raises(Refused, match=f"{program} cannot be run: .*set flux"):
             provider.provision(spec)
 
 
-def test_a_host_at_its_limit_is_transient(bench: Bench) -> None:
+def test_a_host_at_its_limit_is_transient(local: LocalHarness) -> None:
     provider = LocalProvider(
-        "here", bench.settings, bench.owner, command=lambda *_: ["x" * 300]
+        "here", local.settings, local.owner, command=lambda *_: ["x" * 300]
     )
     with pytest.raises(Transient, match="cannot be run now: File name too long"):
-        provider.provision(bench.spec())
+        provider.provision(local.spec())
 
 
-def test_where_flux_is_missing_that_is_said(bench: Bench) -> None:
-    spec = bench.spec()
+def test_where_flux_is_missing_that_is_said(local: LocalHarness) -> None:
+    spec = local.spec()
     with pytest.raises(Refused, match="no program '/no/flux'; install Flux, or set"):
         follower_command("/no/flux")(spec, "burst-0-0", Path("/c"), Path("/run"))
 
 
-def test_a_directory_too_long_for_a_socket_is_refused(bench: Bench) -> None:
-    deep = str(bench.directory / ("x" * 80))
-    settings = msgspec.structs.replace(bench.settings, dir=deep, flux="/bin/sh")
+def test_a_directory_too_long_for_a_socket_is_refused(local: LocalHarness) -> None:
+    deep = str(local.directory / ("x" * 80))
+    settings = msgspec.structs.replace(local.settings, dir=deep, flux="/bin/sh")
     with pytest.raises(Refused, match=r"unix socket.*shorter path"):
-        LocalProvider("here", settings, bench.owner).provision(bench.spec())
+        LocalProvider("here", settings, local.owner).provision(local.spec())
     assert not Path(deep).exists()
 
 
-def test_an_embedded_lead_gets_embedded_followers(bench: Bench) -> None:
-    spec = bench.spec()
+def test_an_embedded_lead_gets_embedded_followers(local: LocalHarness) -> None:
+    spec = local.spec()
     lead = msgspec.structs.replace(spec.lead, kind="embedded")
     spec = msgspec.structs.replace(spec, lead=lead)
     argv = follower_command("/no/flux")(spec, "burst-0-0", Path("/c"), Path("/run"))
@@ -271,26 +273,26 @@ def test_an_embedded_lead_gets_embedded_followers(bench: Bench) -> None:
 
 
 def test_by_default_followers_live_in_a_short_directory_of_this_user(
-    bench: Bench,
+    local: LocalHarness,
 ) -> None:
-    settings = msgspec.structs.replace(bench.settings, dir="")
+    settings = msgspec.structs.replace(local.settings, dir="")
     provider = LocalProvider(
-        "here", settings, bench.owner, command=lambda *_: ["sleep", "1000"]
+        "here", settings, local.owner, command=lambda *_: ["sleep", "1000"]
     )
-    spec = bench.spec()
+    spec = local.spec()
     provider.provision(spec)
     try:
-        place = Path(f"/tmp/burst-{os.geteuid()}/{bench.owner}.here/{spec.burst_id}")
+        place = Path(f"/tmp/burst-{os.geteuid()}/{local.owner}.here/{spec.burst_id}")
         assert place.is_dir()
     finally:
-        bench.reap_all(provider, spec.burst_id)
+        local.reap_all(provider, spec.burst_id)
     assert not place.parent.exists()
 
 
 def test_a_lease_that_nothing_could_end_is_refused(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    local: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(bench.directory))
+    monkeypatch.setenv("PATH", str(local.directory))
     with pytest.raises(Refused, match="no program 'timeout'; install GNU"):
-        bench.provider().provision(bench.spec(lease_end=1.0))
-    assert bench.provider().observe() == []
+        local.provider().provision(local.spec(lease_end=1.0))
+    assert local.provider().observe() == []

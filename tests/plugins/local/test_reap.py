@@ -19,92 +19,94 @@ from burst.errors import NotFound, Refused
 from burst.model.burst import BurstId
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec, Phase
-from tests.plugins.local.harness import SLEEP, Bench
+from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.fluxlead import wait_until
 
 STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
 
 
-def wait_said(bench: Bench, spec: BurstSpec, word: str) -> None:
+def wait_said(local: LocalHarness, spec: BurstSpec, word: str) -> None:
     """Wait until every follower said it."""
-    wait_until(lambda: all(word in log for log in bench.logs(spec)), word)
+    wait_until(lambda: all(word in log for log in local.logs(spec)), word)
 
 
-def test_what_heeds_sigterm_is_gone_with_its_directory(bench: Bench) -> None:
-    provider, spec = bench.provider(), bench.spec()
+def test_what_heeds_sigterm_is_gone_with_its_directory(local: LocalHarness) -> None:
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
     provider.reap(spec.burst_id)
-    bench.reap_all(provider, spec.burst_id)
-    assert bench.pids(spec.burst_id) == set()
-    assert not bench.home.path.exists()
+    local.reap_all(provider, spec.burst_id)
+    assert local.pids(spec.burst_id) == set()
+    assert not local.home.path.exists()
     assert provider.observe() == []
 
 
 def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
-    bench: Bench,
+    local: LocalHarness,
 ) -> None:
-    bench.script = STUBBORN
-    provider, spec = bench.provider(grace=10), bench.spec()
+    local.script = STUBBORN
+    provider, spec = local.provider(grace=10), local.spec()
     provider.provision(spec)
-    wait_said(bench, spec, "ready")
+    wait_said(local, spec, "ready")
     provider.reap(spec.burst_id)
-    wait_said(bench, spec, "asked")
-    bench.now += 1.9
+    wait_said(local, spec, "asked")
+    local.now += 1.9
     provider.reap(spec.burst_id)
-    wait_ticks(bench, spec)
-    assert _times_asked(bench, spec) == [1, 1]
-    bench.now += 8.0
+    wait_ticks(local, spec)
+    assert _times_asked(local, spec) == [1, 1]
+    local.now += 8.0
     provider.reap(spec.burst_id)
-    wait_until(lambda: _times_asked(bench, spec) == [2, 2], "the second time")
-    status = bench.status(provider)
+    wait_until(lambda: _times_asked(local, spec) == [2, 2], "the second time")
+    status = local.status(provider)
     assert status.phase is Phase.ENDING
     assert "have not ended yet" in status.why
     assert {f.host for f in status.followers} == set(spec.hosts)
-    bench.now += 0.1
+    local.now += 0.1
     provider.reap(spec.burst_id)
-    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+    wait_until(lambda: not local.pids(spec.burst_id), "their end")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
 
-def wait_ticks(bench: Bench, spec: BurstSpec) -> None:
+def wait_ticks(local: LocalHarness, spec: BurstSpec) -> None:
     """Wait until every follower went on with its work, signals before that heeded."""
-    before = [log.count("tick") for log in bench.logs(spec)]
+    before = [log.count("tick") for log in local.logs(spec)]
     wait_until(
         lambda: all(
             log.count("tick") > n + 2
-            for log, n in zip(bench.logs(spec), before, strict=True)
+            for log, n in zip(local.logs(spec), before, strict=True)
         ),
         "ticks",
     )
 
 
-def _times_asked(bench: Bench, spec: BurstSpec) -> list[int]:
-    return [log.count("asked") for log in bench.logs(spec)]
+def _times_asked(local: LocalHarness, spec: BurstSpec) -> list[int]:
+    return [log.count("asked") for log in local.logs(spec)]
 
 
-def test_the_grace_goes_on_after_a_restart(bench: Bench) -> None:
-    bench.script = STUBBORN
-    spec = bench.spec()
-    bench.provider().provision(spec)
-    wait_said(bench, spec, "ready")
-    bench.provider(grace=10).reap(spec.burst_id)
-    bench.now += 10
-    bench.provider(grace=10).reap(spec.burst_id)
-    wait_until(lambda: not bench.pids(spec.burst_id), "their end")
+def test_the_grace_goes_on_after_a_restart(local: LocalHarness) -> None:
+    local.script = STUBBORN
+    spec = local.spec()
+    local.provider().provision(spec)
+    wait_said(local, spec, "ready")
+    local.provider(grace=10).reap(spec.burst_id)
+    local.now += 10
+    local.provider(grace=10).reap(spec.burst_id)
+    wait_until(lambda: not local.pids(spec.burst_id), "their end")
 
 
 @pytest.mark.parametrize("left", ["nothing", "directories", "empty directory"])
-def test_half_made_it_is_listed_and_can_be_reaped(left: str, bench: Bench) -> None:
-    spec = bench.spec()
-    place = bench.home.burst(spec.burst_id)
+def test_half_made_it_is_listed_and_can_be_reaped(
+    left: str, local: LocalHarness
+) -> None:
+    spec = local.spec()
+    place = local.home.burst(spec.burst_id)
     if left != "nothing":
-        bench.home.open()
+        local.home.open()
         place.path.mkdir(0o700)
     if left == "directories":
         place.make(spec, "")
         (place.path / "spec.json").unlink()
-    provider = bench.provider()
+    provider = local.provider()
     phases = [status.phase for status in provider.observe()]
     assert phases == ([] if left == "nothing" else [Phase.PENDING])
     with pytest.raises(NotFound):
@@ -114,25 +116,25 @@ def test_half_made_it_is_listed_and_can_be_reaped(left: str, bench: Bench) -> No
 
 @pytest.mark.parametrize("lost", ["born", "spec.json", "everything"])
 def test_a_follower_is_found_by_its_tags_whatever_is_lost_on_disk(
-    lost: str, bench: Bench
+    lost: str, local: LocalHarness
 ) -> None:
-    spec = bench.spec()
-    bench.provider().provision(spec)
-    place = bench.home.burst(spec.burst_id)
-    before = bench.pids(spec.burst_id)
+    spec = local.spec()
+    local.provider().provision(spec)
+    place = local.home.burst(spec.burst_id)
+    before = local.pids(spec.burst_id)
     if lost == "everything":
-        shutil.rmtree(bench.home.path)
+        shutil.rmtree(local.home.path)
     for path in place.path.rglob(lost):
         path.unlink()
 
-    provider = bench.provider()
-    status = bench.status(provider)
+    provider = local.provider()
+    status = local.status(provider)
     assert [f.phase for f in status.followers] == [Phase.RUNNING] * 2
     provider.provision(spec)
-    assert bench.pids(spec.burst_id) == before
-    assert bench.status(provider).phase is Phase.RUNNING
-    bench.reap_all(provider, spec.burst_id)
-    assert bench.pids(spec.burst_id) == set()
+    assert local.pids(spec.burst_id) == before
+    assert local.status(provider).phase is Phase.RUNNING
+    local.reap_all(provider, spec.burst_id)
+    assert local.pids(spec.burst_id) == set()
 
 
 @contextmanager
@@ -150,11 +152,11 @@ def bystander(**environ: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("change", ["start", "boot"])
 def test_a_recycled_pid_is_neither_listed_nor_touched(
-    change: str, bench: Bench
+    change: str, local: LocalHarness
 ) -> None:
-    spec = bench.spec()
-    bench.home.open()
-    place = bench.home.burst(spec.burst_id)
+    spec = local.spec()
+    local.home.open()
+    place = local.home.burst(spec.burst_id)
     place.make(spec, "")
     follower = place.follower(spec.hosts[0])
     with bystander() as other:
@@ -164,62 +166,64 @@ def test_a_recycled_pid_is_neither_listed_nor_touched(
             if change == "start"
             else msgspec.structs.replace(identity, boot="another")
         )
-        provider = bench.provider(grace=0)
-        assert bench.status(provider).followers[0].phase is Phase.FAILED
-        assert bench.status(provider).followers[0].why == "is gone: its log is empty"
+        provider = local.provider(grace=0)
+        assert local.status(provider).followers[0].phase is Phase.FAILED
+        assert local.status(provider).followers[0].why == "is gone: its log is empty"
         with pytest.raises(NotFound):
             provider.reap(spec.burst_id)
 
 
-def test_who_looks_at_a_follower_is_not_a_part_of_it(bench: Bench) -> None:
-    spec = bench.spec()
-    provider = bench.provider(grace=0)
+def test_who_looks_at_a_follower_is_not_a_part_of_it(local: LocalHarness) -> None:
+    spec = local.spec()
+    provider = local.provider(grace=0)
     provider.provision(spec)
-    socket = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).path / "local"
+    socket = local.home.burst(spec.burst_id).follower(spec.hosts[0]).path / "local"
     with bystander(FLUX_URI=f"local://{socket}"):
-        bench.reap_all(provider, spec.burst_id)
+        local.reap_all(provider, spec.burst_id)
 
 
-def test_another_owners_or_providers_process_is_not_ours(bench: Bench) -> None:
+def test_another_owners_or_providers_process_is_not_ours(local: LocalHarness) -> None:
     for changed in ("BURST_OWNER", "BURST_PROVIDER"):
-        tags = {"BURST_OWNER": bench.owner, "BURST_PROVIDER": "here"}
+        tags = {"BURST_OWNER": local.owner, "BURST_PROVIDER": "here"}
         tags |= {"BURST_ID": "burst-0-1", "BURST_HOST": "a", changed: "other"}
         with bystander(**tags):
-            assert bench.provider().observe() == []
+            assert local.provider().observe() == []
 
 
 @pytest.mark.parametrize("tags", [{"BURST_ID": "../x"}, {"BURST_HOST": ".."}, {}])
 def test_tags_that_name_no_burst_are_ignored(
-    tags: dict[str, str], bench: Bench
+    tags: dict[str, str], local: LocalHarness
 ) -> None:
-    mine = {"BURST_OWNER": bench.owner, "BURST_PROVIDER": "here"}
+    mine = {"BURST_OWNER": local.owner, "BURST_PROVIDER": "here"}
     with bystander(**mine, **tags):
-        assert bench.provider().observe() == []
+        assert local.provider().observe() == []
 
 
-def test_a_host_may_have_a_domain(bench: Bench) -> None:
-    tags = {"BURST_OWNER": bench.owner, "BURST_PROVIDER": "here"}
+def test_a_host_may_have_a_domain(local: LocalHarness) -> None:
+    tags = {"BURST_OWNER": local.owner, "BURST_PROVIDER": "here"}
     tags |= {"BURST_ID": "burst-0-1", "BURST_HOST": "n0.example"}
     with bystander(**tags):
-        (follower,) = bench.status(bench.provider()).followers
+        (follower,) = local.status(local.provider()).followers
         assert (follower.host, follower.phase) == ("n0.example", Phase.RUNNING)
 
 
 @pytest.mark.parametrize("burst_id", ["../..", "", "a/b"])
-def test_what_is_no_burst_id_is_not_found(burst_id: str, bench: Bench) -> None:
+def test_what_is_no_burst_id_is_not_found(burst_id: str, local: LocalHarness) -> None:
     with pytest.raises(NotFound):
-        bench.provider().reap(BurstId(burst_id))
+        local.provider().reap(BurstId(burst_id))
 
 
-def test_nothing_is_killed_by_what_others_could_have_written(bench: Bench) -> None:
-    provider, spec = bench.provider(grace=0), bench.spec()
+def test_nothing_is_killed_by_what_others_could_have_written(
+    local: LocalHarness,
+) -> None:
+    provider, spec = local.provider(grace=0), local.spec()
     provider.provision(spec)
-    bench.home.path.chmod(0o777)
+    local.home.path.chmod(0o777)
     for call in (provider.observe, lambda: provider.reap(spec.burst_id)):
         with pytest.raises(Refused, match="others may write"):
             call()
-    assert bench.pids(spec.burst_id)
-    bench.home.path.chmod(0o700)
+    assert local.pids(spec.burst_id)
+    local.home.path.chmod(0o700)
 
 
 JOB = "env -i FLUX_URI=local://$PWD/local PATH=$PATH sleep 1000"
@@ -234,18 +238,18 @@ JOB = "env -i FLUX_URI=local://$PWD/local PATH=$PATH sleep 1000"
     ids=["as Flux starts jobs", "in a session of its own"],
 )
 def test_jobs_that_outlive_their_broker_end_with_the_burst(
-    job: str, bench: Bench
+    job: str, local: LocalHarness
 ) -> None:
-    bench.script = job
-    provider, spec = bench.provider(), bench.spec(nodes=1)
+    local.script = job
+    provider, spec = local.provider(), local.spec(nodes=1)
     provider.provision(spec)
-    identity = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    identity = local.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
     assert identity
     wait_until(lambda: len(_sleepers(identity, spec)) == 2, "broker and job")
     os.kill(identity.pid, signal.SIGKILL)
     wait_until(lambda: len(_sleepers(identity, spec)) == 1, "the broker's end")
-    assert bench.status(provider).phase is Phase.FAILED
-    bench.reap_all(provider, spec.burst_id)
+    assert local.status(provider).phase is Phase.FAILED
+    local.reap_all(provider, spec.burst_id)
     assert not _sleepers(identity, spec)
 
 
@@ -259,52 +263,52 @@ def _sleepers(identity: ProcessIdentity, spec: BurstSpec) -> set[int]:
 
 
 def test_what_runs_in_a_living_followers_session_is_killed_with_it(
-    bench: Bench,
+    local: LocalHarness,
 ) -> None:
-    bench.script = f"trap '' TERM; env -i PATH=$PATH sleep 1000 & {STUBBORN}"
-    provider, spec = bench.provider(grace=0), bench.spec(nodes=1)
+    local.script = f"trap '' TERM; env -i PATH=$PATH sleep 1000 & {STUBBORN}"
+    provider, spec = local.provider(grace=0), local.spec(nodes=1)
     provider.provision(spec)
-    wait_said(bench, spec, "ready")
-    identity = bench.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    wait_said(local, spec, "ready")
+    identity = local.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
     assert identity
-    bench.reap_all(provider, spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
     assert not _sleepers(identity, spec)
 
 
-def test_while_a_broker_lives_its_jobs_are_its_own_to_end(bench: Bench) -> None:
-    bench.script = (
+def test_while_a_broker_lives_its_jobs_are_its_own_to_end(local: LocalHarness) -> None:
+    local.script = (
         "setsid sh -c \"trap 'echo job was told' TERM; while :; do sleep 0.05; done\" &"
         + STUBBORN
     )
-    provider, spec = bench.provider(), bench.spec(nodes=1)
+    provider, spec = local.provider(), local.spec(nodes=1)
     provider.provision(spec)
-    wait_said(bench, spec, "ready")
-    wait_until(lambda: len(bench.pids(spec.burst_id)) >= 3, "the job")
+    wait_said(local, spec, "ready")
+    wait_until(lambda: len(local.pids(spec.burst_id)) >= 3, "the job")
     provider.reap(spec.burst_id)
-    wait_said(bench, spec, "asked")
-    wait_ticks(bench, spec)
-    assert "told" not in bench.logs(spec)[0]
+    wait_said(local, spec, "asked")
+    wait_ticks(local, spec)
+    assert "told" not in local.logs(spec)[0]
 
 
-def test_what_lost_its_directory_leaves_no_zombie_either(bench: Bench) -> None:
-    provider, spec = bench.provider(), bench.spec()
+def test_what_lost_its_directory_leaves_no_zombie_either(local: LocalHarness) -> None:
+    provider, spec = local.provider(), local.spec()
     provider.provision(spec)
-    pids = bench.pids(spec.burst_id)
-    shutil.rmtree(bench.home.path)
-    bench.reap_all(provider, spec.burst_id)
+    pids = local.pids(spec.burst_id)
+    shutil.rmtree(local.home.path)
+    local.reap_all(provider, spec.burst_id)
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-def test_a_gateway_is_asked_to_end_after_those_behind_it(bench: Bench) -> None:
-    bench.script = f"echo ready; {SLEEP}"
-    provider, spec = bench.provider(), _behind_a_gateway(bench.spec(nodes=3))
+def test_a_gateway_is_asked_to_end_after_those_behind_it(local: LocalHarness) -> None:
+    local.script = f"echo ready; {SLEEP}"
+    provider, spec = local.provider(), _behind_a_gateway(local.spec(nodes=3))
     provider.provision(spec)
-    wait_said(bench, spec, "ready")
+    wait_said(local, spec, "ready")
     provider.reap(spec.burst_id)
-    wait_until(lambda: len(bench.pids(spec.burst_id)) == 1, "the others' end")
-    (last,) = bench.pids(spec.burst_id)
+    wait_until(lambda: len(local.pids(spec.burst_id)) == 1, "the others' end")
+    (last,) = local.pids(spec.burst_id)
     assert scan()[last].environ["BURST_HOST"] == spec.hosts[0]
-    bench.reap_all(provider, spec.burst_id)
+    local.reap_all(provider, spec.burst_id)
 
 
 def _behind_a_gateway(spec: BurstSpec) -> BurstSpec:
