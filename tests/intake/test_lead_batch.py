@@ -137,7 +137,7 @@ def test_where_the_daemon_cannot_serve_the_script_is_not_run(user: User) -> None
     job = user.submit("-N1", script="touch up")
     assert user.status(job) == 1
     said = user.output()
-    assert "does not serve, so the script was not run: followers could not re" in said
+    assert "the daemon did not start, so the script was not run: followers co" in said
     assert not (user.directory / "up").exists()
     user.ends_clean()
 
@@ -146,7 +146,7 @@ def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None
     (user.directory / "script.sh").write_text("#!/no/such/shell\n")
     (job,) = user.batch("-N1", "script.sh").lines
     assert user.status(job) == 127
-    assert "the script cannot be run: No such file or directory; see" in user.output()
+    assert "the script cannot be run: No such file or directory; check" in user.output()
     user.ends_clean()
 
 
