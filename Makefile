@@ -1,4 +1,4 @@
-# What a newcomer types: `make demo` and `make test`. Both set up all they need.
+# Begin with `make demo` and `make test`. Both install what they need in .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,12 +6,12 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test soak e2e lint bench clean help
 help:
-	@echo "make demo   the main job, end to end, on this machine"
+	@echo "make demo   two whole bursts on this machine, in a minute"
 	@echo "make test   linters, tests without Kubernetes, coverage"
-	@echo "make soak   the state machine with new seeds, for SOAK=30m; prints what breaks"
-	@echo "make e2e    Kubernetes, real nodes, kind, a month on Flux; as root on Debian, with Go"
+	@echo "make soak   the state machine test with new seeds; SOAK=30m sets for how long"
+	@echo "make e2e    tests with Kubernetes, kind and real nodes; as root on Debian, with Go"
 	@echo "make lint   ruff, mypy, import-linter only"
-	@echo "make bench  every benchmark, each a ratio of one run"
+	@echo "make bench  all benchmarks; each prints ratios that were measured in one run"
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \

@@ -16,7 +16,19 @@ import msgspec
 
 from benchmarks.table import Result, as_builtins, lines
 
-NAMES = ("plan", "waiting", "intake", "latency", "path", "idle", "minicluster")
+NAMES = (
+    "plan",
+    "waiting",
+    "forecast",
+    "judging",
+    "intake",
+    "latency",
+    "path",
+    "idle",
+    "week",
+    "minicluster",
+    "replay",
+)
 _ENDS = """\
 A missed goal is a finding: the exit status is 1 only where a benchmark failed to run.
 Without flux on PATH those that need a real Flux are skipped, and said to be.

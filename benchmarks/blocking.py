@@ -31,10 +31,11 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.cli_harness import CliHarness, open_harness, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
 
 GOAL = 1.1
 TURNS = 5

@@ -74,7 +74,7 @@ class Noting:
 
 
 class Turning:
-    """An engine that turns in a thread of its own, as the daemon's does."""
+    """An engine that ticks in a thread of its own, as the daemon's does."""
 
     def __init__(self, lead: Lead, provider: Noting) -> None:
         self.heard: list[float] = []

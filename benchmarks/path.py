@@ -32,9 +32,10 @@ from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.provider import BurstSpec
 from burst.testing import example_spec
-from tests.cli.cli_harness import CliHarness, open_harness, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.embedded_instance import embedded_instance
 from tests.flux_instance import FLUX, flux_instance
+from tests.support.waiting import wait_until
 
 NODES = 4
 DEADLINE_S = 60.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a turn of the daemon costs at a site where many burst jobs wait in vain.
+"""What a tick of the daemon costs at a site where many burst jobs wait in vain.
 
 The engine with a fake lead and a fake cloud, a limit of one burst that is in use, and
-jobs of 32 shapes: all of a turn but reading the lead, which benchmarks/intake.py has.
+jobs of 32 shapes: all of a tick but reading the lead, which benchmarks/intake.py has.
 Refusals stand until something changes that they rest on.
 
     python benchmarks/waiting.py [--json]
@@ -22,7 +22,7 @@ from tests.sim import Sim
 
 GOAL_S = 0.05
 SETTLES = 15
-"""Turns until the first job has its burst, and all others are held, where they are."""
+"""Ticks until the first job has its burst, and all others are held, where they are."""
 RUNS = 7
 
 
@@ -46,14 +46,14 @@ def waiting(mode: str, jobs: int) -> Sim:
         request = whole(3 + number % 8, cores_per_slot=1 + number % 4)
         lead.submit(request, queue=queue)
     sim.tick(SETTLES)
-    verdicts = sim.engine.snapshot.decisions.values()
-    refused = sum(verdict.reason is Reason.TURNED_DOWN for verdict in verdicts)
+    decisions = sim.engine.snapshot.decisions.values()
+    refused = sum(each.reason is Reason.TURNED_DOWN for each in decisions)
     assert refused > jobs // 2, refused
     return sim
 
 
 def time_turn(sim: Sim) -> float:
-    """Return what a turn in which nothing happens costs: the least of some, in s."""
+    """Return what a tick in which nothing happens costs: the least of some, in s."""
     assert isinstance(sim.lead, Still)
     sim.lead.seen = sim.lead.observe()
     times = []

@@ -148,7 +148,7 @@ class Daemon:
             __version__,
             identity.kind,
             identity.uri,
-            identity.owner,
+            session.owner,
         )
         return session
 

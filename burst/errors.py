@@ -112,7 +112,7 @@ class Refused(ProviderError):
 
 
 class SpecRefused(Refused):
-    """This one burst cannot be made as it is asked for: end it, say why.
+    """This one burst cannot be made as requested: the daemon ends it with the reason.
 
     Other bursts of the provider go on. Of `provision` only.
     """

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The lead interface: what the engine needs of a Flux instance.
 
-`Lead` is what every lead does. `Queues` and `SchedulerHints` are optional interfaces:
-a lead that has queues, or a scheduler that can be told of leases, implements them too,
-and `queues_of` and `scheduler_of` return them. Implemented for Flux in `burst.flux`,
-and, without the optional ones, in `burst.embedded`; one contract suite,
-`tests/contract/`, runs against both.
+`Lead` is what every lead does. `WholeQueue`, `Accounting`, `Queues` and
+`SchedulerHints` are optional interfaces: a lead that tells of all its jobs, or of the
+banks of users, that has queues, or a scheduler that can be told of leases, implements
+them too, and `queues_of` and `scheduler_of` return them.
+Implemented for Flux in `burst.flux`, and, without the last three, in `burst.embedded`;
+one contract suite, `tests/contract/`, runs against both.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)
@@ -21,7 +22,10 @@ import msgspec
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
+from burst.model.active_job import ActiveJob, QueuePicture
+from burst.model.banks import Associations
 from burst.model.event import Event
+from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
 
@@ -172,6 +176,66 @@ class Lead(Protocol):
         ...
 
 
+MayBurst = Callable[[int, Mapping[str, Any]], bool]
+"""Tells of a user id and a jobspec without the attribute whether the job may burst
+all the same. Called on another thread; must be quick."""
+
+
+class QueueListener(Protocol):
+    """What is told of all jobs of a lead. Called on another thread; must be quick."""
+
+    def changed(self) -> None:
+        """Some job was submitted, started or ended, or has another place in line."""
+        ...
+
+    def ended(self, job: ActiveJob) -> None:
+        """A job has ended, and gave its nodes back if it had any."""
+        ...
+
+    def lost(self) -> None:
+        """The jobs are being read again; some may have ended that were not told of."""
+        ...
+
+
+@runtime_checkable
+class WholeQueue(Protocol):
+    """An optional interface: what is known of jobs that are not burstable, too."""
+
+    def follow_queue(
+        self,
+        listener: QueueListener | None,
+        may_burst: MayBurst | None = None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        """Follow all active jobs as long as there is a listener; before `listen`, too.
+
+        `observe` then also shows jobs that `may_burst` tells to be such, as JobView
+        with `burstable` False. `record` gets each event of any job; of active jobs
+        those from before, too. After `listen`, the jobs are read again.
+        """
+        ...
+
+    def queue_picture(self) -> QueuePicture:
+        """Return all active jobs, as far as the lead has told. From any thread.
+
+        Raises Unreadable where nobody follows them, or while they are read again.
+        """
+        ...
+
+
+@runtime_checkable
+class Accounting(Protocol):
+    """An optional interface: who may use which bank, as flux-accounting has it."""
+
+    def associations(self, timeout: float) -> Associations | None:
+        """Return users and their banks; None where flux-accounting does not run.
+
+        It has so many seconds for each answer. From any thread, also while another
+        method is called. Raises LeadError where it does not answer, or with an error.
+        """
+        ...
+
+
 @runtime_checkable
 class Queues(Protocol):
     """An optional interface: named queues, which intake mode `queue` needs."""
@@ -202,6 +266,19 @@ class SchedulerHints(Protocol):
     def send_leases(self, leases: LeasedRanks) -> None:
         """Tell the scheduler which ranks are leased, and for which jobs.
 
+        Raises LeadError.
+        """
+        ...
+
+
+@runtime_checkable
+class StartHints(Protocol):
+    """An optional interface: a scheduler that tells users when their jobs start."""
+
+    def send_starts(self, starts: Mapping[JobId, float]) -> None:
+        """Tell the scheduler when pending jobs are expected to start.
+
+        These are all that are known, in seconds since the epoch. It annotates the jobs.
         Raises LeadError.
         """
         ...

@@ -21,11 +21,12 @@ What the daemon assumes of a provider:
   though; progress is what `observe` is for.
 * It is **called from one thread** at a time.
 
-What it raises is a decision (`burst.errors`): InsufficientCapacity ends this burst and
-sets the offer aside; Transient backs off; SpecRefused, from `provision`, ends this
-burst and no other; Refused disables the provider, which is tried again now and then;
-NotFound from `reap` says that nothing is left. Anything else counts as Transient, with
-its traceback in the log; three in a row open the breaker.
+The error that it raises says what the daemon does (`burst.errors`).
+InsufficientCapacity: it ends this burst and does not try the offer for a while.
+Transient: it calls again later. SpecRefused, from `provision`: it ends this burst and
+no other. Refused: it disables the provider, and tries it again after a while. NotFound
+from `reap`: nothing is left. Anything else counts as Transient, with its traceback in
+the log; three in a row open the breaker.
 
 All that an author needs of this project is imported from here, from `burst.kits` and
 from `burst.testing`: what `__all__` lists is kept from one release to the next, or its
@@ -70,12 +71,15 @@ __all__ = [
     "Failure",
     "Finding",
     "FollowerStatus",
+    "Forced",
     "InstanceStatus",
     "InsufficientCapacity",
     "LeadIdentity",
     "Level",
+    "Listed",
     "NotFound",
     "Offer",
+    "OwnedBurst",
     "Phase",
     "Placed",
     "Probed",
@@ -109,6 +113,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     that is less, and drains the burst before."""
     modes: tuple[BurstMode, ...] = ("joined",)
     """What bursts of it can be; the first is what they are unless the job says."""
+    spot: bool = False
+    """Whether the cloud may take nodes of it back at any time; it is cheap for that."""
 
 
 class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +163,9 @@ class Failure(enum.Enum):
 
     OTHER = "other"
     CAPACITY = "capacity"
+    RECLAIMED = "reclaimed"
+    """The cloud took its nodes back: it ends as reclaimed, which is no failure of the
+    provider or the offer."""
 
 
 class FollowerStatus(msgspec.Struct, frozen=True):
@@ -165,6 +174,10 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     host: str
     phase: Phase
     why: str = ""
+    reclaimed: bool = False
+    """Whether the cloud took its node back, or is doing so, and it runs nowhere else
+    yet. It is PENDING if the provider has it started again, as a Job in Kubernetes
+    does: the burst ends after `[deadlines] rejoin`. FAILED if not: it ends at once."""
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,6 +214,17 @@ class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Of an isolated burst; None of one that joins."""
 
 
+class OwnedBurst(msgspec.Struct, frozen=True, kw_only=True):
+    """A burst of any owner, by the tags of what exists of it."""
+
+    owner: str
+    provider: str
+    """The name of the provider that made it, which may be of another daemon."""
+    burst_id: BurstId
+    lease_end: float = 0.0
+    """Seconds since the epoch; 0 for no end, or where no tag tells it."""
+
+
 @runtime_checkable
 class Provider(Protocol):
     """Makes, observes and deletes bursts."""
@@ -234,7 +258,7 @@ class Provider(Protocol):
 
         Called until it raises NotFound, which says that nothing of it exists any
         more: no process, no object, no file, nothing that costs. Returning means:
-        asked for, not yet confirmed. Also raises Transient and Refused.
+        requested, not yet confirmed. Also raises Transient and Refused.
         """
         ...
 
@@ -244,12 +268,26 @@ class Examined(Protocol):
     """An optional interface: finds what would keep a provider from working."""
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at all that can be looked at without making anything.
+        """Check all that can be checked without making anything.
 
         `lead` is the lead that followers would join, None where it cannot be reached.
-        Each thing that was looked at is one finding (`burst.model.finding`), those
-        that are as they should be too. What it raises is a finding as well, but says
-        nothing of the rest.
+        Each thing that was checked is one finding (`burst.model.finding`), also if it
+        is as it should be. An error that it raises is reported as the only finding.
+        """
+        ...
+
+
+@runtime_checkable
+class Forced(Protocol):
+    """An optional interface: deletes what cannot be seen to end.
+
+    Only a person asks for it (`burst down --force`), who knows that the host is dead.
+    """
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but wait for no host that does not answer.
+
+        Called in place of `reap` until it raises NotFound.
         """
         ...
 
@@ -270,6 +308,22 @@ class Placed(Protocol):
 
 
 @runtime_checkable
+class Listed(Protocol):
+    """An optional interface: lists what exists of all owners.
+
+    `burst gc --provider` needs it, which deletes what a lead left that is lost. It then
+    makes a provider of this type with the owner and name of each, and calls its `reap`.
+    """
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners and names in the place of the settings.
+
+        Raises Transient or Refused.
+        """
+        ...
+
+
+@runtime_checkable
 class Probed(Protocol):
     """An optional interface: tries whether followers can reach the lead.
 
@@ -281,8 +335,8 @@ class Probed(Protocol):
     ) -> Sequence[Finding]:
         """Start something small, where followers run, that connects to the lead.
 
-        May wait as long as a follower may take to be started; `tell` hears for what,
-        a line at a time. Whatever ends it, KeyboardInterrupt too, nothing is left, or
-        what is left bears our tags and ends by itself. Raises ProviderError.
+        May wait as long as a follower may take to be started, and calls `tell` with a
+        line that says for what. When it ends, also by KeyboardInterrupt, nothing is
+        left, or what is left has our tags and ends by itself. Raises ProviderError.
         """
         ...

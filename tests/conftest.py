@@ -8,13 +8,14 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.e2e.programs import MONTH
+from tests.flux_instance import FluxInstance, flux_instance
 from tests.kubernetes.access import GIVEN, WANTED
 
 COUNTS: Counter[str] = Counter()
@@ -36,6 +37,19 @@ settings.load_profile("busy")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def extra() -> dict[str, Any]:
+    """Return tables for the lead's configuration; tests parametrize it."""
+    return {}
+
+
+@pytest.fixture
+def instance(extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
+    """Give a Flux instance with these tables, unless a module has one of its own."""
+    with flux_instance(extra) as instance:
+        yield instance
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from burst.model.lead import (
     QueueView,
 )
 from burst.model.shape import Shape
+from burst.runtime.bank_reader import BankReader
 from burst.runtime.executor import run_call
 from tests.builders import T0, identity
 
@@ -319,3 +320,13 @@ class MeasuredStore(MemoryStore):
         super().write(changes)
         sizes = [len(key) + len(text or "") for key, text in changes.items()]
         self.last, self.largest = sum(sizes), max([self.largest, *sizes])
+
+
+class KnownBanks(BankReader):
+    """A reader of banks that has its answer already."""
+
+    def __init__(self, banks):
+        self.banks = banks
+
+    def current(self):
+        return self.banks

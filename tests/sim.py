@@ -9,13 +9,14 @@ from burst.model.burst import State
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.session import jobs_on_record
+from burst.runtime.side_threads import NO_SIDE_THREADS
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.builders import NODE, T0, settings
 from tests.fakes import FakeLead, HandExecutor
 
 
 class Sim:
-    """Turns the world by hand: `tick` is one turn of everything, a second long."""
+    """Runs everything by hand: `tick` is one tick of all of it, a second long."""
 
     def __init__(self, lead=None, nodes=8, capacity=1_000, modes=("joined",), **tables):
         self.now = T0
@@ -27,6 +28,7 @@ class Sim:
         )
         self.joins = True
         self.enabled = True
+        self.beside = NO_SIDE_THREADS
         self.boot()
 
     def boot(self):
@@ -43,7 +45,7 @@ class Sim:
             slots=find_slots(known),
             providers={"local": self.provider} if self.enabled else {},
         )
-        self.engine = Engine(self.lead, config, self.executor, self.now)
+        self.engine = Engine(self.lead, config, self.executor, self.now, self.beside)
         self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, ticks=1, seconds=1.0):

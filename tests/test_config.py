@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from burst.config import Seconds, effective, load, parse, read_toml
+from burst.config import PolicyRule, Seconds, effective, load, parse, read_toml
 from burst.errors import ConfigError
 
 
@@ -38,7 +38,7 @@ def test_a_file_is_read_with_units(tmp_path):
         ),
         (
             {"lead": {"zzz": 1}},
-            "x: lead.zzz: no such key; known keys are address, port, reconnect,"
+            "x: lead.zzz: no such key; known keys are address, owner, port, reconnect,"
             " service, slots, uri",
         ),
         (
@@ -66,6 +66,11 @@ def test_a_file_is_read_with_units(tmp_path):
         (
             {"lead": {"port": 99999}},
             "x: lead.port: 99999 is out of range; at least 0, at most 65535",
+        ),
+        (
+            {"lead": {"owner": "Site_A"}},
+            "x: lead.owner: 'Site_A' cannot be an owner tag; at most 40 lower-case"
+            " letters, digits and dashes, with no dash first or last",
         ),
         (
             {"limits": {"max_nodes": -1}},
@@ -155,3 +160,147 @@ def test_a_file_that_is_nested_beyond_reason_is_a_wrong_setting(tmp_path):
     path.write_text("a = " + "[" * 100_000)
     with pytest.raises(ConfigError, match="not TOML"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        ({"worth": 1}, "x: policy: expected tables [[policy]]"),
+        ([3], "x: policy 1: expected a table; write [[policy]]"),
+        (
+            [{}, {"macth": {}}],
+            "x: policy 2: macth: no such key; did you mean match?",
+        ),
+        (
+            [{"match": {"qeue": "a"}}],
+            "x: policy 1: match.qeue: no such key; did you mean queue?",
+        ),
+        (
+            [{"match": {"bank": 3}}],
+            "x: policy 1: match.bank: Expected text in quotes | array | null, got"
+            " whole number",
+        ),
+        (
+            [{"match": {"user": []}}],
+            "x: policy 1: match.user: an empty list matches no job; name a user, or"
+            " leave the key out to match all",
+        ),
+        (
+            [{"match": {"nodes": "8-1"}}],
+            "x: policy 1: match.nodes: nothing is within '8-1' (such as 4, \"1-8\","
+            ' "<4" or ">=8")',
+        ),
+        (
+            [{"match": {"nodes": "<8-9"}}],
+            "x: policy 1: match.nodes: not a range: '<8-9' (such as 4, \"1-8\","
+            ' "<4" or ">=8")',
+        ),
+        (
+            [{"match": {"nodes": "many"}}],
+            "x: policy 1: match.nodes: not a range: 'many' (such as 4, \"1-8\","
+            ' "<4" or ">=8")',
+        ),
+        (
+            [{"match": {"duration": "<0h"}}],
+            "x: policy 1: match.duration: nothing is within '<0h' (such as \"<2h\","
+            ' ">=8h" or "1h-8h")',
+        ),
+        (
+            [{"match": {"hours": "Mo-Fr 8-8"}}],
+            "x: policy 1: match.hours: no time is within 'Mo-Fr 8-8' (such as"
+            ' "Mo-Fr 8-18", "22-6")',
+        ),
+        (
+            [{"match": {"hours": ["8-18", "8:60-9"]}}],
+            "x: policy 1: match.hours: no time is within '8:60-9' (such as"
+            ' "Mo-Fr 8-18", "22-6")',
+        ),
+        (
+            [{"match": {"hours": "Mx"}}],
+            "x: policy 1: match.hours: not hours of the week: 'Mx' (such as"
+            ' "Mo-Fr 8-18")',
+        ),
+        (
+            [{"worth": -0.1}],
+            "x: policy 1: worth: -0.1 is out of range; at least 0",
+        ),
+        (
+            [{"max_price": float("inf")}],
+            "x: policy 1: max_price: inf is out of range; at least 0",
+        ),
+        (
+            [{"wait": "inf"}],
+            'x: policy 1: wait: inf never ends; give a time that does, such as "5m"',
+        ),
+        (
+            [{"name": "a b"}],
+            "x: policy 1: name: 'a b' is not a name for a rule; use at most 63 letters,"
+            " digits, _, - and .",
+        ),
+        (
+            [{"name": "a"}, {"name": "a"}],
+            "x: policy 2: name: there is a rule a already; give it another name",
+        ),
+        (
+            [{"name": "default"}],
+            "x: policy 1: name: there is a rule default already; give it another name",
+        ),
+        (
+            [{"providers": ["hree"]}],
+            "x: policy 1: providers: there is no provider hree; did you mean here?",
+        ),
+        (
+            [{"providers": ["kube"]}],
+            "x: policy 1: providers: there is no provider kube; the file has here",
+        ),
+    ],
+)
+def test_a_wrong_rule_is_told_by_its_place_and_key(policy, text):
+    with pytest.raises(ConfigError) as caught:
+        parse({"policy": policy, "providers": {"here": {"type": "local"}}}, "x")
+
+    assert str(caught.value) == text
+
+
+def test_rules_have_a_name_and_a_worth_and_end_with_the_preset():
+    found = parse(
+        {
+            "plan": {"preset": "balanced"},
+            "policy": [{"name": "big", "worth": 0.3}, {"match": {"nodes": 1}}],
+        },
+        "x",
+    )
+
+    names = [(rule.name, rule.worth) for rule in found.rules]
+
+    assert names == [("big", 0.3), ("policy-2", 0.05), ("default", 0.05)]
+    assert parse({}, "x").rules == (PolicyRule(name="default", worth=0.0),)
+    assert parse({"plan": {"preset": "frugal"}}, "x").rules[0].worth == 0.1
+
+
+def test_a_file_of_rules_only_may_name_providers_that_are_elsewhere():
+    assert parse({"policy": [{"providers": ["gke"]}]}, "x").policy[0].providers
+
+
+def test_jobs_are_marked_in_mode_hold_only():
+    for mode in ("queue", "scheduler"):
+        tables = {"intake": {"mode": mode}, "policy": [{"mark": True}]}
+
+        with pytest.raises(ConfigError, match="leave mark out, or choose mode hold"):
+            parse(tables, "x")
+
+
+def test_effective_settings_have_the_rules():
+    tables = {"policy": [{"name": "a", "match": {"queue": "gpu"}, "worth": 0.2}, {}]}
+
+    listed = {
+        key: (value, source)
+        for key, value, source in effective(parse(tables, "f"), tables, "f")
+        if key.startswith("policy")
+    }
+
+    assert listed["policy.a.match.queue"] == ("gpu", "f")
+    assert listed["policy.a.worth"] == (0.2, "f")
+    assert listed["policy.a.mark"] == (False, "default")
+    assert listed["policy.policy-2.worth"] == (0.0, "default")
+    assert "policy.policy-2.match" not in listed

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import LeadDirectory
 from burst.config import load
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_health import Outcome
+from burst.core.world import LastCall
 from burst.errors import BurstError, LeadError
 from burst.model.fsd import format_fsd
 from burst.provider import Provider
 from burst.runtime import provider_registry
-from burst.runtime.executor import QueuedCall, run_call
+from burst.runtime.last_call import ProviderBurst
+from burst.runtime.reap_bursts import observe_each, reap_until_gone
 
 SUBMIT_DEADLINE_S = 600.0
 """From the making of a lead's directory until Flux knows its job; it takes a second."""
 _PAUSE_S = 0.5
 _LOOKS = 2
-_CLOCK = time.monotonic
 
 PrintLine = Callable[[str], None]
 
@@ -56,7 +57,7 @@ def reap_lead(directory: LeadDirectory, tell: PrintLine) -> None:
         settings = load(directory.settings)
         providers = provider_registry.load_providers(settings, owner)
         limit = settings.deadlines.reap
-        left = reap_all(providers, time.monotonic() + limit, tell)
+        left = reap_all(providers, limit, tell)
         if left:
             raise BurstError(
                 f"not all gone within {format_fsd(limit)} (deadlines.reap):"
@@ -68,46 +69,47 @@ def reap_lead(directory: LeadDirectory, tell: PrintLine) -> None:
 
 def reap_all(
     providers: Mapping[str, Provider],
-    ends: float,
+    limit: float,
     tell: PrintLine,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
-    """Return what is left of each burst, and why, when all is gone or the time is up.
+    """Return what is left of each burst, and why, once all is gone or `limit` is over.
 
     A provider that cannot be asked counts as one that has something left.
     """
-    said, quiet = "", 0
+
+    def tell_note(key: ProviderBurst, call: LastCall) -> None:
+        if call.note and call.outcome is not Outcome.NOT_FOUND:
+            tell(f"{key[1]} cannot be taken down yet: {call.note}")
+
+    ends, said, quiet = time.monotonic() + limit, "", 0
     while True:
-        left = {
-            what: why for name in providers for what, why in _reap_all(name, providers)
-        }
-        quiet = 0 if left else quiet + 1
+        found, left = _bursts_of(providers)
+        names = ", ".join(burst for _, burst in found)
+        if found and names != said:
+            said = names
+            tell(f"taking down {names}")
+        rest = ends - time.monotonic()
+        left |= reap_until_gone(found, providers, tell_note, rest)
+        quiet = 0 if found or left else quiet + 1
         # What was made a moment ago may not be listed yet.
         if quiet == _LOOKS or time.monotonic() >= ends:
             return left
-        if left and _listed(left) != said:
-            said = _listed(left)
-            tell(f"taking down {said}")
         pause(_PAUSE_S)
 
 
-def _reap_all(
-    name: str, providers: Mapping[str, Provider]
-) -> Iterator[tuple[str, str]]:
-    """Reap each burst that the provider has; yield those not gone yet, and why."""
-    look = QueuedCall(provider=name, verb=Verb.OBSERVE, providers=providers)
-    seen = run_call(look, _CLOCK)
-    if seen.outcome is not Outcome.OK:
-        yield f"provider {name}", seen.note
-        return
-    for status in seen.value:
-        burst = status.burst_id
-        reap = QueuedCall(
-            provider=name, verb=Verb.REAP, burst=burst, providers=providers
-        )
-        result = run_call(reap, _CLOCK)
-        if result.outcome is not Outcome.NOT_FOUND:
-            yield burst, result.note or status.why
+def _bursts_of(
+    providers: Mapping[str, Provider],
+) -> tuple[list[ProviderBurst], dict[str, str]]:
+    """Return the bursts that providers have, and those that did not tell, with why."""
+    found: list[ProviderBurst] = []
+    failed = {f"provider {name}": "no answer" for name in providers}
+    for name, result in observe_each(providers).items():
+        failed[f"provider {name}"] = result.note
+        if result.outcome is Outcome.OK:
+            del failed[f"provider {name}"]
+            found += [(name, status.burst_id) for status in result.value]
+    return found, failed
 
 
 def _listed(left: Mapping[str, str]) -> str:

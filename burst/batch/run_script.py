@@ -23,7 +23,7 @@ from burst.batch.reap import PrintLine, reap_lead
 from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
-from burst.runtime.connect import connect
+from burst.runtime.connect import connect, owner_tag
 
 SERVE_DEADLINE_S = 60.0
 """From the daemon's start until it serves, in addition to `[deadlines] address`."""
@@ -67,7 +67,7 @@ class ScriptRunner:
         settings = load(self._directory.settings)
         with contextlib.closing(connect("", settings.intake.attribute)) as lead:
             # Before anything can be made that bears it.
-            self._directory.set_owner(lead.identity().owner)
+            self._directory.set_owner(owner_tag(lead.identity(), settings.lead))
             daemon = DaemonSupervisor(self._directory, self._tell)
             try:
                 limit = SERVE_DEADLINE_S + settings.deadlines.address

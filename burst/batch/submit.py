@@ -117,7 +117,7 @@ def _run_batch(
 def _environment(
     ours: Mapping[str, str], plugins: Path, directory: LeadDirectory
 ) -> dict[str, str]:
-    """Return what has flux batch load our plugin, and what that is told."""
+    """Return the options by which flux batch loads our plugin, and the plugin's own."""
     path = ours.get(_PATH, "")
     # By the interpreter: a task's environment need not have our bin on its PATH.
     command = [sys.executable, "-m", "burst", "lead", "batch-node", str(directory.path)]

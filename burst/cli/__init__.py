@@ -8,6 +8,7 @@ import click
 from burst import __version__
 from burst.cli import (
     config,
+    cost,
     daemon,
     demo,
     doctor,
@@ -23,8 +24,10 @@ from burst.cli import (
     lead_sweep,
     output,
     plan,
+    policy,
     release,
     reload,
+    replay,
     request,
     setup,
     status,
@@ -41,6 +44,7 @@ def group() -> None:
 
 for command in (
     config.show_config,
+    cost.cost,
     daemon.daemon,
     demo.demo,
     doctor.doctor,
@@ -52,8 +56,10 @@ for command in (
     lead.lead,
     output.output,
     plan.plan,
+    policy.policy,
     release.release,
     reload.reload,
+    replay.replay_trace,
     request.request,
     setup.setup,
     status.status,

@@ -17,18 +17,22 @@ from burst.cli.watch import watch_burst
     default="",
     help="Provider that made it, where its record cannot be read.",
 )
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Do not wait for pods on a dead node. Use it only if nothing runs there: a"
+    " follower that goes on would disturb the next one of its rank.",
+)
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
-def down(
-    burst_id: str, note: str, provider: str, no_wait: bool, target: Target
-) -> None:
+def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -> None:
     """Take a BURST down, once the jobs that run on it have ended.
 
-    Also takes down a burst whose record cannot be read.
+    Also takes down a burst whose record cannot be read. With --force jobs are waited
+    for, too.
     """
-    asked = {"burst": burst_id, "note": note, "provider": provider}
     with target.lead() as lead:
-        lead.call("down", asked, timeout=60.0)
+        lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:

@@ -15,6 +15,7 @@ from burst.cli.target import Target, target_options
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
+from burst.model.burst import PRICE_SOURCES
 from burst.model.jobid import parse_jobid
 from burst.runtime import service_answers
 
@@ -70,7 +71,8 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
-    return {**found, "state": "inactive", "result": end.result, "why": end.text()}
+    why = "; ".join(filter(None, (end.text(), found.get("reclaimed"))))
+    return {**found, "state": "inactive", "result": end.result, "why": why}
 
 
 def _end_of(lead: Lead, name: str) -> JobEnd | None:
@@ -98,6 +100,8 @@ def _story(found: Row) -> list[str]:
     lines = [f"{found['id']}: {found['state']}, {found['needs'] or 'needs unknown'}"]
     if found["why"]:
         lines.append(f"  {found['why']}")
+    if found.get("here"):
+        lines += [f"  {line}" for line in _start(found)]
     if found["held"] in {"holding", "held"}:
         before = found["urgency_before"]
         lines.append(f"  held by burst; its urgency was {before} (burst release)")
@@ -110,6 +114,16 @@ def _story(found: Row) -> list[str]:
         )
         lines += [f"    {_event(event)}" for event in burst["events"]]
     return lines
+
+
+def _start(found: Row) -> list[str]:
+    """Return when a job is expected to start here, and how good such forecasts are."""
+    here = found["here"]
+    # What is weighed against waiting is told with the decision already.
+    told = [] if found["verdict"] == "not-worth" else [str(here["text"])]
+    if here["expected"] is not None and here["grade"] is not None:
+        told.append(f"forecasts were {here['grade']['text']}")
+    return ["; ".join(told)] if told else []
 
 
 def _event(event: dict[str, Any]) -> str:
@@ -137,7 +151,8 @@ def _of_burst(found: Row) -> Iterator[str]:
         yield f"jobs assigned to it: {' '.join(found['jobs'])}"
     if found["price"]:
         each = f"{found['price']:g} for a node and hour"
-        yield f"cost: {money(found['cost'])}, at {each}"
+        source = PRICE_SOURCES[found["priced_by"]]
+        yield f"cost: {money(found['cost'])}, at {each} {source}"
 
 
 def _clock(timestamp: float) -> str:

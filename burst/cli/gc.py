@@ -4,12 +4,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from burst.cli.daemon_call import call_daemon
+from burst.cli.leftovers import (
+    GC_DEADLINE,
+    LeftoverQuery,
+    collect_leftovers,
+    leftover_options,
+    say_left,
+    tell_reap,
+)
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
 from burst.cli.target import Target, target_options
 from burst.config import Settings
@@ -17,11 +24,9 @@ from burst.core.report import orphan_row
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.runtime import provider_registry
-from burst.runtime.offline import read_orphans, reap_orphans
-
-# How long `burst gc --yes` repeats a deletion before it says what is left, in seconds.
-_GC_DEADLINE = 600.0
-
+from burst.runtime.connect import owner_tag
+from burst.runtime.offline import read_orphans
+from burst.runtime.reap_bursts import reap_until_gone
 
 _ORPHANS = (
     Column("ORPHAN", lambda row: row["id"]),
@@ -33,13 +38,23 @@ _ORPHANS = (
 
 @click.command()
 @click.option("--yes", is_flag=True, help="Delete what is listed.")
+@leftover_options
 @target_options
 @listing_options
-def gc(yes: bool, target: Target, listing: Listing) -> None:
+def gc(
+    yes: bool, leftovers: LeftoverQuery | None, target: Target, listing: Listing
+) -> None:
     """List orphans: what burst made and has no record of. Delete them with --yes.
 
     Look first: an orphan means that records were lost, and jobs may run on it.
+
+    With --provider no lead and no record is read, only the settings: what exists with
+    the tags of an owner is listed, and used bursts are among that. It is for what a
+    lead left that is lost: delete by --owner, or what has expired.
     """
+    if leftovers is not None:
+        collect_leftovers(leftovers, target.settings(), yes, listing)
+        return
     with target.lead() as lead:
         found = call_daemon(lead, "gc", {"yes": yes})
         if found is None:
@@ -58,10 +73,12 @@ def gc(yes: bool, target: Target, listing: Listing) -> None:
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     """List, and with `yes` delete, orphans without a daemon."""
-    providers = provider_registry.load_providers(settings, lead.identity().owner)
+    owner = owner_tag(lead.identity(), settings.lead)
+    providers = provider_registry.load_providers(settings, owner)
     orphans, failed = read_orphans(lead, providers)
-    left = reap_orphans(orphans, providers, _tell, _GC_DEADLINE) if yes else {}
-    _say_left(left)
+    if yes:
+        keys = [(orphan.provider, orphan.burst) for orphan in orphans]
+        say_left(reap_until_gone(keys, providers, tell_reap, GC_DEADLINE))
     return {
         "orphans": [orphan_row(orphan) for orphan in orphans],
         "deleting": False,
@@ -72,7 +89,7 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
 def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
     """Wait until the daemon has deleted these, and tell how it goes."""
     wanted = {(str(provider), str(burst)): "" for provider, burst in asked}
-    ends = time.monotonic() + _GC_DEADLINE
+    ends = time.monotonic() + GC_DEADLINE
     while wanted and time.monotonic() < ends:
         time.sleep(0.5)
         found = lead.call("gc", {}, timeout=60.0)
@@ -87,17 +104,8 @@ def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
             elif row and row["note"] != note:
                 wanted[key] = row["note"]
                 _tell(f"{key[1]} of provider {key[0]}: {row['note']}")
-    _say_left({key[1]: note or "it is being deleted" for key, note in wanted.items()})
+    say_left({key[1]: note or "it is being deleted" for key, note in wanted.items()})
 
 
 def _tell(text: str) -> None:
     click.echo(text, err=True)
-
-
-def _say_left(left: Mapping[Any, str]) -> None:
-    """Raise BurstError if anything is left."""
-    if left:
-        told = "; ".join(f"{burst}: {why}" for burst, why in left.items())
-        raise BurstError(
-            f"not deleted within {_GC_DEADLINE:.0f} s: {told}", "burst gc --yes goes on"
-        )

@@ -110,7 +110,7 @@ def batch(
 def _find_settings(config: Path | None) -> Path:
     """Return the settings file for the daemon. Raises ConfigError.
 
-    A mistake in it is told now rather than when the job starts.
+    A mistake in it is reported now rather than when the job starts.
     """
     found = Target(config, None).find()
     if found is None:

@@ -18,7 +18,10 @@ from burst.lead_setup.own_host import own_shape, short_name
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
-_DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
+# One large slot: several bursts can have parts of it, and one burst can have all of it.
+_DEFAULT_SLOTS = ("burst-0-[0-7]",)
+# Of a slot whose hosts join through one of them, one burst at a time has what it needs.
+_DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 
 
 @click.command()
@@ -36,7 +39,8 @@ _DEFAULT_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
     multiple=True,
     metavar="HOSTLIST[:CORES[:GPUS]]",
     help="A rank slot; may be repeated. By default its nodes are like the own hosts."
-    f" Default: {' and '.join(_DEFAULT_SLOTS)}.",
+    f" Default: {_DEFAULT_SLOTS[0]}; with --gateways"
+    f" {' and '.join(_DEFAULT_GATEWAY_SLOTS)}.",
 )
 @click.option(
     "--address",
@@ -103,12 +107,11 @@ def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
     if address is None:
         first, *others = _expand(hosts)
         address = first if others or provider != "local" else "127.0.0.1"
+    default = _DEFAULT_GATEWAY_SLOTS if options["gateways"] else _DEFAULT_SLOTS
     return LeadPlan(
         hosts=hosts,
         shape=shape,
-        slots=tuple(
-            parse_slot(text, shape) for text in options["slots"] or _DEFAULT_SLOTS
-        ),
+        slots=tuple(parse_slot(text, shape) for text in options["slots"] or default),
         address=address,
         port=options["port"],
         gateways=options["gateways"],
@@ -116,7 +119,7 @@ def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
 
 
 def _expand(hosts: str) -> tuple[str, ...]:
-    """Return the hosts, or the text if it is no hostlist: that is told later."""
+    """Return the hosts, or the text if it is no hostlist, which is an error later."""
     try:
         return parse_hostlist(hosts) or (hosts,)
     except ValueError:

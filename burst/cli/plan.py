@@ -9,6 +9,7 @@ from burst.cli.daemon_call import call_daemon
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
+from burst.model.burst import PRICE_SOURCES
 from burst.runtime.offline import read_snapshot
 from burst.runtime.service_answers import plan as plan_of
 
@@ -26,6 +27,9 @@ _BURSTS = (
     Column("NODES", lambda row: row["nodes"]),
     Column("RANKS", lambda row: row["ranks"]),
     Column("PER HOUR", lambda row: f"{row['price']:g}"),
+    Column(
+        "PRICE", lambda row: PRICE_SOURCES[row["priced_by"]] if row["price"] else "-"
+    ),
     Column("JOBS", lambda row: ",".join(row["jobs"])),
 )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -11,9 +12,16 @@ from burst.cli.output import show_output
 from burst.cli.target import Target, target_options
 from burst.cli.watch import watch_burst
 
+# So long, in seconds, the next tick may take to decide on a job.
+_DECIDED_S = 10.0
+_LOOK_S = 0.1
+_BY_WORTH = ("not-worth", "not-forecast")
+_COMING = ("new", "provision", "join")
+
 
 @click.command()
-@click.option("-N", "--nodes", type=int, required=True, help="Number of nodes.")
+@click.option("-N", "--nodes", type=int, default=None, help="Number of nodes.")
+@click.option("--job", default="", help="Burst for this job, whatever it is worth.")
 @click.option("--provider", default="", help="Name of a provider; default: any.")
 @click.option("--slot", default="", help="Rank slot to use, as a hostlist.")
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the nodes.")
@@ -30,14 +38,25 @@ from burst.cli.watch import watch_burst
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @target_options
 def request(
-    target: Target, command: tuple[str, ...], no_wait: bool, **wanted: Any
+    target: Target, job: str, command: tuple[str, ...], no_wait: bool, **wanted: Any
 ) -> None:
     """Burst ahead of jobs: have nodes ready before a job asks for them.
+
+    With --job, a burst is made for a job that waits though it saves less than the
+    site's rule asks for; limits, budgets and the rule's prices hold all the same. Its
+    user may do that, or the instance owner.
 
     The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
     COMMAND once on each node and are taken down after it; without a COMMAND they stay
     until `burst down`, and the command to reach them is printed.
     """
+    if job:
+        if command or any(wanted.values()):
+            raise click.UsageError("--job goes with --no-wait only")
+        _burst_for(job, target, no_wait)
+        return
+    if wanted["nodes"] is None:
+        raise click.UsageError("say how many nodes: -N, or for which job: --job")
     asked = _asked(command, **wanted)
     with target.lead() as lead:
         made = lead.call("request", asked, timeout=60.0)
@@ -71,3 +90,20 @@ def _asked(
         raise click.UsageError("--isolated takes no --slot, and COMMAND or --service")
     kind = "command" if command else "service" if service else "interactive"
     return {**asked, "isolated": {"kind": kind, "command": list(command)}}
+
+
+def _burst_for(job: str, target: Target, no_wait: bool) -> None:
+    """Request a burst for a job, and tell what comes of it."""
+    with target.lead() as lead:
+        lead.call("request-job", {"id": job}, timeout=60.0)
+        ends = time.monotonic() + _DECIDED_S
+        found = lead.call("explain", {"id": job})
+        while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
+            time.sleep(_LOOK_S)
+            found = lead.call("explain", {"id": job})
+        click.echo(f"{found['id']}: {found['why']}")
+        for refusal in found["refusals"]:
+            click.echo(f"  {refusal['offer']}: {refusal['why']}")
+        live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
+        for burst in () if no_wait else live:
+            watch_burst(lambda: lead.call("status", {}), burst["id"], until="online")

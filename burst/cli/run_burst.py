@@ -13,12 +13,13 @@ from rich.markup import escape
 from rich.status import Status
 
 from burst import log
-from burst.cli.provider_flags import GivenFlags, provider_flag_options
+from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.target import Target, run_command, target_options
-from burst.cli.watch import line_of, watch_burst
+from burst.cli.watch import line_of, wait_for_state, watch_burst
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
+from burst.model.burst import BurstId
 from burst.model.ranks import parse_hostlist
 from burst.runtime.manual_burst import (
     ManualBurst,
@@ -143,17 +144,22 @@ class _ManualBurst:
         console = Console(stderr=True)
         with console.status("reading the lead and the offers") as spinner:
             show = _ProgressLines(console, spinner)
-            one = ManualBurst(
-                lead, manual_burst_settings(settings, provider, slot), show
-            )
+            one = ManualBurst(lead, manual_burst_settings(settings, provider, slot))
+
+            def wait(burst: BurstId, until: str) -> dict[str, Any]:
+                rows, ends = one.rows(burst), ("inactive",)
+                return wait_for_state(rows, until, show, ends, "run-burst --down")
+
             try:
                 if self._wanted["down"]:
-                    rows = one.down(slot)
+                    rows = [wait(burst, "inactive") for burst in one.down(slot)]
                 else:
-                    rows = [one.up(provider, slot, self._wanted["nodes"])]
+                    burst = one.up(provider, slot, self._wanted["nodes"])
+                    rows = [wait(burst, "online")]
             except KeyboardInterrupt:
                 spinner.update("taking down what was made; Ctrl-C again leaves it")
-                one.undo(slot)
+                for burst in one.undo(slot):
+                    wait(burst, "inactive")
                 raise
             finally:
                 one.close()

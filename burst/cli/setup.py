@@ -100,7 +100,7 @@ def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
 
 
 def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
-    """Return what is asked for, once it is sure that it can be had."""
+    """Return what the options ask for. Raises an error if that is not possible."""
     settings = target.settings()
     intake = settings.intake
     if mode:

@@ -18,6 +18,8 @@ from burst.cli.listing import (
 from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
 from burst.errors import NoDaemon
+from burst.model.burst import PRICE_SOURCES
+from burst.model.decision import moment
 from burst.runtime import service_answers
 
 _BURSTS = (
@@ -102,6 +104,9 @@ def _notices(found: Row) -> list[str]:
     lines = []
     if found["totals"]["nodes"]:
         lines.append(_bill(found["totals"]))
+    lines += [_used(budget) for budget in found["budgets"] if budget["warns"]]
+    if found["banks_unverified"]:
+        lines.append(f"banks are as jobs name them: {found['banks_unverified']}")
     if found["daemon"] is None:
         lines.append(_no_daemon(found))
     if found["lead"]["trouble"]:
@@ -128,6 +133,15 @@ def _bill(totals: Row) -> str:
     return text
 
 
+def _used(budget: Row) -> str:
+    """Return how much of a budget is used, and until when the rest has to do."""
+    used = money(budget["settled"] + budget["reserved"])
+    return (
+        f"budget {budget['budget']}: {used} of {money(budget['limit'])} is settled or"
+        f" reserved, {money(budget['left'])} is left until {moment(budget['anew'])}"
+    )
+
+
 def _notices_of(provider: Row, now: float) -> list[str]:
     lines = []
     name = provider["name"]
@@ -137,12 +151,30 @@ def _notices_of(provider: Row, now: float) -> list[str]:
         )
     if provider["trouble"]:
         lines.append(f"provider {name}: {provider['trouble']}")
+    lines += [
+        _learnt(f"{name}/{offer['name']}", offer)
+        for offer in provider["offers"]
+        if offer["online"]
+    ]
     for offer in provider["offers"]:
         until = offer["set_aside_until"]
         if until and until > now:
             left = fsd(round(until - now))
             lines.append(f"offer {name}/{offer['name']} is set aside for {left}")
     return lines
+
+
+def _learnt(key: str, offer: Row) -> str:
+    """Return what a node of an offer costs, and how long its bursts take to come."""
+    online = offer["online"]
+    text = (
+        f"offer {key}: 9 of 10 bursts within {_span(online['p90'])}, half within"
+        f" {_span(online['p50'])} (of the last {online['bursts']})"
+    )
+    if not offer["price"]:
+        return text
+    source = PRICE_SOURCES[offer["priced_by"]]
+    return f"{text}, {money(offer['price'])} for a node and hour {source}"
 
 
 def _no_daemon(found: Row) -> str:

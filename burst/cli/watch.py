@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import click
@@ -16,7 +16,11 @@ from burst.errors import BurstError
 # How often the daemon is asked how far it is, in seconds.
 _EVERY = 0.2
 
-Look = Callable[[], dict[str, Any]]
+# States from which a burst does not become online.
+_LEAVING = ("drain", "reap", "inactive")
+
+Row = dict[str, Any]
+Look = Callable[[], Row]
 
 
 def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
@@ -29,13 +33,13 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
     began = time.monotonic()
     try:
         with console.status(f"{burst_id}: asked for") as spinner:
-            while True:
-                row = find_burst(look(), burst_id)
-                if row["state"] == until:
-                    break
-                _refuse_to_wait(row, until)
-                spinner.update(line_of(row))
-                time.sleep(_EVERY)
+            row = wait_for_state(
+                _rows(look, burst_id),
+                until,
+                lambda row: spinner.update(line_of(row)),
+                _LEAVING if until == "online" else (),
+                f"burst down {burst_id}",
+            )
     except KeyboardInterrupt:
         click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
         raise
@@ -49,15 +53,33 @@ def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, A
     return row
 
 
-def _refuse_to_wait(row: dict[str, Any], until: str) -> None:
-    """Raise BurstError if the burst does not come to that state any more."""
-    name, state = row["id"], row["state"]
-    why = row["note"] or row["result"]
-    if state == "quarantined":
-        raise BurstError(f"{name} is quarantined: {why}", f"burst down {name}")
-    if until == "online" and state in {"drain", "reap", "inactive"}:
-        advice = "" if state == "inactive" else "its deletion goes on: burst status"
-        raise BurstError(f"{name} ended: {why}", advice)
+def wait_for_state(
+    rows: Iterator[Row],
+    until: str,
+    show: Callable[[Row], None],
+    ends: Collection[str],
+    down: str,
+) -> Row:
+    """Return the first of a burst's rows that has the state `until`; show the others.
+
+    Raises BurstError for a row with one of the states `ends`, and for one that is
+    quarantined, which the command `down` ends.
+    """
+    while (row := next(rows))["state"] != until:
+        name, state, why = row["id"], row["state"], row["note"] or row["result"]
+        if state == "quarantined":
+            raise BurstError(f"{name} is quarantined: {why}", down)
+        if state in ends:
+            advice = "" if state == "inactive" else "its deletion goes on: burst status"
+            raise BurstError(f"{name} ended: {why}", advice)
+        show(row)
+    return row
+
+
+def _rows(look: Look, burst_id: str) -> Iterator[Row]:
+    while True:
+        yield find_burst(look(), burst_id)
+        time.sleep(_EVERY)
 
 
 def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:

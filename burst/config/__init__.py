@@ -8,7 +8,10 @@ declare the keys of their table `[providers.NAME]` as a msgspec.Struct, duration
 
 from burst.config.convert import Seconds, convert
 from burst.config.file import effective, load, parse, read_settings, read_toml
+from burst.config.money import BudgetMatch, BudgetSettings
+from burst.config.policy import PolicyMatch, PolicyRule
 from burst.config.tables import (
+    LONGEST_OWNER,
     DaemonSettings,
     DeadlineSettings,
     IntakeSettings,
@@ -21,6 +24,9 @@ from burst.config.tables import (
 )
 
 __all__ = [
+    "LONGEST_OWNER",
+    "BudgetMatch",
+    "BudgetSettings",
     "DaemonSettings",
     "DeadlineSettings",
     "IntakeSettings",
@@ -28,6 +34,8 @@ __all__ = [
     "LimitSettings",
     "Mode",
     "PlanSettings",
+    "PolicyMatch",
+    "PolicyRule",
     "ProviderTable",
     "Seconds",
     "Settings",

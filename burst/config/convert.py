@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -21,6 +23,13 @@ class Seconds(float):
 
     def __str__(self) -> str:
         return format_fsd(self)
+
+
+class SecondsOrOff(Seconds):
+    """A duration, or "off", which is math.inf here."""
+
+    def __str__(self) -> str:
+        return "off" if math.isinf(self) else super().__str__()
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,11 +53,13 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    if kind is not Seconds:
+    if not issubclass(kind, Seconds):
         raise NotImplementedError(kind)  # msgspec's own way to say: no such type
     if not isinstance(value, str):
         raise ValueError(f'expected a duration such as "10m", got {value!r}')
-    return Seconds(parse_fsd(value))
+    if kind is SecondsOrOff and value == "off":
+        return SecondsOrOff(math.inf)
+    return kind(parse_fsd(value))
 
 
 def _plain(what: str) -> str:
@@ -72,12 +83,20 @@ def _choices(kind: Any, key: str) -> str:
     return "it is one of " + ", ".join(f'"{value}"' for value in get_args(kind))
 
 
+@functools.cache
+def _keys_of(kind: type) -> Mapping[str, Any]:
+    """Return the keys of a table, each with the type of its value."""
+    hints = get_type_hints(kind)
+    return {
+        field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)
+    }
+
+
 def _refuse_unknown(
     kind: type, table: Mapping[str, Any], where: str, inside: str
 ) -> None:
     """Say which key is unknown and which was meant; msgspec only says the first."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    hints = get_type_hints(kind)
+    fields = _keys_of(kind)
     for key, value in table.items():
         path = f"{inside}{key}"
         if key not in fields:
@@ -87,7 +106,7 @@ def _refuse_unknown(
                 f"{where}: {path}: no such key",
                 advice if close else advice + ", ".join(sorted(fields)),
             )
-        below = hints[fields[key].name]
+        below = fields[key]
         if isinstance(below, type) and issubclass(below, Table):
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{where}: {path}: expected a table [{path}]")

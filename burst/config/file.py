@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,9 +16,12 @@ from typing import Any
 import msgspec
 
 from burst.config.convert import Seconds, convert
-from burst.config.tables import ProviderTable, Settings
+from burst.config.money import parse_budgets, parse_prices
+from burst.config.policy import parse_policy
+from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
 from burst.errors import ConfigError
 from burst.model.fsd import LONGEST, format_fsd
+from burst.model.host import dns_label
 
 RENAMED_KEYS = {
     ("intake", "patience"): "local_wait",
@@ -86,13 +90,25 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
     providers = tables.pop("providers", {})
     if not isinstance(providers, Mapping):
         raise ConfigError(f"{where}: providers: expected tables [providers.NAME]")
+    policy = tables.pop("policy", ())
+    budgets = parse_budgets(tables.pop("budget", ()), providers, where)
+    prices = parse_prices(tables.pop("prices", {}), providers, where)
     settings = convert(Settings, tables, where)
     _check_ranges(settings, where)
     found = {
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()
     }
-    return msgspec.structs.replace(settings, providers=found)
+    rules = parse_policy(policy, settings.plan.preset, tuple(found), where)
+    if settings.intake.mode != "hold" and any(rule.mark for rule in rules):
+        raise ConfigError(
+            f"{where}: policy: mark = true, but [intake] mode is"
+            f" {settings.intake.mode}, where only the attribute makes a job burstable",
+            "leave mark out, or choose mode hold",
+        )
+    return msgspec.structs.replace(
+        settings, providers=found, policy=rules, budget=budgets, prices=prices
+    )
 
 
 def effective(
@@ -108,6 +124,13 @@ def effective(
     """
     for table, section in msgspec.structs.asdict(settings).items():
         given = tables.get(table, {})
+        if table in ("policy", "budget"):
+            yield from _each(table, section, given or (), source)
+            continue
+        if table == "prices":
+            for key, price in section.items():
+                yield f"prices.{key}", price, source
+            continue
         if table != "providers":
             for key, value in msgspec.structs.asdict(section).items():
                 origin = source if key in given else "default"
@@ -121,6 +144,30 @@ def effective(
             yield f"providers.{name}.provision", settings.provision_limit(name), origin
             found = options.get(name, provider.options)
             yield from _leaves(f"providers.{name}", found, provider.options, source)
+
+
+def _each(
+    kind: str,
+    tables: Iterable[msgspec.Struct],
+    written: Iterable[Mapping[str, Any]],
+    source: str,
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield the keys of each table of a list, by its name or else its number.
+
+    Of its match, only what it has.
+    """
+    for number, (one, table) in enumerate(zip(tables, written, strict=True), 1):
+        values = msgspec.structs.asdict(one)
+        path = f"{kind}.{values.pop('name', number)}"
+        for key, value in values.items():
+            if key == "match":
+                given = table.get("match", {})
+                yield from (
+                    (f"{path}.match.{name}", each, source)
+                    for name, each in given.items()
+                )
+            else:
+                yield f"{path}.{key}", value, source if key in table else "default"
 
 
 def _leaves(
@@ -157,33 +204,42 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
     return msgspec.structs.replace(parsed, options=rest)
 
 
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "lead.port": (0, 65535),
+    "intake.release_urgency": (0, 31),
+    "daemon.cadence": (0.05, 3600),
+    "daemon.observe": (0.05, 3600),
+    "daemon.forecast": (0.05, math.inf),
+    "limits.max_nodes": (0, math.inf),
+    "limits.max_bursts": (0, math.inf),
+    "limits.max_nodes_per_burst": (0, math.inf),
+    "limits.max_nodes_per_user": (0, math.inf),
+    "limits.breaker": (1, math.inf),
+    "limits.cooldown": (0, LONGEST),
+    "limits.breaker_pause": (0, LONGEST),
+    "limits.refused_retry": (0, LONGEST),
+    "deadlines.reload": (0, 86400),
+    "deadlines.accounting": (0.1, 600),
+}
+"""The least and the most that keys may be, durations in seconds."""
+
+
 def _check_ranges(settings: Settings, where: str) -> None:
-    for key, value, low, high in (
-        ("lead.port", settings.lead.port, 0, 65535),
-        ("intake.release_urgency", settings.intake.release_urgency, 0, 31),
-        ("daemon.cadence", settings.daemon.cadence, 0.05, 3600),
-        ("daemon.observe", settings.daemon.observe, 0.05, 3600),
-        ("limits.max_nodes", settings.limits.max_nodes, 0, math.inf),
-        ("limits.max_bursts", settings.limits.max_bursts, 0, math.inf),
-        (
-            "limits.max_nodes_per_burst",
-            settings.limits.max_nodes_per_burst,
-            0,
-            math.inf,
-        ),
-        ("limits.max_nodes_per_user", settings.limits.max_nodes_per_user, 0, math.inf),
-        ("limits.breaker", settings.limits.breaker, 1, math.inf),
-        ("limits.cooldown", settings.limits.cooldown, 0, LONGEST),
-        ("limits.breaker_pause", settings.limits.breaker_pause, 0, LONGEST),
-        ("limits.refused_retry", settings.limits.refused_retry, 0, LONGEST),
-        ("deadlines.reload", settings.deadlines.reload, 0, 86400),
-    ):
+    for key, (low, high) in _RANGES.items():
+        value = operator.attrgetter(key)(settings)
         most = format_fsd(high) if isinstance(value, Seconds) else str(high)
         if not low <= value <= high:
             raise ConfigError(
                 f"{where}: {key}: {value} is out of range",
                 f"at least {low}" + (f", at most {most}" if high < math.inf else ""),
             )
+    owner = settings.lead.owner
+    if owner != dns_label(owner, "", LONGEST_OWNER):
+        raise ConfigError(
+            f"{where}: lead.owner: {owner!r} cannot be an owner tag",
+            f"at most {LONGEST_OWNER} lower-case letters, digits and dashes, with no"
+            " dash first or last",
+        )
     lease, drain = settings.deadlines.lease, settings.deadlines.drain
     if lease <= drain and not math.isinf(lease):
         raise ConfigError(

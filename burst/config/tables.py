@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from burst.config.convert import Seconds, Table
+from burst.config.convert import Seconds, SecondsOrOff, Table
+from burst.config.money import BudgetSettings
+from burst.config.policy import PolicyRule, Preset, default_rule
 
 Mode = Literal["hold", "queue", "scheduler"]
+
+LONGEST_OWNER = 40
+"""Of an owner tag, in characters; names of files and labels are made of it."""
 
 
 class LeadSettings(Table, frozen=True):
@@ -26,8 +32,13 @@ class LeadSettings(Table, frozen=True):
     port: int = 0
     """Port at that address; default: the port of the same entry, or of the Service."""
     service: str = "burst-lead"
-    """For address "node" and "service": the Service that leads to the lead's port, in
-    the namespace of the daemon's pod."""
+    """For address "node" and "service", and for owner "service": the Service that leads
+    to the lead's port, in the namespace of the daemon's pod."""
+    owner: str = ""
+    """The owner tag, which all that is made for this lead has: a text of lower-case
+    letters, digits and dashes that no other lead has, or "service", which makes it of
+    the UID of that Service. Default: a tag that is made once and kept in the lead's
+    store; if the store is lost, bursts made before are not known by the new tag."""
     slots: tuple[str, ...] = ()
     """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
     burst-N- in the lead's hosts."""
@@ -39,6 +50,11 @@ class LeadSettings(Table, frozen=True):
     def is_learnt(self) -> bool:
         """Whether the address is to be learnt of the cluster that the lead is in."""
         return self.address in {"node", "service"}
+
+    @property
+    def has_owner_of_service(self) -> bool:
+        """Whether the owner tag is made of the UID of the Service."""
+        return self.owner == "service"
 
 
 class DaemonSettings(Table, frozen=True):
@@ -59,6 +75,20 @@ class DaemonSettings(Table, frozen=True):
     store was lost, and then a person should look first (`burst gc`)."""
     log: Literal["text", "json"] = "text"
     """Form of the log on standard error."""
+    forecast: SecondsOrOff = SecondsOrOff(2)
+    """How often at most to estimate when each pending job starts on own nodes, as jobs
+    come and go; "off" for never. On by default: all who wait want to know, and it takes
+    at most a twentieth of one core's time and 0.4 kB of memory for each pending job.
+    Seconds, as a rule may wait for it before it decides. A rule of `[[policy]]` with a
+    worth above 0, or one that marks jobs, switches it on in any case."""
+    record: str = ""
+    """Path of a file in which what happens to all jobs is recorded for `burst replay`,
+    as lines of JSON that only the daemon's user can read; at most 320 MB. None by
+    default, since it has what users submitted. Forecasts are on with it."""
+    archive: str = ""
+    """Path of the SQLite file that keeps what each burst has cost, for `burst cost --by
+    job`; default: burst-ledger.sqlite in the lead's state directory, where its store
+    is, too, or beside the lead's socket where it keeps no state."""
 
 
 class IntakeSettings(Table, frozen=True):
@@ -112,6 +142,11 @@ class PlanSettings(Table, frozen=True):
     partial: Literal["fail", "keep"] = "fail"
     """At the join deadline of a burst of which only some nodes are online: give it
     up, or keep what joined if a job can use it."""
+    preset: Preset = "eager"
+    """What a burst has to be worth for jobs that no rule of `[[policy]]` says it of.
+    eager: whatever must wait bursts. balanced: where it saves 0.05 hours for each
+    node-hour bought. frugal: 0.1. Eager, as nobody waits longer than he has to before
+    a site has said what its money is to buy (docs/policy.md)."""
 
 
 class LimitSettings(Table, frozen=True):
@@ -186,6 +221,15 @@ class DeadlineSettings(Table, frozen=True):
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would be rented for it in vain. It is tried again later."""
+    accounting: Seconds = Seconds(10)
+    """How long flux-accounting may take to say which banks are whose, if it runs at the
+    lead. Only at the daemon's start do jobs with a bank wait for it. It answers within
+    a second; past this it hangs, and what it said last holds for an hour."""
+    forecast: Seconds = Seconds(60)
+    """How long a job waits for the forecast of its start on own nodes, if its rule asks
+    what a burst saves. Past this it is decided without, as by preset eager. As long as
+    a job is left to the scheduler (`[intake] local_wait`), and many times what a
+    forecast takes."""
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +255,31 @@ class Settings(Table, frozen=True):
     deadlines: DeadlineSettings = DeadlineSettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
+    policy: tuple[PolicyRule, ...] = ()
+    """Each has a name and a worth."""
+    budget: tuple[BudgetSettings, ...] = ()
+    """None by default: what bursts may cost is for the site to say."""
+    prices: Mapping[str, float] = {}
+    """`[prices]`: by `PROVIDER.OFFER` what a node and hour costs the site, in place of
+    what its provider says. Empty by default: a provider says it if it knows it."""
+
+    @property
+    def rules(self) -> tuple[PolicyRule, ...]:
+        """The rules of the file in their order, then the one for all other jobs."""
+        return (*self.policy, default_rule(self.plan.preset))
+
+    @property
+    def uses_banks(self) -> bool:
+        """Whether it depends on a job's bank what is bought for it."""
+        matches = [each.match.bank for each in self.budget]
+        return any((*matches, *(each.match.bank for each in self.policy)))
+
+    @property
+    def needs_forecast(self) -> bool:
+        """Whether all active jobs are followed, and their start is estimated."""
+        asked = any(rule.worth or rule.mark for rule in self.rules)
+        asked = asked or bool(self.daemon.record)
+        return asked or not math.isinf(self.daemon.forecast)
 
     def provision_limit(self, provider: str) -> Seconds:
         """Return how long followers of that provider may take to start, in seconds."""

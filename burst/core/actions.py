@@ -68,6 +68,13 @@ class EndJob(msgspec.Struct, frozen=True):
     reason: str
 
 
+class TellJobs(msgspec.Struct, frozen=True):
+    """Write a memo to jobs that run."""
+
+    jobs: tuple[JobId, ...]
+    memo: dict[str, str]
+
+
 Action = (
     ProvisionBurst
     | ReapBurst
@@ -78,4 +85,5 @@ Action = (
     | MoveJobs
     | FailJob
     | EndJob
+    | TellJobs
 )

@@ -26,12 +26,12 @@ class Behaviour(Protocol):
     def holds_its_job(self) -> bool:
         """Whether its job stays held and assigned to it until the burst ends."""
 
-    def observe(
+    def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:
-        """Record the states that a live burst is seen to have reached."""
+        """Record the states that a live burst has reached, by what was read."""
 
-    def observe_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
         """Record what became of its jobs, and whether anything runs on it."""
 
     def act(

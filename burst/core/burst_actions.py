@@ -7,7 +7,12 @@ from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
 from burst.core.joined import begin_drain, drain_action
-from burst.core.observation import is_in_reach, provider_message, ranks_of
+from burst.core.observation import (
+    describe_obstacle,
+    is_in_reach,
+    provider_message,
+    ranks_of,
+)
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import UNNEEDED, Transaction
@@ -56,7 +61,7 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
 
 
 def take_down(tx: Transaction, burst: Burst, note: str) -> None:
-    """End a burst, as a person wants or as no job needs it any more.
+    """End a burst, at a person's request or as no job needs it any more.
 
     What runs on its ranks goes on to its end.
     """
@@ -86,8 +91,7 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     elif tx.now - burst.since > limit and world.lead is not None:
         why = provider_message(burst, world) or "its provider does not say why"
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
-        tx.fail(burst.id, "timeout", note)
-        tx.cool_down(burst, settings.limits)
+        tx.fail_late(burst, note, settings.limits)
     elif _may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))
 
@@ -109,13 +113,8 @@ def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> N
     if _is_drained(tx, burst, world):
         tx.record(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
-    assert world.lead is not None
-    busy = world.lead.allocated & ranks
-    limit = settings.deadlines.drain
-    what = (
-        f"jobs still run on ranks {format_idset(busy)}" if busy else "not drained yet"
-    )
-    _report_overdue(tx, burst, limit, f"drain: {what}; they are not killed")
+    what = describe_obstacle(burst, world)
+    _report_overdue(tx, burst, settings.deadlines.drain, f"drain: {what}")
 
 
 def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
@@ -123,24 +122,15 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     assert lead is not None
     call = world.calls.get(burst.id)
     gone = call is not None and call.outcome is Outcome.NOT_FOUND
-    ranks = ranks_of(burst, world)
-    online = lead.online & ranks
-    if gone and not online:
+    if gone and not lead.online & ranks_of(burst, world):
         # The only way to INACTIVE: the provider confirmed, and the lead agrees.
         tx.record(burst.id, "reaped", {})
         return
-    limit = settings.deadlines.reap
+    last = call.note if call and call.note else "the provider goes on deleting"
+    what = describe_obstacle(burst, world) or last
+    _report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
     if not _is_drained(tx, burst, world):
-        busy = format_idset(lead.allocated & ranks)
-        what = f"jobs still run on ranks {busy}" if busy else "ranks not drained yet"
-        _report_overdue(tx, burst, limit, f"reap: {what}")
         return
-    if gone:
-        what = f"the provider has nothing, but ranks {format_idset(online)} are online"
-        _report_overdue(tx, burst, limit, f"reap: {what}; flux overlay status")
-    else:
-        last = call.note if call and call.note else "the provider goes on deleting"
-        _report_overdue(tx, burst, limit, f"reap: {last}")
     if _may_call(tx, burst, world, Verb.REAP):
         tx.actions.append(ReapBurst(burst.id))
 
@@ -180,7 +170,7 @@ def _is_drained(tx: Transaction, burst: Burst, world: World) -> bool:
     lead = world.lead
     assert lead is not None
     ranks = ranks_of(burst, world)
-    open_ranks = ranks - lead.drained.keys() - lead.excluded
+    open_ranks = ranks - lead.closed
     ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
     if not open_ranks | ours <= burst.drained:
         context = {"ranks": format_idset(open_ranks | ours)}

@@ -25,6 +25,7 @@ SENTENCES = {
     "online": "it is online, with ranks {ranks}",
     "lost": "ranks were lost",
     "back": "all ranks are back",
+    "reclaimed": "{note}",
     "busy": "something runs on it again",
     "idle": "nothing runs on it, and no job is assigned to it",
     "job-hold": "job {id} is held until the nodes are there",
@@ -39,6 +40,7 @@ SENTENCES = {
     "finish": "its program ended with status {status}",
     "exception": "it failed or was ended ({type}): {note}",
     "overdue": "it takes longer than its deadline: {note}",
+    "outlived": "{note}",
     "reaped": "its provider has nothing of it left",
     "undrain": "ranks {ranks} are undrained",
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
@@ -80,6 +82,7 @@ def burst_story(burst: Burst, now: float) -> dict[str, Any]:
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
         "ended_jobs": dict(burst.sums.results),
         "price": lease.price,
+        "priced_by": lease.priced_by,
         "cost": round(cost(burst, now), 4),
     }
 

@@ -12,7 +12,7 @@ from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
 from burst.core.orphans import Orphan
-from burst.core.placement.plan import Demand
+from burst.core.placement.plan import Demand, PlanRequest
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
@@ -23,6 +23,7 @@ from burst.core.unreadable_records import (
     lease_of_unreadable,
 )
 from burst.core.world import World
+from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
@@ -128,9 +129,10 @@ def make_requested_burst(
         )
     tx = Transaction(records, now)
     constraints = Constraints(world.identity)
-    plan = plan_demands(tx, world, settings, constraints, [demand])
+    plan = plan_demands(tx, world, settings, constraints, PlanRequest(demands=[demand]))
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
+    keep_accounts(tx, world, settings)
     return _result(tx), plan.decisions[None]
 
 
@@ -197,7 +199,7 @@ def release_jobs(
                 f"{format_f58(job)} is not held by burst",
                 "if its user holds it, flux job urgency JOBID 16 releases it",
             )
-        tx.set_hold_state(job, HoldState.OBEYED)
+        tx.set_hold_state(job, HoldState.TAKEN_BACK)
         urgencies[job] = hold.urgency
     if urgencies:
         tx.actions.append(ReleaseJobs(urgencies))
@@ -207,7 +209,7 @@ def release_jobs(
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
     """Tell whether a job has urgency 0 although it was released."""
     view = lead.jobs.get(job) if lead else None
-    return hold.state is HoldState.OBEYED and view is not None and view.urgency == 0
+    return hold.state is HoldState.TAKEN_BACK and view is not None and view.urgency == 0
 
 
 def held_jobs(records: Records) -> list[JobId]:

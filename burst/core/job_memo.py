@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a job's memo says: a word for a column of `flux jobs`, and a sentence.
+"""What a job's memo says of the decision: a word for a column of `flux jobs`, and why.
+
+When the job is expected to start is written by `burst.runtime.start_teller`.
 
 Each memo is an event in the job's eventlog, for ever. So a memo is written when the
 decision has another meaning, and not each time that its text changes.
@@ -12,6 +14,7 @@ from collections.abc import Hashable
 
 import msgspec
 
+from burst.model.backoff import backoff
 from burst.model.decision import Decision
 from burst.model.reason import Reason
 
@@ -58,6 +61,20 @@ def meaning(decision: Decision) -> Hashable:
     )
 
 
+def memo_not_before(last: LastMemo | None, decision: Decision) -> float:
+    """Return before when no memo is due, whatever its text; -math.inf for at once.
+
+    It spares making the text: most new decisions mean what the job was told before. One
+    that waits and whose forecast is lost is told nothing else meanwhile.
+    """
+    if last is None or not _waits(last.memo) or decision.refusals:
+        return -math.inf
+    if decision.reason is Reason.NOT_FORECAST:
+        return math.inf
+    same = decision.reason.about_job.refused and last.meaning == meaning(decision)
+    return last.at + _REWORDED_EVERY if same else -math.inf
+
+
 def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
     """Return when the memo is to be written; math.inf for never."""
     before = last.memo if last else None
@@ -68,8 +85,8 @@ def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
         return last.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
     if not (_waits(before) and _waits(text)):
         return -math.inf
-    slower = _SLOWER * 2.0 ** min(last.waits - _AT_ONCE, 20)
-    pause = slower if last.waits >= _AT_ONCE else 0.0
+    more = last.waits - _AT_ONCE + 1
+    pause = backoff(_SLOWER, more) if more > 0 else 0.0
     if last.meaning == meaning(decision):
         pause = max(pause, _REWORDED_EVERY)
     return last.at + pause

@@ -12,9 +12,9 @@ from burst.core.observation import (
     FAILURES,
     Observation,
     RanksOnline,
+    failure_kind,
     failure_note,
     is_made,
-    lacks_capacity,
     look_up,
     provider_message,
     provider_phase,
@@ -23,10 +23,10 @@ from burst.core.observation import (
 )
 from burst.core.placement.lease_times import drain_time
 from burst.core.placement.slots import DRAIN_TAG
-from burst.core.provider_health import forgive
+from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, Result, State
+from burst.model.burst import RECLAIMED, Burst, Result, State
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
 from burst.model.jobid import format_f58
@@ -47,10 +47,11 @@ class JoinedBehaviour:
 
     holds_its_job = False
 
-    def observe(
+    def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:
-        """Record the states that a live burst is seen to have reached."""
+        """Record the states that a live burst has reached, by what was read."""
+        record_reclaim(tx, burst, world)
         if world.lead is not None and burst.state is not State.NEW:
             new = world.lead.online & ranks_of(burst, world) - burst.joined_ranks
             if new:
@@ -69,12 +70,10 @@ class JoinedBehaviour:
             if not _record_observation(tx, burst, world, what):
                 break
         if what in FAILURES:
-            lacking = lacks_capacity(burst, world)
-            tx.fail_as_seen(
-                burst, failure_note(burst, world, what), limits, lacking=lacking
-            )
+            note, kind = failure_note(burst, world, what), failure_kind(burst, world)
+            tx.fail_as_seen(burst, note, limits, kind)
 
-    def observe_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
         """Record what became of its jobs, and since when nothing runs on it."""
         if not burst.live:
             return
@@ -106,6 +105,7 @@ class JoinedBehaviour:
         if online and settings.plan.partial == "keep":
             context = {"ranks": format_idset(online), "missing": format_idset(missing)}
             tx.record(burst.id, "online", context)
+            tx.forgive(burst)
             return
         hosts = dict(zip(lease.ranks, lease.hosts, strict=True))
         names = ", ".join(hosts[rank] for rank in missing)
@@ -114,8 +114,7 @@ class JoinedBehaviour:
             f" {format_fsd(settings.deadlines.join)}; missing {names}:"
             f" {provider_message(burst, world) or _NO_ERROR}"
         )
-        tx.fail(burst.id, "timeout", note)
-        tx.cool_down(burst, settings.limits)
+        tx.fail_late(burst, note, settings.limits)
 
     def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
         """Drain it: what runs on it goes on to its end."""
@@ -155,7 +154,7 @@ class JoinedBehaviour:
 
 
 def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> None:
-    """Drain an online burst for good."""
+    """Drain an online burst, which is then reaped."""
     ranks = format_idset(burst.lease.ranks)
     context = {"ranks": ranks, "result": result.value, "note": note}
     tx.record(burst.id, "drain", context)
@@ -177,14 +176,15 @@ def _record_observation(
         return not after.quarantined
     if what is Observation.ONLINE:
         tx.record(burst.id, "online", {"ranks": ranks})
-        provider = burst.lease.provider
-        tx.set_health(provider, forgive(tx.health_of(provider), burst.lease))
+        tx.forgive(burst)
         return True
     if what is Observation.LOST and burst.lost_since is None:
         assert world.lead is not None
         gone = burst.expected - world.lead.online
         tx.record(burst.id, "lost", {"ranks": format_idset(gone)})
-    if what is Observation.WHOLE and burst.lost_since is not None:
+    if what is Observation.WHOLE and (
+        burst.lost_since is not None or is_restored(burst, world)
+    ):
         tx.record(burst.id, "back", {"ranks": ranks})
     return False
 
@@ -214,12 +214,17 @@ def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
     made_for_jobs = bool(burst.lease.userids)
     if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
-        tx.fail(burst.id, "lost", note)
+        if burst.reclaimed:
+            tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")
+        else:
+            tx.fail(burst.id, "lost", note)
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to want it, so it is not paid for until the deadline.
         begin_drain(tx, burst, Result.CANCELED, UNNEEDED)
-    elif burst.idle_since is not None and now - burst.idle_since > deadlines.idle:
+    elif burst.idle_since is not None and now - burst.idle_since > _idle_limit(
+        tx, burst, settings
+    ):
         note = f"idle for {format_fsd(deadlines.idle)}"
         begin_drain(tx, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, settings):
@@ -229,6 +234,19 @@ def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
         if made_for_jobs and not burst.served:
             # It came up too late for any job, and so would the next.
             tx.cool_down(burst, settings.limits)
+
+
+def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
+    """Return for how long it may be idle, in seconds.
+
+    A job that waits for it and for what is busy would have it made again: then it stays
+    at least for as long as it took to make.
+    """
+    idle = settings.deadlines.idle
+    if burst.id not in tx.awaited:
+        return idle
+    times = {event.name: event.timestamp for event in burst.events}
+    return max(idle, times["online"] - times["provision-start"])
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:

@@ -19,11 +19,15 @@ _QUARANTINE = frozenset({"quarantine", "unquarantine"})
 _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
     **dict.fromkeys(_LOSS, _LOSS),
+    # Followers that are back were not reclaimed. It must not be kept longer than this.
+    "back": _LOSS | {"reclaimed"},
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
     # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,
     "overdue": frozenset({"overdue"}),
+    "outlived": frozenset({"outlived"}),
     "retry": frozenset({"retry"}),
+    "reclaimed": frozenset({"reclaimed"}),
 }
 
 # Events about ranks: the first of a name is kept, and one for the ranks of all others.

@@ -18,7 +18,15 @@ import msgspec
 
 from burst.core import burst_jobs
 from burst.core.kept_events import cut_note, kept
-from burst.model.burst import NOT_HELD, Burst, JobTimes, Lease, Result, State
+from burst.model.burst import (
+    NOT_HELD,
+    RECLAIMED,
+    Burst,
+    JobTimes,
+    Lease,
+    Result,
+    State,
+)
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import parse_idset
@@ -59,12 +67,14 @@ NOTES: dict[str, tuple[State, ...]] = {
     "joined": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
     "lost": (State.ONLINE, State.DRAIN, State.REAP),
     "back": (State.ONLINE,),
+    "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),
     "retry": (State.PROVISION, State.REAP),
     "rank-drain": (State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
     "overdue": (State.DRAIN, State.REAP),
+    "outlived": tuple(State),
     "quarantine": tuple(State),
     "unquarantine": tuple(State),
 }
@@ -79,6 +89,7 @@ RESULTS = {
     "canceled": Result.CANCELED,
     NOT_HELD: Result.CANCELED,
     "timeout": Result.TIMEOUT,
+    RECLAIMED: Result.RECLAIMED,
 }
 """Types of `exception` that are a result of their own; all others are a failure."""
 
@@ -165,7 +176,7 @@ def _derive(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def _online(_: Burst, event: Event) -> dict[str, Any]:
-    return {"expected": parse_idset(event.context["ranks"])}
+    return {"expected": parse_idset(event.context["ranks"]), "reclaimed": ""}
 
 
 def _joined(burst: Burst, event: Event) -> dict[str, Any]:
@@ -225,7 +236,8 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "finish": _finish,
     "exception": _exception,
     "lost": lambda _, event: {"lost_since": event.timestamp},
-    "back": lambda _, __: {"lost_since": None},
+    "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
+    "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
     "idle": lambda _, event: {"unused_since": event.timestamp},
     "busy": lambda _, __: {"unused_since": None},
     "quarantine": _quarantined,

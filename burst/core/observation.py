@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
-from burst.model.burst import Burst, Lease, State
+from burst.model.burst import CAPACITY, RECLAIMED, Burst, Lease, State
+from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Failure, Phase
 
 
@@ -39,7 +40,7 @@ class RanksOnline(enum.Enum):
 
 
 class Observation(enum.Enum):
-    """What the facts about a burst mean."""
+    """What the facts about a burst of either kind mean."""
 
     WAIT = "nothing that changes the burst"
     STARTED = "all followers are started"
@@ -137,16 +138,19 @@ def provider_message(burst: Burst, world: World) -> str:
     return call.note if call and call.outcome in failing else ""
 
 
-def lacks_capacity(burst: Burst, world: World) -> bool:
-    """Tell whether the provider says that a burst failed for want of capacity."""
+def failure_kind(burst: Burst, world: World) -> str:
+    """Return the type of exception of a burst that its provider shows as failed."""
     status = status_of(burst, world)
-    return status is not None and status.failure is Failure.CAPACITY
+    failure = status.failure if status else Failure.OTHER
+    if burst.reclaimed or failure is Failure.RECLAIMED:
+        return RECLAIMED
+    return CAPACITY if failure is Failure.CAPACITY else "failed"
 
 
 def failure_note(burst: Burst, world: World, what: Observation) -> str:
     """Return why a burst failed, in the provider's words where it has some."""
     status = status_of(burst, world)
-    return (status.why if status else "") or FAILURES[what]
+    return burst.reclaimed or (status.why if status else "") or FAILURES[what]
 
 
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:
@@ -164,6 +168,30 @@ def ranks_of(burst: Burst, world: World) -> frozenset[int]:
     )
 
 
+def describe_obstacle(burst: Burst, world: World) -> str:
+    """Return why a burst that is taken down is not gone yet, by what the lead shows.
+
+    Empty where it waits for its provider alone. Jobs that Flux itself cannot end, such
+    as some after a crash of its lead, count too: `flux jobs` shows them, `flux cancel`
+    ends them.
+    """
+    lead = world.lead
+    assert lead is not None
+    ranks = ranks_of(burst, world)
+    if open_ranks := ranks - lead.closed:
+        return f"ranks {format_idset(open_ranks)} are not drained yet"
+    if busy := lead.allocated & ranks:
+        return f"jobs still run on ranks {format_idset(busy)}; they are not killed"
+    call = world.calls.get(burst.id)
+    online = lead.online & ranks
+    if online and call is not None and call.outcome is Outcome.NOT_FOUND:
+        return (
+            f"the provider has nothing of it, but ranks {format_idset(online)} are"
+            " online; see flux overlay status"
+        )
+    return ""
+
+
 def rank_count(burst: Burst, world: World) -> RanksOnline:
     """Return how many of the ranks that the burst should have are online."""
     if world.lead is None:
@@ -176,10 +204,10 @@ def rank_count(burst: Burst, world: World) -> RanksOnline:
 
 
 def look_up(
-    state: State, word: ProviderPhase, ranks: RanksOnline
+    state: State, phase: ProviderPhase, ranks: RanksOnline
 ) -> Observation | None:
     """Return what a combination means; None if the table has no row for it."""
-    return _TABLE.get((state, word, ranks))
+    return _TABLE.get((state, phase, ranks))
 
 
 def _settled(call: LastCall, read_at: float) -> bool:
@@ -189,7 +217,7 @@ def _settled(call: LastCall, read_at: float) -> bool:
 
 
 _Rows = Iterable[tuple[tuple[ProviderPhase, ...], tuple[RanksOnline, ...], Observation]]
-_ANY_WORD = tuple(ProviderPhase)
+_ANY_PHASE = tuple(ProviderPhase)
 _ANY_RANKS = tuple(RanksOnline)
 _UP = (RanksOnline.SOME, RanksOnline.ALL)
 _NOT_SEEN = (RanksOnline.UNREAD, RanksOnline.NONE)
@@ -208,44 +236,45 @@ _ROWS: dict[State, _Rows] = {
     ],
     State.PROVISION: [
         # Ranks that are online prove more than what the provider shows.
-        (_ANY_WORD, _UP, Observation.STARTED),
+        (_ANY_PHASE, _UP, Observation.STARTED),
         ((ProviderPhase.RUNNING,), _NOT_SEEN, Observation.STARTED),
         ((ProviderPhase.UNREAD, ProviderPhase.PENDING), _NOT_SEEN, Observation.WAIT),
-        *(((word,), _NOT_SEEN, what) for word, what in _DEAD),
+        *(((phase,), _NOT_SEEN, what) for phase, what in _DEAD),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         # Followers may be up at a lead that cannot be read.
         ((ProviderPhase.ABSENT,), (RanksOnline.UNREAD,), Observation.WAIT),
     ],
     State.JOIN: [
-        (_ANY_WORD, (RanksOnline.ALL,), Observation.ONLINE),
-        (_ANY_WORD, (RanksOnline.UNREAD,), Observation.WAIT),
+        (_ANY_PHASE, (RanksOnline.ALL,), Observation.ONLINE),
+        (_ANY_PHASE, (RanksOnline.UNREAD,), Observation.WAIT),
         (_ALIVE, _NOT_WHOLE, Observation.WAIT),
-        *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
+        *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         # It shows nothing, and yet some ranks are online: its API is late. They join.
         ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.WAIT),
     ],
     State.ONLINE: [
         # All are online: whatever the provider says, jobs can run.
-        (_ANY_WORD, (RanksOnline.ALL,), Observation.WHOLE),
-        (_ANY_WORD, (RanksOnline.UNREAD,), Observation.WAIT),
-        # A restarted pod or a healed network brings it back; the deadline is rejoin.
+        (_ANY_PHASE, (RanksOnline.ALL,), Observation.WHOLE),
+        (_ANY_PHASE, (RanksOnline.UNREAD,), Observation.WAIT),
+        # A restarted pod or a healed network brings it back. JoinedBehaviour fails the
+        # burst after `[deadlines] rejoin`.
         (_ALIVE, _NOT_WHOLE, Observation.LOST),
         ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.LOST),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
-        *(((word,), _NOT_WHOLE, what) for word, what in _DEAD),
+        *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
     ],
     # It is being taken down, whatever is seen; only allocations matter.
-    State.DRAIN: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
-    State.REAP: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
+    State.DRAIN: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
+    State.REAP: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
     # If something of it shows again, it is an orphan.
-    State.INACTIVE: [(_ANY_WORD, _ANY_RANKS, Observation.WAIT)],
+    State.INACTIVE: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
 }
 
 _TABLE: dict[tuple[State, ProviderPhase, RanksOnline], Observation] = {
-    (state, word, ranks): what
+    (state, phase, ranks): what
     for state, rows in _ROWS.items()
-    for words, counts, what in rows
-    for word in words
+    for phases, counts, what in rows
+    for phase in phases
     for ranks in counts
 }

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import LimitSettings
+from burst.model.backoff import backoff
 from burst.model.burst import BurstId, Lease
 from burst.model.event import cut
 from burst.model.reason import Reason
@@ -24,8 +25,8 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 # A provider may ask for a longer pause than that, but for no longer one than this.
 _LONGEST_RETRY_AFTER = 3600.0
-# What keeps failing is set aside for at most this many times as long, as 2 ** n.
-_MOST_DOUBLINGS = 4
+# What keeps failing is set aside for at most this many times as long.
+_MOST_TIMES = 16
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
 _LONGEST_WHY = 200
@@ -41,9 +42,10 @@ class Verb(enum.Enum):
 
 
 class Outcome(enum.Enum):
-    """What a provider's answer means, by the class it raised."""
+    """What the end of a provider's call means, by the class of error it raised."""
 
     PENDING = "pending"
+    """It has not returned yet."""
     OK = "ok"
     CAPACITY = "capacity"
     TRANSIENT = "transient"
@@ -76,6 +78,7 @@ class OfferHealth(msgspec.Struct, frozen=True):
     """An offer that had no capacity, or whose bursts did not come up."""
 
     failures: int = 0
+    """0 if the cloud took nodes back while they came up, which is none."""
     until: float = 0.0
     """Not tried before then; seconds since the epoch."""
     nodes: int = 0
@@ -116,6 +119,9 @@ class Health(msgspec.Struct, frozen=True):
     offers: Mapping[str, OfferHealth] = {}
     specs: Mapping[str, RefusedSpec] = {}
     """By `spec_key`."""
+    trial: bool = False
+    """Whether it was disabled or paused, has made a burst since, and none of its bursts
+    has come online yet: it gets one at a time."""
 
     @property
     def is_default(self) -> bool:
@@ -141,7 +147,8 @@ class Health(msgspec.Struct, frozen=True):
     def on_trial(self, now: float) -> bool:
         """Tell whether it may have one burst, which shows whether it works again."""
         tried_at = max(self.until, self.tried_at)
-        return bool(self.refused or self.until) and tried_at <= now
+        held = bool(self.refused or self.until)
+        return tried_at <= now if held else self.trial
 
 
 def after_answer(
@@ -156,6 +163,10 @@ def after_answer(
         outcome = Outcome.REFUSED
     replace = msgspec.structs.replace
     name = verb.value
+    if verb is Verb.PROVISION and outcome is Outcome.OK:
+        # That its API takes a burst does not show yet that the burst comes online.
+        tried = bool(health.until) or name in health.refused
+        health = replace(health, trial=health.trial or tried)
     if outcome in (*WORKS, Outcome.CAPACITY, Outcome.SPEC):
         failed = {key: count for key, count in health.failed.items() if key != name}
         open_ = any(count >= limits.breaker for count in failed.values())
@@ -185,7 +196,7 @@ def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> f
         return 0.0
     if retry_after is not None and retry_after >= 0:
         return min(max(retry_after, FIRST_PAUSE), _LONGEST_RETRY_AFTER)
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(max(attempts, 1) - 1, 10)))
+    return backoff(FIRST_PAUSE, attempts, LONGEST_PAUSE)
 
 
 def cool_down(
@@ -196,26 +207,52 @@ def cool_down(
     Making and deleting the same cluster again and again is paid for in vain. `nodes`
     is the size of a burst for which there was no capacity, 0 for other failures: what
     is too much for one job may be had for a smaller one. Failures are counted anew for
-    a smaller size, and not for what was asked for before the offer was set aside.
+    a smaller size, and after so long that a pause as long as any would be over; they
+    are not counted for what was asked for before the offer was set aside.
     """
     known = health.offers.get(offer, OfferHealth())
-    if nodes < known.nodes:
+    if nodes < known.nodes or known.until + limits.cooldown * _MOST_TIMES < now:
         failures = 1
     elif known.covers(nodes, now):
         failures, nodes = known.failures, known.nodes
     else:
         failures = known.failures + 1
-    until = now + limits.cooldown * _longer(failures)
+    until = now + _pause(limits.cooldown, failures)
     entry = OfferHealth(failures, until, nodes)
     return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
 
 
+def pause_reclaimed(
+    health: Health, lease: Lease, limits: LimitSettings, now: float
+) -> Health:
+    """Make no burst of an offer, of this size or larger, for one cooldown.
+
+    The cloud took nodes back before the burst was online: it has none to spare now, and
+    asking again at once is paid for in vain. It counts as no failure, so the pause does
+    not grow.
+    """
+    known = health.offers.get(lease.offer, OfferHealth())
+    until = now + limits.cooldown
+    if known.until >= until and known.nodes <= lease.nodes:
+        return health
+    entry = OfferHealth(known.failures, until, lease.nodes)
+    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+
+
 def forgive(health: Health, lease: Lease) -> Health:
-    """Forget failures of an offer and of equal bursts, as such a burst came up."""
+    """Forget failures of an offer and of equal bursts, as such a burst came up.
+
+    That there was no capacity for a larger burst is not forgotten. It also ends the
+    trial of the provider.
+    """
     key = spec_key(lease.offer, lease.slot, lease.nodes)
-    offers = {name: e for name, e in health.offers.items() if name != lease.offer}
+    offers = {
+        name: aside
+        for name, aside in health.offers.items()
+        if name != lease.offer or aside.nodes > lease.nodes
+    }
     specs = {name: spec for name, spec in health.specs.items() if name != key}
-    return msgspec.structs.replace(health, offers=offers, specs=specs)
+    return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
 
 
 def spec_key(offer: str, slot: str, nodes: int) -> str:
@@ -235,7 +272,7 @@ def refuse_spec(
     key = spec_key(lease.offer, lease.slot, lease.nodes)
     known = health.specs.get(key)
     failures = known.failures + 1 if known else 1
-    until = now + limits.refused_retry * _longer(failures)
+    until = now + _pause(limits.refused_retry, failures)
     entry = RefusedSpec(failures, until, why[:_LONGEST_WHY])
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
@@ -248,9 +285,8 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     A time that was written by a clock far ahead would keep bursts away for ever.
     """
     replace = msgspec.structs.replace
-    longest = 2.0**_MOST_DOUBLINGS
-    refused, aside = now + limits.refused_retry, now + limits.cooldown * longest
-    spec_refused = now + limits.refused_retry * longest
+    refused, aside = now + limits.refused_retry, now + limits.cooldown * _MOST_TIMES
+    spec_refused = now + limits.refused_retry * _MOST_TIMES
     return replace(
         health,
         until=min(health.until, now + limits.breaker_pause),
@@ -290,7 +326,9 @@ def why_unavailable(
 def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "had no capacity or did not come up"
-    if aside.nodes > 1:
+    if not aside.failures:
+        why = f"the cloud took nodes of a burst of {aside.nodes} back as it came up"
+    elif aside.nodes > 1:
         why = f"had no capacity for {aside.nodes} nodes"
     return {"why": why, "until": aside.until}
 
@@ -302,5 +340,5 @@ def expiry_times(health: Health) -> list[float]:
     return times + [spec.until for spec in health.specs.values()]
 
 
-def _longer(failures: int) -> int:
-    return int(2 ** min(failures - 1, _MOST_DOUBLINGS))
+def _pause(first: float, failures: int) -> float:
+    return backoff(first, failures, longest=first * _MOST_TIMES)

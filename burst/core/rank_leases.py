@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks are leased, and for which jobs, as sched-burst is told."""
+"""Which ranks are leased, and for which jobs, in the form sent to sched-burst."""
 
 from __future__ import annotations
 

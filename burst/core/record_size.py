@@ -20,6 +20,7 @@ from burst.model.event import Event
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_OF_ACCOUNTS = ("entry", "ledger", "settled")
 
 
 def without_oversized(
@@ -38,11 +39,13 @@ def without_oversized(
         bursts[name] = msgspec.structs.replace(bursts[name], quarantined=why)
     health = {name for name in after.health if f"provider/{name}" in keys}
     outputs = {name for name in after.outputs if f"output/{name}" in keys}
+    times = {name for name in after.times if f"times/{name}" in keys}
     records = msgspec.structs.replace(
-        after,
+        _accounts(after, before, keys, names),
         bursts=bursts,
         health=_as_before(after.health, before.health, health),
         outputs=_as_before(after.outputs, before.outputs, outputs),
+        times=_as_before(after.times, before.times, times),
     )
     quarantined = Event(now, "quarantine", {"note": why})
     return msgspec.structs.replace(
@@ -55,6 +58,26 @@ def without_oversized(
         actions=tuple(a for a in decisions.actions if _burst_of(a) not in names),
         refusal_cache=None,
     )
+
+
+def _accounts(
+    after: Records, before: Records, keys: Collection[str], names: Collection[BurstId]
+) -> Records:
+    """Return the records, without entries of bursts that are not made.
+
+    What a burst has cost is settled together with its end, so nothing is where either
+    cannot be stored; the next tick tries again.
+    """
+    unsettled = any(name in after.settled for name in names)
+    if unsettled or any(key.split("/")[0] in _OF_ACCOUNTS for key in keys):
+        return msgspec.structs.replace(
+            after,
+            entries=before.entries,
+            periods=before.periods,
+            settled=before.settled,
+        )
+    entries = _as_before(after.entries, before.entries, names)
+    return msgspec.structs.replace(after, entries=entries)
 
 
 def _is_of_burst(key: str) -> bool:

@@ -12,7 +12,18 @@ from burst.config import LimitSettings
 from burst.core import lifecycle, provider_health
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
-from burst.model.burst import CAPACITY, ISOLATED_STEM, Burst, BurstId, Lease, State
+from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.periods import Period
+from burst.core.worth.stage_times import ProviderTimes
+from burst.model.burst import (
+    CAPACITY,
+    ISOLATED_STEM,
+    RECLAIMED,
+    Burst,
+    BurstId,
+    Lease,
+    State,
+)
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
@@ -46,6 +57,18 @@ class RecordsView(Protocol):
         """Keys of records that cannot be read, and why."""
 
     @property
+    def entries(self) -> Mapping[BurstId, Entry]:
+        """What is reserved for each burst of which something may still be paid."""
+
+    @property
+    def periods(self) -> Mapping[str, Period]:
+        """What was settled, by day or month."""
+
+    @property
+    def times(self) -> Mapping[str, ProviderTimes]:
+        """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
+
+    @property
     def live(self) -> list[Burst]:
         """Bursts of which something may exist."""
 
@@ -63,6 +86,14 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     """By provider; only those that have something against them."""
     outputs: Mapping[BurstId, str] = {}
     """Output of isolated bursts that have ended."""
+    entries: Mapping[BurstId, Entry] = {}
+    """What is reserved for each burst of which something may still be paid."""
+    periods: Mapping[str, Period] = {}
+    """What was settled, by day or month."""
+    settled: Mapping[BurstId, SettledBurst] = {}
+    """The bursts that were settled last; longer than they are among `bursts`."""
+    times: Mapping[str, ProviderTimes] = {}
+    """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
@@ -104,9 +135,17 @@ class Transaction:
         self.holds = ChangedDict(records.holds)
         self.health = ChangedDict(records.health)
         self.outputs = ChangedDict(records.outputs)
+        self.entries = ChangedDict(records.entries)
+        self.periods = ChangedDict(records.periods)
+        self.settled = ChangedDict(records.settled)
+        self.times = ChangedDict(records.times)
         self.unreadable = records.unreadable
+        self.awaited: frozenset[BurstId] = frozenset()
+        """Idle bursts that the first job that waits will have."""
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
+        self.rules: dict[JobId, str] = {}
+        """The rule of `[[policy]]` by which each job was placed, by its name."""
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
@@ -116,6 +155,10 @@ class Transaction:
             holds=dict(self.holds) if self.holds.changed else before.holds,
             health=dict(self.health) if self.health.changed else before.health,
             outputs=dict(self.outputs) if self.outputs.changed else before.outputs,
+            entries=dict(self.entries) if self.entries.changed else before.entries,
+            periods=dict(self.periods) if self.periods.changed else before.periods,
+            settled=dict(self.settled) if self.settled.changed else before.settled,
+            times=dict(self.times) if self.times.changed else before.times,
             unreadable=before.unreadable,
         )
 
@@ -147,15 +190,29 @@ class Transaction:
         return self.record(burst, "exception", context)
 
     def fail_as_seen(
-        self, burst: Burst, why: str, limits: LimitSettings, *, lacking: bool
+        self, burst: Burst, why: str, limits: LimitSettings, kind: str
     ) -> None:
-        """End a burst that its provider shows as failed, `lacking` capacity or not.
+        """End a burst that its provider shows as failed.
 
-        If it was not online yet, no burst of its offer is made for a while.
+        `kind` is CAPACITY, RECLAIMED or `failed`. If it was not online yet, no burst of
+        its offer is made for a while.
         """
-        self.fail(burst.id, CAPACITY if lacking else "failed", why)
-        if burst.state in (State.PROVISION, State.JOIN):
-            self.cool_down(burst, limits, burst.lease.nodes if lacking else 0)
+        self.fail(burst.id, kind, why)
+        if burst.state not in (State.PROVISION, State.JOIN):
+            return
+        if kind == RECLAIMED:
+            self.pause_reclaimed(burst, limits)
+        else:
+            self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
+
+    def fail_late(self, burst: Burst, why: str, limits: LimitSettings) -> None:
+        """End a burst that is not online by its deadline."""
+        if burst.reclaimed:
+            self.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {why}")
+            self.pause_reclaimed(burst, limits)
+        else:
+            self.fail(burst.id, "timeout", why)
+            self.cool_down(burst, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
         """Quarantine a burst; `cause` as for `lifecycle.quarantine`."""
@@ -205,9 +262,29 @@ class Transaction:
         health = provider_health.cool_down(known, offer, limits, self.now, nodes)
         self.set_health(provider, health)
 
+    def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
+        """Make no such burst for a while: its nodes were taken back as it came up."""
+        lease = burst.lease
+        known = self.health_of(lease.provider)
+        self.set_health(
+            lease.provider,
+            provider_health.pause_reclaimed(known, lease, limits, self.now),
+        )
+
+    def forgive(self, burst: Burst) -> None:
+        """Forget what is held against the offer of a burst, which is online."""
+        provider = burst.lease.provider
+        known = self.health_of(provider)
+        self.set_health(provider, provider_health.forgive(known, burst.lease))
+
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
         """Take the hold of a job a step further."""
         self.holds[job] = self.holds[job].then(state, self.now)
+
+    def new_jobs(self, burst: Burst) -> frozenset[JobId]:
+        """Return the jobs that were assigned to a burst in this transaction."""
+        before = self._before.bursts.get(burst.id)
+        return burst.jobs - before.jobs if before else burst.jobs
 
     def bursts_by_job(self) -> dict[JobId, list[Burst]]:
         """Return the bursts to which each job is assigned, without those that end."""

@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from burst.core.behaviour import behaviour_of
 from burst.core.cost import cost, per_hour
-from burst.core.observation import provider_message, status_of
+from burst.core.observation import describe_obstacle, provider_message, status_of
 from burst.core.orphans import Orphan
+from burst.core.placement.offers import price_of
 from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
+from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
 from burst.core.timeline import begin_time, known_events, timeline, was_assigned
 from burst.core.world import LastCall, ProviderView, World
+from burst.core.worth.online_times import OnlineTimes
+from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US
@@ -54,16 +60,22 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "idle": round(now - (burst.idle_since or now), 3) if idle else None,
         "per_hour": round(per_hour(burst), 4),
         "cost": round(cost(burst, now), 4),
-        "note": burst.quarantined or _last_note(burst, world),
+        "priced_by": lease.priced_by,
+        "note": burst.quarantined or _note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
     }
 
 
 def status(
-    records: Records, world: World, orphans: tuple[Orphan, ...], now: float
+    records: Records,
+    world: World,
+    orphans: tuple[Orphan, ...],
+    prices: Mapping[str, float],
+    now: float,
 ) -> Row:
-    """Return the answer to `burst status`."""
+    """Return the answer to `burst status`; `prices` are those of the site."""
+    times = OnlineTimes(records.times)
     identity = world.identity
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
     leased = slot_holders(world.slots, records.live, records.unread_leases)
@@ -84,7 +96,7 @@ def status(
             for slot in world.slots
         ],
         "providers": [
-            _provider_row(name, view, records.health.get(name, Health()))
+            _provider_row(name, view, records.health.get(name, Health()), prices, times)
             for name, view in world.providers.items()
         ],
         "held": [
@@ -177,12 +189,33 @@ def explain(
         "why": "",
         "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
+        "reclaimed": next(filter(None, (reclaim_of(b, job_id) for b in bursts)), ""),
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
         told = job_row(job, decision)
         row |= {key: told[key] for key in ("verdict", "why", "refusals")}
+    if row["reclaimed"]:
+        row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
     return row
+
+
+def explain_other(job: ActiveJob) -> Row:
+    """Return the answer for a job that waits and that burst does nothing about."""
+    return {
+        "id": format_f58(job.id),
+        "userid": job.userid,
+        "state": job.state.value,
+        "urgency": None,
+        "needs": str(job.request) if job.request else "",
+        "held": None,
+        "urgency_before": None,
+        "verdict": "not-burstable",
+        "why": "it waits for own nodes in its turn, as it is not burstable",
+        "refusals": [],
+        "bursts": [],
+        "reclaimed": "",
+    }
 
 
 def find_isolated(records: Records, name: str) -> Burst | None:
@@ -232,6 +265,15 @@ def _access(burst: Burst, world: World) -> str:
     return seen.instance.access
 
 
+def _note(burst: Burst, world: World) -> str:
+    """Return why a burst is in its state, and what its deletion waits for."""
+    note, obstacle = _last_note(burst, world), ""
+    if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
+        obstacle = describe_obstacle(burst, world)
+    # Past its deadline the last note has the same words.
+    return note if obstacle in note else "; ".join(filter(None, (note, obstacle)))
+
+
 def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
@@ -245,9 +287,18 @@ def _last_note(burst: Burst, world: World) -> str:
     return ""
 
 
+def _is_apart(burst: Burst, slot: RankSlot) -> bool:
+    """Tell whether a burst has neither ranks nor hosts of a slot."""
+    ranks, hosts = set(slot.ranks), set(slot.hosts)
+    return ranks.isdisjoint(burst.lease.ranks) and hosts.isdisjoint(burst.lease.hosts)
+
+
 def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
-    """Return one slot; `who` is the burst or the record that has it."""
+    """Return one slot; `who` is a burst or a record that has ranks of it."""
     burst = who if who in records.bursts else ""
+    if burst:
+        has = (b for b in records.live if not _is_apart(b, slot))
+        burst = ", ".join(sorted(b.id for b in has))
     lead = world.lead
     state = "leased" if burst else "free"
     if who and not burst:
@@ -268,15 +319,31 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
     }
 
 
-def _provider_row(name: str, view: ProviderView, health: Health) -> Row:
+def _online(times: OnlineTimes, provider: str, offer: str) -> Row | None:
+    """Return how long bursts of an offer took to be online, of any size."""
+    known = times.of_offer(provider, offer)
+    return None if known is None else msgspec.structs.asdict(known)
+
+
+def _provider_row(
+    name: str,
+    view: ProviderView,
+    health: Health,
+    prices: Mapping[str, float],
+    times: OnlineTimes,
+) -> Row:
+    priced = {offer.name: price_of(name, offer, prices) for offer in view.offers or ()}
     return {
         "name": name,
         "offers": [
             {
                 "name": offer.name,
                 "shape": str(offer.shape),
+                "spot": offer.spot,
                 "max_nodes": offer.max_nodes,
-                "price": offer.price,
+                "price": priced[offer.name][0],
+                "priced_by": priced[offer.name][1],
+                "online": _online(times, name, offer.name),
                 "set_aside_until": health.offers[offer.name].until
                 if offer.name in health.offers
                 else None,

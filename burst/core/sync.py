@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The first half of a tick: record what happened. Nothing is decided here."""
+"""The first part of a tick: record what happened. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def sync(
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known
         if burst.live and not burst.quarantined:
-            behaviour_of(burst).observe(tx, burst, world, limits)
+            behaviour_of(burst).record_states(tx, burst, world, limits)
     if world.lead is None:
         return
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
-            behaviour_of(burst).observe_jobs(tx, burst, world.lead)
-    _observe_holds(tx, world.lead.jobs, same)
+            behaviour_of(burst).record_jobs(tx, burst, world.lead)
+    _record_holds(tx, world.lead.jobs, same)
 
 
 def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
@@ -62,14 +62,14 @@ def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
     return tx.bursts[burst.id]
 
 
-def _observe_holds(
+def _record_holds(
     tx: Transaction, jobs: Mapping[JobId, JobView], same: Container[JobId]
 ) -> None:
     for view in jobs.values():
         if view.held_at_submit and view.preferences.urgency:
             _adopt_hold(tx, view)
     for job in [job for job in tx.holds if job not in same]:
-        _observe_hold(tx, job, tx.holds[job], jobs.get(job))
+        _record_hold(tx, job, tx.holds[job], jobs.get(job))
 
 
 def _apply_answer(
@@ -114,21 +114,18 @@ def _is_recorded(burst: Burst, call: LastCall) -> bool:
 
 
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
-    """Take a job that was submitted held for us as held by us.
+    """Record a job that `flux submit --burst` submitted held as held by the daemon.
 
-    Its user asks for the urgency that it is to have, the default or less
-    (flux-submit(1)). Only a job that was submitted held is taken so: one that somebody
-    held later is not ours to release.
+    It gets the urgency that its user asked for, at most the default (flux-submit(1)). A
+    job that somebody held after its submission is not recorded, and so not released.
     """
     if view.state is JobState.SCHED and view.id not in tx.holds:
         urgency = min(view.preferences.urgency, DEFAULT_URGENCY)
         tx.holds[view.id] = Hold(urgency=urgency, state=HoldState.HELD, since=tx.now)
 
 
-def _observe_hold(
-    tx: Transaction, job: JobId, hold: Hold, view: JobView | None
-) -> None:
-    """See by the urgency whether our request took effect, or the user changed it."""
+def _record_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) -> None:
+    """Record whether the request took effect or the user changed the urgency."""
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]
         return
@@ -143,25 +140,27 @@ def _observe_hold(
         tx.set_hold_state(job, HoldState.RELEASED)
         _learn_urgency(tx, job, view.urgency)
     elif _is_changed_by_user(hold, view.urgency):
-        tx.set_hold_state(job, HoldState.OBEYED)
+        tx.set_hold_state(job, HoldState.TAKEN_BACK)
     elif hold.state is HoldState.RELEASED:
         _learn_urgency(tx, job, view.urgency)
 
 
 def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
-    """Keep the urgency that the user gave to a job that we released.
+    """Keep the urgency that the user gave to a job that the daemon released.
 
     The job gets it back if it has to be held again.
     """
     hold = tx.holds[job]
-    if hold.shown and urgency != hold.shown:
-        tx.holds[job] = msgspec.structs.replace(hold, urgency=urgency, shown=urgency)
+    if hold.expected_urgency and urgency != hold.expected_urgency:
+        tx.holds[job] = msgspec.structs.replace(
+            hold, urgency=urgency, expected_urgency=urgency
+        )
 
 
 def _is_changed_by_user(hold: Hold, urgency: int) -> bool:
-    """Tell whether the user changed the urgency: it is neither ours nor the old one."""
+    """Tell whether the urgency is another than before the hold and than was set."""
     if hold.state is HoldState.HOLDING:
-        return urgency not in (hold.urgency, hold.shown)
+        return urgency not in (hold.urgency, hold.expected_urgency)
     if hold.state is HoldState.HELD:
         return urgency != 0
     return hold.state is HoldState.RELEASED and urgency == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tick is told of the world: the lead, the providers, and calls of theirs."""
+"""What a tick gets to know: the lead, the providers, and the calls of providers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ import msgspec
 
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
+from burst.core.worth.estimate import StartEstimate
+from burst.model.backoff import backoff
+from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId
+from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer
 
-# A burst is taken for gone once it is missing in so many observations in a row: APIs of
-# clouds are eventually consistent, and one early answer must not end live bursts.
+# A burst counts as gone once it is missing in so many answers of `observe` in a row, as
+# APIs of clouds are eventually consistent: one early answer must not end live bursts.
 ABSENT_READS = 3
-# While a provider deletes, `reap` is called again, at first after twice this, then
-# after twice as long each time, up to _REAP_SLOWEST; in seconds.
-_REAP_AGAIN = 0.1
+# While a provider deletes, `reap` is called again, at first after this, then after
+# twice as long each time, up to _REAP_SLOWEST; in seconds.
+_REAP_AGAIN = 0.2
 _REAP_SLOWEST = 5.0
 
 
@@ -42,7 +46,7 @@ def repeat_at(call: LastCall) -> float:
         return math.inf
     if call.verb is not Verb.REAP:
         return call.retry_at
-    wait = min(_REAP_SLOWEST, _REAP_AGAIN * 2.0 ** min(call.attempts, 10))
+    wait = backoff(_REAP_AGAIN, call.attempts, _REAP_SLOWEST)
     return max(call.retry_at, call.done_at + wait)
 
 
@@ -53,17 +57,17 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """None as long as it has not answered."""
     statuses: Mapping[BurstId, BurstStatus] = {}
     absent: Mapping[BurstId, int] = {}
-    """In how many observations in a row a burst is missing that was provisioned."""
+    """In how many answers of `observe` in a row a provisioned burst is missing."""
     read_at: float = 0.0
-    """When the last good observation began; 0 as long as there was none."""
+    """When the last call of `observe` that succeeded began; 0 if there was none."""
     trouble: str = ""
-    """Why the last observation failed; empty if it did not."""
+    """Why the last call of `observe` failed; empty if it did not."""
     no_offers: str = ""
     """Why the last call of `offers` failed; empty if it did not."""
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was read. What could not be read is None, and nothing rests on it."""
+    """All that was read. What could not be read is None, and nothing is done by it."""
 
     identity: LeadIdentity
     slots: Sequence[RankSlot]
@@ -79,17 +83,30 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the daemon takes all bursts down, and makes none."""
     answered: Sequence[ProviderAnswer] = ()
     """What was answered since the last tick."""
+    forecasts: Mapping[JobId, StartEstimate] | None = None
+    """When pending jobs are expected to start on own nodes: those that may be judged by
+    it. None before the first forecast."""
+    run_times: Mapping[JobId, float] = {}
+    """For how many seconds pending jobs are expected to run, by past jobs like them:
+    what counts for jobs without a time limit."""
+    userids: Mapping[str, int] = {}
+    """Numbers of the users that rules name, as far as this host knows them."""
+    banks: Banks = NOT_VERIFIED
+    archived: Mapping[BurstId, float] | None = None
+    """Settled bursts on record that are archived, and when they were made; None where
+    none are archived."""
 
 
-def observe(
+def after_observation(
     view: ProviderView,
     statuses: Sequence[BurstStatus],
     provisioned: Sequence[BurstId],
     began_at: float,
 ) -> ProviderView:
-    """Return the view after an observation that began then and succeeded.
+    """Return the view after a call of the provider's `observe` that succeeded.
 
-    `provisioned` are bursts that were provisioned before it began: it must show them.
+    `statuses` is what it returned, and `began_at` when it began. `provisioned` are the
+    bursts that were provisioned before that, which it should list.
     """
     found = {status.burst_id: status for status in statuses}
     absent = {

@@ -186,19 +186,22 @@ class Story:
         return done.stdout
 
     def _wait(self, what: str, is_done: Callable[[Row], bool]) -> None:
-        """Ask `burst status` again and again until it is done. Raises BurstError."""
+        """Ask `burst status` again and again until it is done.
+
+        Raises BurstError once the time is over, whatever the next answer would be.
+        """
         if what:
             say(what)
         while True:
             self.processes.check()
+            if time.monotonic() > self._ends:
+                what = what or "the lead and its daemon start"
+                raise BurstError(f"{what}: not within {self._limit_s:g} s")
             found = self._status()
             if found:
                 self._show(found)
                 if is_done(found):
                     return
-            if time.monotonic() > self._ends:
-                what = what or "the lead and its daemon start"
-                raise BurstError(f"{what}: not within {self._limit_s:g} s")
             time.sleep(_LOOK_EVERY_S)
 
     def _status(self) -> dict[str, Any] | None:

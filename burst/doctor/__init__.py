@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from burst.config import Settings
+from burst.config import LeadSettings, Settings
 from burst.core.placement.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
 from burst.core.records import Records
@@ -50,7 +50,7 @@ from burst.flux_setup.running_instance import read_instance
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
-from burst.runtime.connect import connect, is_flux, with_public_endpoint
+from burst.runtime.connect import connect, is_flux, with_settings
 
 __all__ = ["DoctorRequest", "ReadFailure", "SettingsFacts", "diagnose"]
 
@@ -93,7 +93,13 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         boot = None
         if not isinstance(lead, ReadFailure) and is_flux(uri):
             boot = try_call(lambda: read_boot_info(uri))
-        facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
+        facts = LeadFacts(
+            uri=uri,
+            source=source,
+            identity=identity,
+            boot=boot,
+            owner=_describe_owner(settings.lead),
+        )
         yield from _label("lead", check_lead(facts, flux))
         if isinstance(lead, ReadFailure) or isinstance(identity, ReadFailure):
             yield from _check_without_lead(request)
@@ -105,6 +111,13 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 found = check_intake(instance, installed, settings.intake)
                 yield from _label("intake", found)
             yield from _check_with_lead(lead, identity, request)
+
+
+def _describe_owner(lead: LeadSettings) -> str:
+    """Return the owner tag that the settings give in words; empty if they give none."""
+    if lead.has_owner_of_service:
+        return f"of the UID of Service {lead.service}"
+    return lead.owner
 
 
 def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
@@ -126,9 +139,11 @@ def _check_with_lead(
     facts = collect_facts.read_endpoint(identity, settings)
     yield from _label("certificate", check_certificate(facts))
     yield from _label("endpoint", check_endpoint(facts, settings))
-    seen = try_call(lambda: with_public_endpoint(identity, settings.lead))
+    seen = try_call(lambda: with_settings(identity, settings.lead))
     lent = identity if isinstance(seen, ReadFailure) else seen
-    providers = collect_facts.ask_providers(settings, lent, request.provider)
+    # Under another owner tag, a provider would list none of the lead's bursts.
+    known = None if isinstance(seen, ReadFailure) and settings.lead.owner else lent
+    providers = collect_facts.ask_providers(settings, known, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
     yield from _check_providers(providers, slots, records)

@@ -69,7 +69,7 @@ def check_certificate(facts: EndpointFacts) -> list[Finding]:
 
 
 def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
-    """Check whether followers find the lead where they are told to look."""
+    """Check whether the lead listens at the address that followers connect to."""
     if isinstance(facts.endpoint, ReadFailure):
         return [wrong(facts.endpoint.what, facts.endpoint.advice)]
     if not facts.endpoint:

@@ -22,7 +22,7 @@ _NAMED = 5
 
 
 def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
-    """Check whether somebody serves the lead, and what waits for that."""
+    """Check whether a daemon serves the lead, and which jobs wait for one."""
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"

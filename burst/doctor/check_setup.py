@@ -99,9 +99,8 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
             text = f"{lead.what}{source}"
         advice = "run this on the lead, as the owner of the instance"
         return [wrong(text, lead.advice or advice)]
-    found = [
-        ok(f"{lead.kind} {lead.version} at {lead.uri}{source}, owner tag {lead.owner}")
-    ]
+    owner = facts.owner or lead.owner
+    found = [ok(f"{lead.kind} {lead.version} at {lead.uri}{source}, owner tag {owner}")]
     if isinstance(facts.boot, BootInfo) and facts.boot.rank:
         found.append(
             wrong(

@@ -14,7 +14,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.orphans import find_orphans
 from burst.core.placement.slots import RankSlot
-from burst.core.world import ProviderView, World, observe
+from burst.core.world import ProviderView, World, after_observation
 from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import (
     EndpointFacts,
@@ -36,7 +36,7 @@ from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
-from burst.runtime.connect import with_public_endpoint
+from burst.runtime.connect import with_settings
 from burst.runtime.executor import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
@@ -92,7 +92,7 @@ def _first(directories: Sequence[str], name: str) -> str:
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
     """Read the certificate, and connect to where followers would."""
     usable = try_call(lambda: certificate.read(Path(identity.certificate)))
-    seen = try_call(lambda: with_public_endpoint(identity, settings.lead))
+    seen = try_call(lambda: with_settings(identity, settings.lead))
     facts = EndpointFacts(
         endpoint=seen if isinstance(seen, ReadFailure) else seen.endpoint,
         own=identity.endpoint,
@@ -196,7 +196,7 @@ def read_runtime(
     view = try_call(lambda: _look(lead))
     records = try_call(lambda: RecordStore(lead.store()).load(time.time()))
     seen = {
-        facts.name: observe(ProviderView(), facts.statuses, [], 0.0)
+        facts.name: after_observation(ProviderView(), facts.statuses, [], 0.0)
         for facts in providers
         if not isinstance(facts.statuses, ReadFailure)
     }

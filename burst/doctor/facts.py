@@ -60,6 +60,8 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     identity: LeadIdentity | ReadFailure
     boot: BootInfo | ReadFailure | None = None
     """None for the embedded lead, which has no other way to start."""
+    owner: str = ""
+    """The owner tag that the settings give; empty for that of the lead's store."""
 
 
 class HandshakeResult(enum.Enum):
@@ -80,7 +82,7 @@ class HandshakeResult(enum.Enum):
 
 
 class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where followers are told to connect, and what is there."""
+    """The address that followers connect to, and what listens there."""
 
     endpoint: str | ReadFailure
     own: str

@@ -63,7 +63,7 @@ def try_handshake(
 def _shake_hands(
     endpoint: str, certificate: Certificate, ends: float
 ) -> HandshakeResult:
-    """Return whether whoever listens there accepts the certificate, and has it too."""
+    """Return whether the listener there has the certificate and accepts it."""
     with _dealer(certificate) as dealer:
         monitor = dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _ENDED)
         try:

@@ -9,7 +9,7 @@ than the instance owner, queues, modules, and jobs that survive the lead.
 
     boot        reads broker.toml and R
     process     a broker's own directory, and how it is stopped
-    node        one rank's resources, and constraints on it        pure
+    node        one rank's resources                               pure
     pool        all resources: fit, allocation                    pure
     jobspec     made for a submission, read for its command       pure
     job         one job                                           pure

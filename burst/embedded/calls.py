@@ -23,6 +23,7 @@ from burst.errors import (
     NoDaemon,
     ServiceTaken,
 )
+from burst.model.active_job import ActiveJob
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
@@ -97,11 +98,13 @@ class Attach(_Body, frozen=True):
 class WatchInstance(_Body, frozen=True):
     """Stream: an InstanceUpdate with all jobs wanted, then one at each change.
 
-    Those are the burstable ones, which bear the attribute, and the `known` ones.
+    Those are the burstable ones, which bear the attribute, and the `known` ones; all,
+    with an ActiveWork for each, if `whole`.
     """
 
     attribute: str
     known: frozenset[JobId] = frozenset()
+    whole: bool = False
 
 
 class Sync(_Body, frozen=True):
@@ -225,11 +228,22 @@ def decode_to_client(frame: bytes) -> ToClient:
     return _TO_CLIENT.decode(frame)
 
 
+class ActiveWork(msgspec.Struct, frozen=True):
+    """A job that changed, burstable or not, and what its user submitted."""
+
+    job: ActiveJob
+    over: bool
+    """Whether it has ended."""
+    jobspec: Mapping[str, Any]
+    events: tuple[Event, ...]
+
+
 class InstanceUpdate(msgspec.Struct, frozen=True):
     """How the instance is now, with the jobs that changed since the last one."""
 
     number: int
     view: LeadView
+    work: tuple[ActiveWork, ...] = ()
 
 
 class JobInfo(msgspec.Struct, frozen=True, kw_only=True):

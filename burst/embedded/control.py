@@ -28,7 +28,7 @@ from burst.embedded.calls import (
 )
 from burst.embedded.job import EmbeddedJob
 from burst.embedded.jobqueue import JobQueue
-from burst.embedded.views import job_info, lead_view
+from burst.embedded.views import active_work, job_info, lead_view
 from burst.embedded.wire import Heartbeat, Output, serving_socket
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import failure, say
@@ -203,7 +203,8 @@ class Control:
         self, stream: _Stream, wanted: calls.WatchInstance, jobs: list[EmbeddedJob]
     ) -> None:
         view = lead_view(self._queue.pool, jobs, wanted, time.time())
-        change = InstanceUpdate(self._number, view)
+        work = tuple(map(active_work, jobs)) if wanted.whole else ()
+        change = InstanceUpdate(self._number, view, work)
         self._send(stream[0], ClientResponse(stream[1], change, last=False))
 
     def _attach(self, stream: _Stream, body: calls.Attach) -> None:

@@ -90,8 +90,9 @@ class FollowerBroker:
     def close(self) -> None:
         """Kill the tasks, send Goodbye, and close."""
         self._tasks.kill_all()
-        if self._joined:
-            self._send(Goodbye())
+        # Also before Welcome was read: the lead may have joined this rank by then. It
+        # ignores a Goodbye of a broker that has not joined.
+        self._send(Goodbye())
         self._socket.close(linger=1000)
         self._context.term()
 

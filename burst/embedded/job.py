@@ -28,7 +28,6 @@ class EmbeddedJob(msgspec.Struct, kw_only=True):
     userid: int
     jobspec: Mapping[str, Any]
     request: ResourceRequest
-    constraint: Mapping[str, Any] | None
     command: Command
     duration: float
     urgency: int

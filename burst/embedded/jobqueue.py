@@ -14,11 +14,8 @@ from collections import deque
 from collections.abc import Mapping, Set
 from typing import Any
 
-import msgspec
-
 from burst.embedded.job import HIGHEST_URGENCY, EmbeddedJob, merge
 from burst.embedded.jobspec import parse_command
-from burst.embedded.node import matches
 from burst.embedded.pool import Allocation, Infeasible, ResourcePool, summary
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import LeadError
@@ -61,16 +58,12 @@ class JobQueue:
     ) -> EmbeddedJob:
         """Add a job. Raises JobspecError, LeadError."""
         request = parse_request(jobspec)
-        constraint = None
-        if request.constraint:
-            constraint = msgspec.json.decode(request.constraint)
-            matches(self.pool.nodes[0], constraint)
+        self.pool.allowed(request)
         job = EmbeddedJob(
             id=self._next_id(now),
             userid=userid,
             jobspec=jobspec,
             request=request,
-            constraint=constraint,
             command=parse_command(jobspec),
             duration=parse_duration(jobspec),
             urgency=_checked(urgency),
@@ -127,7 +120,7 @@ class JobQueue:
         while self._line:
             job = self.jobs[self._line[0][1]]
             try:
-                found = self.pool.allocate(job.request, job.constraint)
+                found = self.pool.allocate(job.request)
             except Infeasible as error:
                 self.raise_exception(job.id, "alloc", str(error), now)
                 continue

@@ -74,7 +74,7 @@ class LeadBroker:
         say("listening on %s, clients at %s", self._hosts[0].bind, self._path)
         while True:
             self._settle()
-            ready = dict(poller.poll(self._patience()))
+            ready = dict(poller.poll(self._poll_timeout()))
             if stop in ready:
                 return
             self._beat()
@@ -134,7 +134,7 @@ class LeadBroker:
             self._followers.beat()
             self._control.beat()
 
-    def _patience(self) -> int:
+    def _poll_timeout(self) -> int:
         """Return how many milliseconds may pass until something is due."""
         beat = self._next_beat - time.monotonic()
         due = min(beat, self._queue.next_deadline() - time.time())
@@ -167,7 +167,7 @@ def _identity(
 
 
 def _owner(hostname: str, directory: Path) -> str:
-    """Return the instance id, made by the first lead that ran on this state."""
+    """Return the owner tag, made by the first lead that ran on this state."""
     path = directory / "owner"
     if path.exists():
         return path.read_text().strip()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead` for the embedded lead. Everyone who can connect is its owner."""
+"""`burst.lead.Lead` and `WholeQueue` for the embedded lead.
+
+Everyone who can connect is its owner.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,19 @@ from typing import Any, TypeVar
 from burst.embedded import calls
 from burst.embedded.client import TIMEOUT_S, EmbeddedClient
 from burst.embedded.file_store import FileStore
+from burst.embedded.queue_mirror import QueueMirror
 from burst.embedded.streams import EmbeddedService, InstanceWatcher, as_json
 from burst.errors import Unreadable
-from burst.lead import JobFailures, RequestHandler, Store
+from burst.lead import (
+    JobFailures,
+    MayBurst,
+    QueueListener,
+    RequestHandler,
+    Store,
+)
+from burst.model.active_job import QueuePicture, picture_of
 from burst.model.event import Event
+from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
 
@@ -23,6 +35,10 @@ STORE = "burst.sqlite"
 _RECENT_S = 60.0
 _T = TypeVar("_T")
 _NOTHING = type(None)
+
+
+def _do_nothing() -> None:
+    """Do nothing: `listen` was not called yet."""
 
 
 def connect(uri: str, *, attribute: str = "burstable") -> EmbeddedLead:
@@ -42,6 +58,11 @@ class EmbeddedLead:
         self._lock = threading.Lock()
         self._client = EmbeddedClient(uri)
         self._watched: InstanceWatcher | None = None
+        self._known: frozenset[JobId] = frozenset()
+        self._queue: tuple[
+            QueueListener | None, MayBurst | None, RecordEvent | None
+        ] = None, None, None
+        self._wake: Callable[[], None] = _do_nothing
         self._service: EmbeddedService | None = None
         self._identity = self._ask(calls.Identify(), LeadIdentity)
 
@@ -51,8 +72,28 @@ class EmbeddedLead:
 
     def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """Begin to follow jobs and ranks."""
-        wanted = calls.WatchInstance(self._attribute, frozenset(known))
-        self._watched = InstanceWatcher(self._uri, wanted, wake)
+        self._wake, self._known = wake, frozenset(known)
+        self._watch()
+
+    def follow_queue(
+        self,
+        listener: QueueListener | None,
+        may_burst: MayBurst | None = None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        """Follow all jobs, or none but those that `listen` is for."""
+        self._queue = listener, may_burst, record
+        if self._watched is not None:
+            self._watched.close()
+            self._watch()
+
+    def queue_picture(self) -> QueuePicture:
+        """Return all active jobs."""
+        if self._watched is None:
+            raise Unreadable(
+                "the jobs of the lead are not read yet", "call listen first"
+            )
+        return picture_of(self._watched.active_jobs())
 
     def observe(self) -> LeadView:
         """Return jobs and ranks as of one moment, earlier calls included."""
@@ -119,6 +160,11 @@ class EmbeddedLead:
         for part in (self._service, self._watched, self._client):
             if part:
                 part.close()
+
+    def _watch(self) -> None:
+        mirror = QueueMirror(*self._queue)
+        wanted = calls.WatchInstance(self._attribute, self._known, mirror.followed)
+        self._watched = InstanceWatcher(self._uri, wanted, self._wake, mirror=mirror)
 
     def _ask(self, body: calls.Body, kind: type[_T], timeout: float = TIMEOUT_S) -> _T:
         with self._lock:

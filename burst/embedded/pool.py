@@ -9,13 +9,14 @@ minimum, where Flux would give what there is.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from burst.core.placement.demand import NodePool, slots_on
-from burst.embedded.node import NodeResources, matches
+from burst.embedded.node import NodeResources
+from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
@@ -47,6 +48,12 @@ class ResourcePool:
         self._free = {
             rank: (node.cores, node.gpus) for rank, node in self.nodes.items()
         }
+        having: defaultdict[str, set[int]] = defaultdict(set)
+        for rank, node in self.nodes.items():
+            for name in node.properties:
+                having[name].add(rank)
+        hosts = {node.host: rank for rank, node in self.nodes.items()}
+        self._constraints = ConstraintEvaluator(hosts, having)
 
     def free_shapes(self) -> dict[int, Shape]:
         """Return what is unallocated of each rank, up or not."""
@@ -60,14 +67,16 @@ class ResourcePool:
             if self._free[rank] != (node.cores, node.gpus)
         )
 
-    def allocate(
-        self, request: ResourceRequest, constraint: Mapping[str, Any] | None
-    ) -> Allocation | None:
+    def allowed(self, request: ResourceRequest) -> frozenset[int]:
+        """Return the ranks that its constraint admits. Raises JobspecError."""
+        return self._constraints.admitted(request.constraint)
+
+    def allocate(self, request: ResourceRequest) -> Allocation | None:
         """Take and return what the request needs; None if it is not free now.
 
-        Raises Infeasible.
+        Raises Infeasible, and JobspecError where its constraint cannot be read.
         """
-        allowed = self._allowed(constraint)
+        allowed = self.allowed(request)
         usable = self.online.intersection(allowed).difference(self.drained)
         whole = {rank: self.nodes[rank].shape for rank in usable}
         free = {rank: self._free_shape(rank) for rank in usable}
@@ -88,11 +97,6 @@ class ResourcePool:
         for rank, share in allocation.items():
             cores, gpus = self._free[rank]
             self._free[rank] = (cores | share.cores, gpus | share.gpus)
-
-    def _allowed(self, constraint: Mapping[str, Any] | None) -> list[int]:
-        if constraint is None:
-            return list(self.nodes)
-        return [r for r, node in self.nodes.items() if matches(node, constraint)]
 
     def _free_shape(self, rank: int) -> Shape:
         cores, gpus = self._free[rank]

@@ -12,6 +12,7 @@ import msgspec
 
 from burst.embedded import calls
 from burst.embedded.calls import (
+    ActiveWork,
     ClientResponse,
     InstanceUpdate,
     ServiceCall,
@@ -19,11 +20,13 @@ from burst.embedded.calls import (
     WireError,
 )
 from burst.embedded.client import TIMEOUT_S
+from burst.embedded.queue_mirror import QueueMirror
 from burst.embedded.stream import ClientStream
 from burst.embedded.views import RECENT_S
-from burst.errors import BurstError, LeadGone
+from burst.errors import BurstError, LeadGone, Unreadable
 from burst.lead import RequestHandler, ServiceRequest
 from burst.log import failure
+from burst.model.active_job import ActiveJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.request_threads import RequestThreads, read_payload
@@ -41,14 +44,17 @@ class InstanceWatcher:
         wanted: calls.WatchInstance,
         wake: Callable[[], None],
         recent: float = RECENT_S,
+        mirror: QueueMirror | None = None,
     ) -> None:
         self._wake = wake
+        self._wanted = wanted
+        self._mirror = mirror or QueueMirror()
         self._recent = recent
         self._news = threading.Condition()
         self._jobs: dict[JobId, JobView] = {}
         self._ended: dict[JobId, float] = {}
         self._line = ClientStream(uri, wanted)
-        self._take(self._line.first)
+        self._mirror.begin(self._take(self._line.first))
         self._line.start(self._hear, self._end)
 
     def view(self, number: int) -> LeadView:
@@ -66,6 +72,16 @@ class InstanceWatcher:
                 self._change.view, read_at=time.time(), jobs=dict(self._jobs)
             )
 
+    def active_jobs(self) -> list[ActiveJob]:
+        """Return all active jobs. Raises LeadGone, Unreadable if nobody follows."""
+        with self._news:
+            if self._line.gone:
+                raise self._line.gone
+            if not self._mirror.followed:
+                why = "all jobs of the lead are not known"
+                raise Unreadable(why, "follow_queue makes them known")
+            return self._mirror.jobs()
+
     def close(self) -> None:
         """Stop listening."""
         self._line.close()
@@ -73,7 +89,7 @@ class InstanceWatcher:
     def _hear(self, said: ClientResponse | ServiceCall) -> None:
         if isinstance(said, ClientResponse):
             with self._news:
-                self._take(said)
+                self._mirror.take(self._take(said))
                 self._news.notify_all()
             self._wake()
 
@@ -82,12 +98,19 @@ class InstanceWatcher:
             self._news.notify_all()
         self._wake()
 
-    def _take(self, answer: ClientResponse) -> None:
-        self._change = msgspec.convert(answer.payload, InstanceUpdate)
-        for job in self._change.view.jobs.values():
+    def _take(self, answer: ClientResponse) -> tuple[ActiveWork, ...]:
+        """Take in the jobs that the engine is shown; return all that changed."""
+        change = msgspec.convert(answer.payload, InstanceUpdate)
+        self._change = msgspec.structs.replace(change, work=())
+        work = {each.job.id: each for each in change.work}
+        for job in change.view.jobs.values():
+            known = job.burstable or job.id in self._wanted.known
+            if not known and not self._mirror.is_wanted(job, work.get(job.id)):
+                continue
             self._jobs[job.id] = job
             if job.state is JobState.INACTIVE:
                 self._ended.setdefault(job.id, time.monotonic())
+        return change.work
 
     def _forget(self) -> None:
         """Drop jobs that ended a while ago."""

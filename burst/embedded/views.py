@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from burst.embedded.calls import JobInfo, WatchInstance
+from burst.embedded.calls import ActiveWork, JobInfo, WatchInstance
 from burst.embedded.job import EmbeddedJob
 from burst.embedded.pool import ResourcePool
 from burst.embedded.wire import OUTPUT_LIMIT
-from burst.errors import JobspecError
+from burst.errors import MALFORMED, JobspecError
+from burst.model.active_job import LONGEST_NAME, ActiveJob
 from burst.model.lead import JobState, JobView, LeadView
-from burst.model.request import BurstPreferences, is_burstable, parse_preferences
+from burst.model.request import (
+    BurstPreferences,
+    is_burstable,
+    parse_attributes,
+    parse_bank,
+    parse_name,
+    parse_preferences,
+)
 
 RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""
@@ -26,7 +35,7 @@ def lead_view(
         jobs={
             job.id: job_view(job, wanted)
             for job in jobs
-            if (is_burstable(job.jobspec, wanted.attribute) or job.id in wanted.known)
+            if (wanted.whole or _is_wanted(job, wanted))
             and not (job.t_inactive and job.t_inactive < now - RECENT_S)
         },
         online=frozenset(pool.online),
@@ -36,11 +45,43 @@ def lead_view(
     )
 
 
+def _is_wanted(job: EmbeddedJob, wanted: WatchInstance) -> bool:
+    burstable = is_burstable(job.jobspec, wanted.attribute)
+    return burstable or job.id in wanted.known
+
+
+def active_work(job: EmbeddedJob) -> ActiveWork:
+    """Return a job as a forecast needs it."""
+    active = ActiveJob(
+        id=job.id,
+        userid=job.userid,
+        name=_name(job.jobspec)[:LONGEST_NAME],
+        state=job.state,
+        priority=job.priority,
+        request=job.request,
+        duration=job.duration,
+        t_start=job.t_start,
+        t_finish=job.t_finish or job.t_inactive,
+        cores={rank: len(taken.cores) for rank, taken in job.allocation.items()},
+    )
+    over = job.state is JobState.INACTIVE
+    return ActiveWork(active, over, job.jobspec, tuple(job.events))
+
+
+def _name(jobspec: Mapping[str, Any]) -> str:
+    """Return the job's name, empty where it has none or it cannot be read."""
+    try:
+        return str(jobspec["attributes"]["system"]["job"]["name"])
+    except MALFORMED:
+        return ""
+
+
 def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
     """Return a job as the engine is shown it."""
-    preferences, unreadable = BurstPreferences(), ""
+    preferences, bank, unreadable = BurstPreferences(), "", ""
     try:
         preferences = parse_preferences(job.jobspec)
+        bank = parse_bank(job.jobspec)
     except JobspecError as error:
         unreadable = str(error)
     return JobView(
@@ -53,6 +94,9 @@ def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
         unreadable=unreadable,
         preferences=preferences,
         duration=job.duration,
+        bank=bank,
+        name=parse_name(job.jobspec),
+        attributes=parse_attributes(job.jobspec),
         ranks=frozenset(job.allocation),
         t_submit=job.t_submit,
         t_start=job.t_start,

@@ -9,13 +9,15 @@ from typing import Any
 from burst.config import IntakeSettings
 from burst.errors import ConfigError, LeadError
 from burst.flux.rpc import RpcClient, ServiceMissing
-from burst.model.jobid import format_f58
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset
 
 SCHEDULER = "sched-burst"
 """Name of our scheduler module, and of its service."""
 QUEUE = "attributes.system.queue"
+# Of Flux, and of flux-sched, whose queues have the policy EASY or another like it.
+_BACKFILLING = ("sched-backfill", "sched-fluxion-qmanager")
 _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 
 
@@ -44,11 +46,29 @@ def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
         ) from None
 
 
+def send_starts(client: RpcClient, starts: Mapping[JobId, float]) -> None:
+    """Tell sched-burst when pending jobs are expected to start. Raises LeadError."""
+    told = {str(int(job)): at for job, at in starts.items()}
+    client.ask(f"{SCHEDULER}.starts", {"starts": told})
+
+
 def read_scheduler(client: RpcClient) -> str:
     """Return the name of the module that schedules, empty if there is none."""
     modules: list[Mapping[str, Any]] = client.ask("module.list")["mods"]
     serving = (mod["name"] for mod in modules if "sched" in mod["services"])
     return str(next(serving, ""))
+
+
+def backfills(client: RpcClient) -> bool:
+    """Tell whether the scheduler starts jobs ahead of the first that waits.
+
+    Not known of one that is not Flux's or ours; then it is taken not to.
+    """
+    name = read_scheduler(client)
+    if name == SCHEDULER:
+        stats: Mapping[str, Any] = client.ask(f"{SCHEDULER}.stats-get")
+        return bool(stats.get("policy") == "backfill")
+    return name in _BACKFILLING
 
 
 def check_scheduler(client: RpcClient) -> None:

@@ -19,7 +19,10 @@ from burst.model.request import (
     BurstPreferences,
     ResourceRequest,
     is_burstable,
+    parse_attributes,
+    parse_bank,
     parse_duration,
+    parse_name,
     parse_preferences,
     parse_queue,
     parse_request,
@@ -75,6 +78,9 @@ class _Demand(msgspec.Struct, frozen=True):
     preferences: BurstPreferences = BurstPreferences()
     duration: float = 0.0
     queue: str = ""
+    bank: str = ""
+    name: str = ""
+    attributes: Mapping[str, str] = {}
     unreadable: str = ""
 
 
@@ -139,6 +145,9 @@ class JournalJob(msgspec.Struct):
                 preferences=self.demand.preferences,
                 duration=self.demand.duration,
                 queue=self.demand.queue,
+                bank=self.demand.bank,
+                name=self.demand.name,
+                attributes=self.demand.attributes,
                 ranks=self.ranks,
                 t_submit=self.t_submit,
                 t_start=self.t_start,
@@ -158,11 +167,14 @@ class JournalJob(msgspec.Struct):
 
 
 def job_from_jobspec(
-    job: JobId, jobspec: bytes, attribute: str, *, known: bool = False
+    job: JobId,
+    jobspec: bytes,
+    attribute: str,
+    is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> JournalJob | None:
     """Return a job of which no event is known yet, or None if it is not burstable.
 
-    One that is known is returned all the same.
+    One whose jobspec `is_wanted` is returned all the same.
     """
     try:
         spec = msgspec.json.decode(jobspec)
@@ -171,8 +183,12 @@ def job_from_jobspec(
         why = str(unreadable("jobspec", error))
         return JournalJob(job, jobspec, _Demand(None, unreadable=why))
     burstable = is_burstable(spec, attribute)
-    if not (burstable or known):
-        return None
+    if not burstable:
+        try:
+            if not is_wanted(spec):
+                return None
+        except MALFORMED:
+            return None
     return JournalJob(job, jobspec, _demand(spec), burstable=burstable)
 
 
@@ -183,6 +199,9 @@ def _demand(spec: Any) -> _Demand:
             preferences=parse_preferences(spec),
             duration=parse_duration(spec),
             queue=parse_queue(spec),
+            bank=parse_bank(spec),
+            name=parse_name(spec),
+            attributes=parse_attributes(spec),
         )
     except JobspecError as error:
         return _Demand(request=None, unreadable=str(error))

@@ -4,7 +4,8 @@
 The journal (job-manager.events-journal, in Flux's src/modules/job-manager/journal.c)
 first sends every active job with all its events, then a response with id -1, then each
 event as it happens. Most of what it sends is about jobs that are not burstable, so the
-text of each response is searched for the attribute, and parsed only if it has it.
+text of each response is searched for the attribute, and parsed only if it has it; all
+is parsed only where all active jobs are to be known (`follow_queue`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,8 +29,12 @@ from burst.flux.job_state import (
     job_from_jobspec,
 )
 from burst.flux.loop import Loop
+from burst.flux.queue_table import QueueTable
 from burst.flux.rpc import decode_response
 from burst.flux.stream import Stream
+from burst.lead import MayBurst, QueueListener
+from burst.model.active_job import ActiveJob
+from burst.model.job_record import RecordedEvent, RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.resource_set import ResourceSet
@@ -63,6 +68,22 @@ class _Entry(msgspec.Struct):
     events: list[JournalEvent]
     jobspec: msgspec.Raw = msgspec.Raw()
     R: ResourceSet | None = None
+
+
+def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
+    """Return an event with what the journal sent along."""
+    unset = msgspec.UNSET
+    jobspec = entry.jobspec if event.name == "submit" and entry.jobspec else unset
+    allocation = entry.R if event.name == "alloc" and entry.R else unset
+    return RecordedEvent(
+        id=JobId(entry.id),
+        timestamp=event.timestamp,
+        name=event.name,
+        context=event.context,
+        # What is decoded is a view of the message, which is gone by then.
+        jobspec=msgspec.Raw(bytes(jobspec)) if jobspec else unset,
+        R=allocation,
+    )
 
 
 _HEAD = msgspec.json.Decoder(_Head)
@@ -100,6 +121,21 @@ class Journal:
         """Whether a wake-up for jobs that are not ready is on its way."""
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
+        self._table: QueueTable | None = None
+        """All active jobs, where somebody follows them."""
+        self._may_burst: MayBurst | None = None
+        self._record: RecordEvent | None = None
+
+    def follow_queue(
+        self,
+        listener: QueueListener | None,
+        may_burst: MayBurst | None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        """See `burst.lead.WholeQueue`; before `start`, or from the loop's thread."""
+        self._table = QueueTable(listener) if listener else None
+        self._may_burst = may_burst if listener else None
+        self._record = record if listener else None
 
     def start(self, known: Collection[JobId] = ()) -> None:
         """Begin to follow, and return once the jobs that exist are known.
@@ -115,6 +151,40 @@ class Journal:
             self._stream.open()
 
         self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def restart(
+        self,
+        listener: QueueListener | None,
+        may_burst: MayBurst | None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        """Follow the queue otherwise, and return once the jobs are read again.
+
+        Raises Unreadable, LeadGone.
+        """
+
+        def begin(first: Future[None]) -> None:
+            self._first = first
+            self._stream.close()
+            self._read_again()
+            self.follow_queue(listener, may_burst, record)
+            self._stream.open()
+
+        self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def active_jobs(self) -> list[ActiveJob]:
+        """Return all active jobs. Raises Unreadable, LeadGone."""
+
+        def ask(found: Future[list[ActiveJob]]) -> None:
+            if self._table is None or not self._synced:
+                why = "all jobs of the lead are not known"
+                found.set_exception(Unreadable(why, "follow_queue makes them known"))
+            else:
+                found.set_result(self._table.jobs())
+
+        return self._loop.wait_for(
+            ask, self._picture_deadline_s, "reading all active jobs"
+        )
 
     def job_views(self) -> dict[JobId, JobView]:
         """Return all burstable jobs as they are now.
@@ -185,13 +255,33 @@ class Journal:
             self._tell(job)
 
     def _read(self, payload: bytes) -> None:
+        if self._table is not None:
+            self._read_all(payload, self._table)
+            return
         if self._mark not in payload:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
             if number not in self._jobs and number not in self._known:
                 return
+        self._update(_ENTRY.decode(payload))
+
+    def _read_all(self, payload: bytes, table: QueueTable) -> None:
+        """Take in a response where all active jobs are to be known."""
         entry = _ENTRY.decode(payload)
+        if entry.id == _SENTINEL:
+            self._sync()
+            return
+        table.take(entry.id, entry.events, entry.jobspec, entry.R)
+        if self._record is not None:
+            for event in entry.events:
+                self._record(_recorded(entry, event))
+        shown = entry.id in self._jobs or entry.id in self._known
+        if shown or self._mark in payload or self._may_burst is not None:
+            self._update(entry)
+
+    def _update(self, entry: _Entry) -> None:
+        """Take in what was sent of a job that may be one of those shown."""
         job = self._jobs.get(entry.id) or self._admit(entry)
         if job is None:
             return
@@ -226,8 +316,14 @@ class Journal:
         if not entry.jobspec:
             return None
         number, jobspec = JobId(entry.id), bytes(entry.jobspec)
-        known = number in self._known
-        job = job_from_jobspec(number, jobspec, self._attribute, known=known)
+
+        def is_wanted(spec: Mapping[str, Any]) -> bool:
+            may_burst = self._may_burst
+            if number in self._known or may_burst is None:
+                return number in self._known
+            return may_burst(int(entry.events[0].context["userid"]), spec)
+
+        job = job_from_jobspec(number, jobspec, self._attribute, is_wanted)
         if job is not None:
             self._jobs[entry.id] = job
         return job
@@ -239,16 +335,21 @@ class Journal:
         self._wake()
 
     def _broken(self, error: BurstError) -> bool:
-        """Keep the jobs that ended; the backlog brings the active ones again."""
-        self._jobs = {job: self._jobs[job] for job in self._ended}
-        self._views.clear()
-        self._changed = {job.id for job in self._jobs.values()}
-        self._synced = False
+        self._read_again()
         if isinstance(error, Denied) and not self._first.done():
             self._first.set_exception(error)
             return False
         self._wake()
         return True
+
+    def _read_again(self) -> None:
+        """Keep the jobs that ended; the backlog brings the active ones again."""
+        self._jobs = {job: self._jobs[job] for job in self._ended}
+        self._views.clear()
+        self._changed = {job.id for job in self._jobs.values()}
+        self._synced = False
+        if self._table is not None:
+            self._table.clear()
 
     def _forget(self) -> None:
         before = self._clock() - ENDED_KEPT_S

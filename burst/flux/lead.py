@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead`, `Queues` and `SchedulerHints` for Flux."""
+"""`burst.lead.Lead`, `WholeQueue`, `Queues` and `SchedulerHints` for Flux."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import msgspec
 
 from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
+from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
 from burst.flux.handle import Handle, library_version
 from burst.flux.identity import read_identity
 from burst.flux.intake import (
     QUEUE,
+    backfills,
     check_scheduler,
     prepare_queues,
     send_leases,
+    send_starts,
 )
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
@@ -27,8 +31,11 @@ from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
-from burst.lead import JobFailures, RequestHandler
+from burst.lead import JobFailures, MayBurst, QueueListener, RequestHandler
+from burst.model.active_job import QueuePicture, picture_of
+from burst.model.banks import Associations
 from burst.model.event import Event
+from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadIdentity, LeadView, LeasedRanks
 from burst.model.ranks import format_idset
@@ -86,9 +93,14 @@ class FluxLead:
         self._attribute = attribute
         self._handle = handle
         self._client = RpcClient(handle)
+        self._backfills = False
+        """Whether the scheduler does, as of `listen`."""
         self._store = FluxStore(self._client)
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
+        self._queue: tuple[
+            QueueListener | None, MayBurst | None, RecordEvent | None
+        ] = None, None, None
         self._service: FluxService | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _do_nothing
@@ -103,8 +115,10 @@ class FluxLead:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         self._wake = wake
+        self._backfills = backfills(self._client)
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
+        journal.follow_queue(*self._queue)
         journal.start(known)
         ResourceWatcher(loop, wake).start()
         self._journal = journal
@@ -128,6 +142,31 @@ class FluxLead:
         ranks = read_ranks(self._client)
         changed = self._journal.changed()
         return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
+
+    def follow_queue(
+        self,
+        listener: QueueListener | None,
+        may_burst: MayBurst | None = None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        """See `burst.lead.WholeQueue`."""
+        self._queue = listener, may_burst, record
+        if self._journal is not None:
+            self._journal.restart(*self._queue)
+
+    def queue_picture(self) -> QueuePicture:
+        """See `burst.lead.WholeQueue`."""
+        if self._journal is None:
+            raise Unreadable(
+                "the jobs of the lead are not read yet", "call listen first"
+            )
+        jobs = self._journal.active_jobs()
+        return picture_of(jobs, backfill=self._backfills)
+
+    def associations(self, timeout: float) -> Associations | None:
+        """See `burst.lead.Accounting`. Over a connection of its own."""
+        with closing(Handle(self._uri)) as handle:
+            return read_associations(RpcClient(handle), timeout)
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """See `burst.lead.Lead`."""
@@ -158,6 +197,10 @@ class FluxLead:
     def send_leases(self, leases: LeasedRanks) -> None:
         """See `burst.lead.SchedulerHints`."""
         send_leases(self._client, leases)
+
+    def send_starts(self, starts: Mapping[JobId, float]) -> None:
+        """See `burst.lead.StartHints`."""
+        send_starts(self._client, starts)
 
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """See `burst.lead.Lead`."""

@@ -35,10 +35,25 @@ class Stream:
         self._taken = taken
         self._ended = ended
         self._flowing = True
+        self._tag = 0
+        """Of the last request."""
+        self._opened = 0
+        """How often it was opened or closed."""
+
+    def close(self) -> None:
+        """Cancel the request; it is not made again. From the loop's thread.
+
+        What still comes for it is passed over.
+        """
+        self._opened += 1
+        if self._loop.on_response.pop(self._tag, None):
+            self._loop.handle.send(f"{self._topic}-cancel", {"matchtag": self._tag})
 
     def open(self) -> None:
         """Make the request. From the loop's thread."""
         tag = self._loop.handle.send(self._topic, self._payload, streaming=True)
+        self._tag = tag
+        self._opened += 1
 
         def take(response: ResponseMessage) -> None:
             if response.errnum == 0:
@@ -55,6 +70,11 @@ class Stream:
                     "the stream %s ended, it is requested again: %s", self._topic, error
                 )
             self._flowing = False
-            self._loop.after(RETRY_S, self.open)
+            opened = self._opened
+            self._loop.after(RETRY_S, lambda: self._retry(opened))
 
         self._loop.on_response[tag] = take
+
+    def _retry(self, opened: int) -> None:
+        if opened == self._opened:
+            self.open()

@@ -86,8 +86,8 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
     lead = msgspec.structs.replace(
         entries[0], host=identity.hosts[0], connect=identity.endpoint
     )
-    # Of two entries for a host the first decides. So where rank 0 shares its entry
-    # with other hosts, that entry can follow as it is.
+    # If the lead's entry names further hosts, it is repeated after the entry of rank 0:
+    # of two entries for a host Flux uses the first.
     shared = () if entries[0].host == lead.host else entries[:1]
     bootstrap = msgspec.structs.replace(
         identity.bootstrap, hosts=(lead, *shared, *entries[1:])
@@ -101,7 +101,7 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
         # chose, and without noverify Flux drains it for that. Unlike other keys, this
         # one is not copied from the lead, so it must be in the follower's file.
         "resource": {"noverify": True},
-        # By default Flux retries after 30s, long for a lead that is starting. Without
+        # By default Flux retries after 30s, too late for a lead that starts. Without
         # zmqdebug it logs nothing of a certificate that the lead rejects.
         "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }

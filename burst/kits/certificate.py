@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """CURVE certificates in Flux's format: make, read, check and write them.
 
-The lead and all its followers share one certificate; who has its secret key can join.
-The file is what flux-keygen(1) writes: two sections, `metadata` and `curve`, of lines
-`key = "value"` with leading blanks. Flux's reader is stricter than the format's origin
-(ZeroMQ RFC 4). So is this one: Flux accepts what it accepts.
+The lead and all its followers share one certificate; whoever has its secret key can
+join. The file is what flux-keygen(1) writes: two sections, `metadata` and `curve`, of
+lines `key = "value"` with leading blanks. Flux's reader is stricter than ZeroMQ RFC 4,
+which defines the format. This one accepts only what Flux accepts.
 
 No text that this module raises or returns for printing holds a secret key.
 """
@@ -64,9 +64,8 @@ class Certificate:
 def create(name: str, hostname: str = "") -> Certificate:
     """Return a new certificate; hostname is by default this machine's.
 
-    Neither is ever empty in what this writes: Flux does not start a lead whose
-    certificate has no name. Raises CertificateError if the name has characters that
-    Flux does not read back.
+    Flux does not start a lead whose certificate has no name. Raises CertificateError
+    if the name is empty or has characters that Flux cannot read.
     """
     if not 0 < len(name) <= _LONGEST_NAME or not _VALUE.match(name):
         raise CertificateError(
@@ -177,7 +176,7 @@ def _sections(text: str, where: str) -> dict[str, dict[str, str]]:
             pair is not None and pair[0] in ("public-key", "secret-key")
         )
         if current is None or pair is None or not known or pair[0] in current:
-            # The line itself may hold a key, so its number has to do.
+            # The line may contain a key, so the message has only its number.
             raise CertificateError(
                 f"{where}: is not a CURVE certificate (line {number})", _NEW_ONE
             )
@@ -233,5 +232,5 @@ def _content(path: Path) -> str:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open without waiting for a writer, should the path be a FIFO."""
+    """Open the file; if it is a FIFO, do not wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The files of a burst's followers, and the script that starts one.
 
-For followers that can read a directory of the daemon's, on the same host or on a shared
-file system. It belongs to the same user and has mode 0700:
+For followers that can read a directory which the daemon writes, on the same host or on
+a shared file system. It belongs to the daemon's user and has mode 0700:
 
     DIR/broker.toml   for all followers of the burst
     DIR/burst.cert    a copy of the certificate, mode 0600
-    DIR/start         `sh DIR/start HOST` is the follower HOST until it ends
+    DIR/start         `sh DIR/start HOST` runs the follower HOST until it ends
 
 The script makes a rundir on the node and removes it at the end. The follower gets few
 environment variables and ends at the burst's `lease_end`. On SIGTERM, SIGINT and SIGHUP
@@ -45,6 +45,9 @@ _SCRIPT = """\
 # The follower $1 of burst {burst}, until it ends.
 umask 077
 host=$1
+# Before anything is made or started: a signal must find somebody to tell.
+child= stopped=
+trap 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2> /dev/null' TERM INT HUP
 rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
 set -- {environment}
 for name in {inherited}; do
@@ -57,9 +60,11 @@ if [ "$end" -gt 0 ]; then
   [ "$left" -gt 0 ] || left=1
   set -- "$@" timeout --kill-after=30 "$left"
 fi
+[ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
 env -i "$@" {command} < /dev/null &
 child=$!
-trap 'kill -TERM "$child" 2> /dev/null' TERM INT HUP
+# One that came in between: a child that is not the follower yet may ignore it.
+[ -z "$stopped" ] || {{ sleep 1; kill -TERM "$child" 2> /dev/null; }}
 status=0
 # A trapped signal ends `wait` before the child has ended.
 while kill -0 "$child" 2> /dev/null; do

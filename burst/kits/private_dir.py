@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A directory of a provider's own, where a daemon after this one finds what it left.
+"""A provider's private directory, which the next daemon reads after a restart.
 
     DIR/OWNER.PROVIDER/
 
-What is in there decides what gets a signal or is deleted, so nobody else may write it.
-A symbolic link in its place is refused, wherever it leads: others may have made it.
+Its files say which processes get a signal and what is deleted, so no other user may
+write there. A symbolic link in its place is refused: another user may have made it.
 """
 
 from __future__ import annotations
@@ -110,6 +110,21 @@ class PrivateDirectory:
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
         return Refused(what, "set dir to a directory that this user may write")
+
+    @classmethod
+    def owners(cls, base: Path) -> list[tuple[str, str]]:
+        """Return owner and provider of each directory in `base` that is ours.
+
+        Those that `check` would refuse are left out.
+        """
+        found = []
+        for name in sorted(os.listdir(base)) if base.is_dir() else ():
+            owner, _, provider = name.partition(".")
+            if is_safe_name(owner) and is_safe_name(provider):
+                with contextlib.suppress(Refused):
+                    cls(base, owner, provider).check()
+                    found.append((owner, provider))
+        return found
 
     def names(self) -> list[str]:
         """Return the safe names in it; none if the directory does not exist."""

@@ -2,8 +2,8 @@
 """Runs a program with a time limit, and maps its error messages to errors.
 
     PATTERNS = (
-        Meaning("Invalid account", Refused, "set account to one of yours"),
-        Meaning("node configuration is not available", InsufficientCapacity),
+        ErrorPattern("Invalid account", Refused, "set account to one of yours"),
+        ErrorPattern("configuration is not available", InsufficientCapacity),
     )
     answer = run(["sbatch", "--parsable"], given=script, patterns=PATTERNS)
 
@@ -24,7 +24,7 @@ import msgspec
 
 from burst.errors import ConfigError, ProviderError, Refused, Transient
 
-# A hundred times of what it takes.
+# `flux version` takes a hundredth of it.
 _DEADLINE_S = 10.0
 _LONGEST_WORDS = 400
 
@@ -36,7 +36,7 @@ class ErrorPattern(msgspec.Struct, frozen=True):
     """A regular expression, searched in standard error; case is ignored."""
     error: type[ProviderError]
     advice: str = ""
-    """What the reader can do."""
+    """What the reader of the error can do."""
 
 
 def run(
@@ -56,8 +56,27 @@ def run(
     Standard output is in no error, as on success it may be a token.
     """
     what = " ".join([os.path.basename(argv[0]), *argv[1:2]])
+    with _start(argv, environment) as child:
+        try:
+            said, complaint = child.communicate(given, timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise Transient(f"`{what}` did not end within {limit:g} s") from error
+        finally:
+            if child.returncode is None:
+                # The whole group: what it started may hold the pipes open.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+    if child.returncode:
+        raise _explain(what, complaint, child.returncode, patterns)
+    return said
+
+
+def _start(
+    argv: Sequence[str], environment: Mapping[str, str] | None
+) -> subprocess.Popen[str]:
+    """Start the program in a session of its own. Raises Refused, Transient."""
     try:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             argv,
             env=environment,
             stdin=subprocess.PIPE,
@@ -74,19 +93,6 @@ def run(
         ) from error
     except OSError as error:
         raise Transient(f"{argv[0]} cannot be run now: {error.strerror}") from error
-    with child:
-        try:
-            said, complaint = child.communicate(given, timeout=limit)
-        except subprocess.TimeoutExpired as error:
-            raise Transient(f"`{what}` did not end within {limit:g} s") from error
-        finally:
-            if child.returncode is None:
-                # The whole group: what it started may hold the pipes open.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-    if child.returncode:
-        raise _explain(what, complaint, child.returncode, patterns)
-    return said
 
 
 def _explain(

@@ -19,7 +19,7 @@ _REACH = "give the name or address at which followers will reach the lead"
 
 
 class PlannedSlot(msgspec.Struct, frozen=True, kw_only=True):
-    """Ranks for one burst at a time, and the nodes that a burst must bring for them."""
+    """Ranks that bursts can lease, and the nodes that a burst must bring for them."""
 
     hosts: str
     """A hostlist such as `burst-0-[0-3]`."""
@@ -30,7 +30,7 @@ class PlannedSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What `burst lead init` is told."""
+    """The options of `burst lead init`."""
 
     hosts: str
     """The lead's own hosts as a hostlist; the first is rank 0."""

@@ -38,6 +38,17 @@ class Result(enum.Enum):
     FAILED = "failed"
     CANCELED = "canceled"
     TIMEOUT = "timeout"
+    RECLAIMED = "reclaimed"
+    """The cloud took nodes back, as it may those of spot offers."""
+
+
+PriceSource = Literal["offer", "site"]
+"""Where a price came from: what the provider says, or `[prices]` of the settings."""
+PRICE_SOURCES: Mapping[PriceSource, str] = {
+    "offer": "as offered",
+    "site": "by [prices]",
+}
+"""The same in words, to follow a price."""
 
 
 class Isolated(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +72,9 @@ class Isolated(msgspec.Struct, frozen=True, kw_only=True):
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided when the burst was made. Never changes.
 
-    `hosts[i]` has rank `ranks[i]`; both are a run from the start of the rank slot, in
-    the lead's order. One that is isolated has no slot and no ranks, and its hosts are
-    those of an instance of their own.
+    `hosts[i]` has rank `ranks[i]`; both are of one rank slot, in the lead's order. One
+    that is isolated has no slot and no ranks, and its hosts are those of an instance of
+    their own.
     """
 
     id: BurstId
@@ -78,7 +89,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Users it was made for; counts against their limits. Empty: made by request."""
     created: float = 0.0
     price: float = 0.0
-    """Per node and hour, as offered."""
+    """Per node and hour, when it was made."""
+    priced_by: PriceSource = "offer"
     end: float = 0.0
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
@@ -167,6 +179,9 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     nothing of it: else each of them would prolong what is paid for in vain."""
     lost_since: float | None = None
     """Since when at least one rank that was online is not; None while all are."""
+    reclaimed: str = ""
+    """What was reported when the cloud took nodes of it back; empty if it did not, or
+    if all are online again."""
     exception: str = ""
     """Type of the exception that ended it; empty if none did."""
     exit_status: int | None = None
@@ -212,5 +227,7 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 
 CAPACITY = "capacity"
 """Type of exception of a burst for which there were no nodes."""
+RECLAIMED = "reclaimed"
+"""Type of exception of a burst of which the cloud took nodes back."""
 NOT_HELD = "not-held"
 """Type of exception of an isolated burst whose job Flux can start."""

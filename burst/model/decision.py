@@ -18,6 +18,11 @@ def moment(seconds: float) -> str:
     return _date(seconds, "%Y-%m-%d %H:%M")
 
 
+def clock_time(seconds: float) -> str:
+    """Return a time of day, seconds since the epoch, as people write it."""
+    return _date(seconds, "%H:%M:%S")
+
+
 def _date(seconds: float, form: str) -> str:
     """Return a time in a form of strftime(3); "never" for what no calendar has."""
     try:
@@ -33,10 +38,17 @@ class _Sentence(string.Formatter):
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion != "t":
             return super().convert_field(value, conversion)
-        return _date(value, "%H:%M:%S")
+        return clock_time(value)
 
 
 _SENTENCE = _Sentence()
+
+
+def _filled(text: str, facts: Mapping[str, Any]) -> str:
+    """Return a text with its facts."""
+    if "!t" in text:
+        return _SENTENCE.vformat(text, (), facts)
+    return text.format_map(facts)  # eight times as quick
 
 
 class OfferRejection(msgspec.Struct, frozen=True):
@@ -49,7 +61,7 @@ class OfferRejection(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _SENTENCE.vformat(self.reason.about_offer.text, (), self.facts)
+        return _filled(self.reason.about_offer.text, self.facts)
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -61,9 +73,9 @@ class Decision(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _SENTENCE.vformat(self.reason.about_job.text, (), self.facts)
+        return _filled(self.reason.about_job.text, self.facts)
 
     def memo_word(self) -> str | None:
         """Return the word of the job's memo; None where nothing is to be told."""
         word = self.reason.about_job.memo
-        return None if word is None else _SENTENCE.vformat(word, (), self.facts)
+        return None if word is None else _filled(word, self.facts)

@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str = ""
     """What the reader can do; empty only where nothing is to be done."""
     about: str = ""
-    """Which part it is about. Filled in by who asked for the examination."""
+    """The part that it is about. The caller of `examine` fills it in."""
 
 
 def ok(what: str) -> Finding:

@@ -24,7 +24,7 @@ def parse_fsd(text: str) -> float:
 
 
 def format_fsd(seconds: float) -> str:
-    """Return text as short as a reader of durations wants it: three digits.
+    """Return the duration as a short text, with three digits.
 
     The unit is the largest of which there is at least one.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The record of one hold: what we did to a job's urgency, and what it was before."""
+"""The record of one hold: what was done to a job's urgency, and the one before."""
 
 from __future__ import annotations
 
@@ -10,38 +10,46 @@ import msgspec
 from burst.errors import RecordUnreadable
 
 DEFAULT_URGENCY = 16
-"""Flux's, and the highest that is not the instance owner's to give."""
+"""Flux's default. Only the instance owner may set a higher one."""
 
 
 class HoldState(enum.Enum):
-    """Each intent is recorded before the lead is asked, and its effect when seen."""
+    """HOLDING and RELEASING are recorded before the request is sent to the lead.
+
+    HELD and RELEASED are recorded when the job's urgency shows that it took effect.
+    """
 
     HOLDING = "holding"
     HELD = "held"
     RELEASING = "releasing"
     RELEASED = "released"
-    OBEYED = "obeyed"
-    """The user changed the urgency of a held job: we never hold it again."""
+    TAKEN_BACK = "obeyed"
+    """Its user changed the urgency of a held job, which is never held again. Records of
+    earlier versions have this text."""
 
 
 HELD_BY_US = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
-"""While urgency 0 is our doing."""
+"""States in which the daemon set urgency 0."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was done to one job."""
 
     urgency: int
-    """Before it was held; what it gets back unless the site sets another."""
+    """Before it was held; given back unless `[intake] release_urgency` sets another."""
     state: HoldState
     since: float
-    """Of the state; seconds since the epoch."""
-    shown: int = 0
-    """The urgency that the lead shows while nobody else changes it: at which the job
-    was to be held, or with which it was released. 0 where it is not known."""
+    """When that state began; seconds since the epoch."""
+    expected_urgency: int = msgspec.field(default=0, name="shown")
+    """The urgency that the lead shows unless somebody else changes it: the one before
+    the hold, or the one with which the job was released. 0 where it is not known.
+    Called `shown` in records, as in those of earlier versions."""
     expired: float = 0.0
     """When it last left a burst, as Flux had not started it in time; seconds since the
     epoch, 0 for never."""
+    requested: bool = False
+    """Whether its user asked for a burst, whatever that is worth (`burst request
+    --job`)."""
 
     def then(self, state: HoldState, now: float) -> Hold:
         """Return the record after a step."""

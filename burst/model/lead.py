@@ -86,6 +86,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     duration: float = 0.0
     """The job's time limit in seconds, 0 for none."""
     queue: str = ""
+    bank: str = ""
+    """As its jobspec names it: who is to pay for it, as flux-accounting has it."""
+    name: str = ""
+    """As `flux jobs` shows it; empty where it is not known."""
+    attributes: Mapping[str, str] = {}
+    """Those that rules may ask for, as `parse_attributes` returns them."""
     ranks: frozenset[int] = frozenset()
     """Ranks of its allocation, if any."""
     t_submit: float
@@ -94,11 +100,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
     held_at_submit: bool = False
-    """Whether it was submitted with urgency 0, and nobody has touched that since."""
+    """Whether it was submitted with urgency 0, which was not changed since."""
     memos_dropped: int = 0
     """How often the lead has dropped what the job was told in memos."""
     burstable: bool = True
-    """Whether it bears the attribute. If not, it is shown as it is on record."""
+    """Whether it has the attribute. If not, it is here as it is on record."""
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,11 +113,11 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     started: bool = True
     enabled: bool = True
     reason: str = ""
-    """Why it is stopped, or else disabled, as whoever did it wrote."""
+    """Why it is stopped, or else disabled, as the person who did that wrote."""
 
 
 class LeasedRanks(msgspec.Struct, frozen=True):
-    """Which ranks are leased, and for whom: what sched-burst is told."""
+    """Which ranks are leased, and for which jobs; it is sent to sched-burst."""
 
     jobs: Mapping[JobId, frozenset[int]] = {}
     """Pending jobs for which bursts are made, and the ranks that they may start on
@@ -148,3 +154,13 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """Ranks that get no new job, up or not: they are drained or excluded."""
+        return self.excluded | self.drained.keys()
+
+    @property
+    def usable(self) -> frozenset[int]:
+        """Ranks on which new jobs can start and run."""
+        return self.online - self.torpid - self.closed

@@ -17,7 +17,7 @@ _SHOWN = 80
 
 
 class TooManyHosts(ValueError):
-    """A hostlist names more hosts than its reader wants to know."""
+    """A hostlist names more hosts than the caller's limit."""
 
 
 def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
@@ -89,7 +89,7 @@ def format_hostlist(hosts: Iterable[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return text as an error shows it: somebody else's may be of any length."""
+    """Return the text cut for an error message, as a user's may have any length."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 

@@ -135,8 +135,35 @@ class Reason(enum.Enum):
     )
     UNREADABLE = _left_alone("{why}; it is left alone", memo="unreadable")
 
+    # Judged anew in each tick: they end by time.
+    OWN_FIRST = _helped(
+        "rule {rule} has own nodes tried until {until!t} before a burst is made",
+        memo="waiting",
+    )
+    # Told in no memo: it is over within a tick or two.
+    NOT_FORECAST = _helped(
+        "rule {rule} asks what a burst would save, and its start on own nodes is not"
+        " forecast yet; decided without that at {until!t} ([deadlines] forecast)",
+        memo=None,
+    )
+    NOT_WORTH = _waits("{comparison}", lasting=False)
+
+    # Told in no memo: it is over at once, unless flux-accounting hangs.
+    BANK_UNREAD = _helped(
+        "it waits for flux-accounting to say whose its bank is; decided without that at"
+        " {until!t} ([deadlines] accounting)",
+        memo=None,
+    )
+    BANK_REFUSED = _waits(
+        "bank {bank} is not its user's by flux-accounting (whose are: {own}), so no"
+        " nodes are bought for it; submit it with another --bank",
+        lasting=False,
+    )
+
     # About a job that is being helped.
-    PROPOSED = _helped("{nodes} nodes of {offer} for it as {burst}", memo="requested")
+    PROPOSED = _helped(
+        "{nodes} nodes of {offer} for it as {burst}{price}", memo="requested"
+    )
     ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
     COMING = _helped(
         "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
@@ -145,7 +172,7 @@ class Reason(enum.Enum):
     RELEASED = _helped(
         "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
     )
-    # Looked at in each tick, before those behind it.
+    # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _helped(
         "rank slots {slots} are kept for it until they are free, as it is the first of"
         " the jobs that wait for slots",
@@ -254,8 +281,14 @@ class Reason(enum.Enum):
 
     # About an offer or a slot that was turned down for a job.
     OTHER_PROVIDER = _offer("the job asks for provider {preferred}", passing=False)
+    RULE_PROVIDER = _offer("rule {rule} allows {allowed} only", passing=False)
     PRICE_TOO_HIGH = _offer(
-        "costs {price} for a node and hour; the job pays {most} at the most",
+        "costs {price} for a node and hour {source}; the job pays {most} at the most",
+        passing=False,
+    )
+    RULE_PRICE = _offer(
+        "costs {price} for a node and hour {source}; rule {rule}, or the job, allows"
+        " {most}",
         passing=False,
     )
     SHAPE_MISMATCH = _offer(
@@ -303,7 +336,9 @@ class Reason(enum.Enum):
         passing=False,
     )
     ON_TRIAL = _offer(
-        "one burst tries whether provider {provider} works again", passing=True
+        "one burst tries whether {what} works again; others wait until it is online or"
+        " has failed",
+        passing=True,
     )
     DISABLED = _offer(
         "provider {provider} is disabled: {why}; burst enable {provider}",
@@ -322,6 +357,11 @@ class Reason(enum.Enum):
     LIMIT_BURST = _offer(
         "limit of {limit} nodes a burst; {need} are needed", passing=False
     )
+    OVER_BUDGET = _offer(
+        "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
+        " {again}",
+        passing=True,
+    )
     LIMIT_USER = _offer(
         "limit of {limit} nodes a user: {used} in use, {need} more needed",
         passing=True,
@@ -333,13 +373,13 @@ class Reason(enum.Enum):
     @property
     def about_job(self) -> JobReason:
         """What it says of a job, and what follows. Only for reasons about jobs."""
-        found = self.value
+        found = self._value_  # quicker than `value`
         assert isinstance(found, JobReason), self
         return found
 
     @property
     def about_offer(self) -> OfferReason:
         """What it says of an offer. Only for reasons why one was turned down."""
-        found = self.value
+        found = self._value_  # quicker than `value`
         assert isinstance(found, OfferReason), self
         return found

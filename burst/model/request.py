@@ -22,10 +22,20 @@ _LARGEST = 2**31 - 1
 # Of a provider's name, in characters; prices and times are numbers a person may mean.
 _LONGEST_NAME = 255
 _SHOWN = 200
+# Below attributes.system: what Flux reads, or we by functions of their own.
+_FLUX_KEYS = frozenset(
+    {
+        *("bank", "burst", "constraints", "cwd", "dependencies", "duration"),
+        *("environment", "files", "job", "queue", "shell"),
+    }
+)
+_MOST_ATTRIBUTES = 32
+_DEEPEST_ATTRIBUTE = 4
+_NO_ATTRIBUTES: Mapping[str, str] = {}
 _COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
-class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Resources of one job. Equal requests are placed alike, so this is hashable.
 
     `nodes` is 0 where the job asks for slots only (`-n` without `-N`). `slots` is the
@@ -55,7 +65,7 @@ BurstMode = Literal["joined", "isolated"]
 """Whether a burst's nodes join the lead, or are an instance of their own."""
 
 
-class BurstPreferences(msgspec.Struct, frozen=True):
+class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
 
     They narrow what may be done for the job, and never widen a limit. Any user can
@@ -76,6 +86,18 @@ class BurstPreferences(msgspec.Struct, frozen=True):
     (`flux submit --burst`); 0 if it was not."""
     mode: Literal["", "joined", "isolated"] = ""
     """Of the burst that is made for it; empty: as its provider does."""
+    wanted: bool = False
+    """Whether a burst is made though it is worth less than the site's rule asks for
+    (`flux submit --burst`, without `=auto`)."""
+    allowed: tuple[str, ...] = ()
+    """Providers that the site's rule allows; empty for any. Never read of a jobspec."""
+    rule: str = ""
+    """Name of the site's rule that narrowed what the user says; empty if none did."""
+
+    def takes(self, provider: str) -> bool:
+        """Tell whether bursts of a provider are as the user and the rule want them."""
+        allowed = not self.allowed or provider in self.allowed
+        return allowed and self.provider in {"", provider}
 
 
 def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
@@ -123,6 +145,63 @@ def parse_queue(jobspec: Mapping[str, Any]) -> str:
         raise unreadable("queue", error) from error
 
 
+def parse_bank(jobspec: Mapping[str, Any]) -> str:
+    """Return the bank that pays for a job, empty for none. Raises JobspecError.
+
+    It is what the job's user says (`flux submit --bank`), or flux-accounting's default
+    bank of the user, where its plugin is loaded; that refuses other users' banks.
+    """
+    try:
+        return msgspec.convert(_system(jobspec).get("bank") or "", _Bank)
+    except MALFORMED as error:
+        raise unreadable("bank", error) from error
+
+
+def parse_name(jobspec: Mapping[str, Any]) -> str:
+    """Return a job's name as `flux jobs` shows it, cut to a length; empty for none.
+
+    That is `attributes.system.job.name`, or else the program of its first task.
+    """
+    try:
+        given = (_system(jobspec).get("job") or {}).get("name")
+        if isinstance(given, str) and given:
+            return given[:_LONGEST_NAME]
+        command = jobspec["tasks"][0]["command"]
+        program = command if isinstance(command, str) else command[0]
+        return str(program).rpartition("/")[2][:_LONGEST_NAME]
+    except MALFORMED:
+        return ""
+
+
+def parse_attributes(jobspec: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the attributes below `attributes.system` that rules may ask for, as text.
+
+    By dotted name; texts, numbers, true and false. What Flux itself reads is left out,
+    and so is what is longer than a person would write.
+    """
+    found: dict[str, str] = {}
+    try:
+        for key, value in _system(jobspec).items():
+            if key not in _FLUX_KEYS:
+                _flatten(key, value, found, 1)
+    except MALFORMED:
+        return _NO_ATTRIBUTES
+    return found or _NO_ATTRIBUTES
+
+
+def _flatten(name: str, value: Any, found: dict[str, str], depth: int) -> None:
+    if isinstance(value, Mapping):
+        if depth < _DEEPEST_ATTRIBUTE:
+            for key, below in value.items():
+                _flatten(f"{name}.{key}", below, found, depth + 1)
+        return
+    if len(found) >= _MOST_ATTRIBUTES or not isinstance(value, str | int | float):
+        return
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if max(len(name), len(text)) <= _LONGEST_NAME:
+        found[name] = text
+
+
 def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return what the user prefers. Raises JobspecError where it cannot be read."""
     try:
@@ -136,6 +215,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
         where=found.where or "",
         urgency=found.urgency or 0,
         mode=found.mode or "",
+        wanted=bool(found.wanted),
     )
 
 
@@ -156,18 +236,22 @@ def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
         return False
 
 
+_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
+# The ledger has sums by bank, and a user may name any.
+_Bank = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[!-~]*\Z")]
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
 class _PreferencesTable(msgspec.Struct, rename="kebab"):
     """The attribute as it is written. Keys that we do not know are others' business."""
 
-    provider: Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)] | None = None
+    provider: _Name | None = None
     max_price: _Amount | None = None
     wait: _Amount | None = None
     where: Literal["", "together", "spread"] | None = None
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)] | None = None
     mode: Literal["", "joined", "isolated"] | None = None
+    wanted: bool | None = None
 
 
 class _Found(msgspec.Struct):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Carries out the actions of a tick. The store has the intent of all of them by now."""
+"""Carries out the actions of a tick. The intent of each was written before."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from burst.core.actions import (
     ProvisionBurst,
     ReapBurst,
     ReleaseJobs,
+    TellJobs,
     UndrainBurst,
 )
 from burst.core.records import Records
@@ -117,6 +118,9 @@ class ActionRunner:
             case EndJob(job, memo, reason):
                 self._report("write the memo of", self._lead.write_memos({job: memo}))
                 self._lead.fail_job(job, reason)
+            case TellJobs(jobs, memo):
+                memos = dict.fromkeys(jobs, memo)
+                self._report("write the memo of", self._lead.write_memos(memos))
             case DrainBurst(ranks, reason):
                 self._lead.drain(ranks, reason)
             case UndrainBurst(_, ranks):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Connects to the lead at a URI, and finds the address at which followers reach it."""
+"""Connects to the lead at a URI; its identity with what the settings say of it."""
 
 from __future__ import annotations
 
@@ -52,21 +52,34 @@ def _by_scheme(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
     return {point.name: point for point in points}
 
 
-def with_public_endpoint(
-    identity: LeadIdentity, settings: LeadSettings
-) -> LeadIdentity:
-    """Return the identity with the address and port that the settings give.
+def with_settings(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+    """Return the identity with the owner tag, address and port of the settings.
 
     Where they are to be read from the cluster, it is asked. Raises ConfigError where
-    an address is set but no port is known, and what `read_service_address` raises.
+    an address is set but no port is known, and what `read_from_service` raises.
     """
-    if settings.is_learnt:
+    if settings.is_learnt or settings.has_owner_of_service:
         # Its client is an extra, and takes a second to import.
-        from burst.runtime.service_address import read_service_address  # noqa: PLC0415
+        from burst.runtime.lead_service import read_from_service  # noqa: PLC0415
 
-        settings = read_service_address(settings)
+        settings = read_from_service(settings)
+    if settings.owner:
+        identity = msgspec.structs.replace(identity, owner=settings.owner)
     if not settings.address and not settings.port:
         return identity
+    return _with_endpoint(identity, settings)
+
+
+def owner_tag(identity: LeadIdentity, settings: LeadSettings) -> str:
+    """Return the owner tag alone; the address is not asked for.
+
+    Raises what `read_from_service` raises where the settings take it from there.
+    """
+    alone = msgspec.structs.replace(settings, address="", port=0)
+    return with_settings(identity, alone).owner
+
+
+def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
     known = urlsplit(identity.endpoint)
     address = settings.address or known.hostname or ""
     port = settings.port or known.port

@@ -29,20 +29,33 @@ from burst.core.record_size import without_oversized
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.world import LastCall, World
-from burst.errors import BurstError, LeadError, LeadGone, RecordTooLarge
+from burst.errors import (
+    BurstError,
+    LeadError,
+    LeadGone,
+    RecordTooLarge,
+    StoreError,
+)
 from burst.lead import Lead
+from burst.model.banks import NOT_VERIFIED
+from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
+from burst.runtime.budget_log import log_budget_changes, log_new_budgets
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import Executor
+from burst.runtime.forecast_pass import Forecasts
 from burst.runtime.last_call import ProviderBurst
 from burst.runtime.lead_upkeep import LeadUpkeep
+from burst.runtime.ledger_archive import LedgerArchive
 from burst.runtime.orphan_reaper import OrphanReaper
 from burst.runtime.poll_schedule import log_health_changes
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.record_store import RecordStore
+from burst.runtime.side_threads import NO_SIDE_THREADS, SideThreads
+from burst.runtime.start_teller import StartTeller
 
 # A tick is due this long after a deadline, in seconds.
 _LATE = 0.01
@@ -74,26 +87,39 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     orphans: tuple[Orphan, ...] = ()
     reaps: Mapping[ProviderBurst, LastCall] = {}
     """The last call for each orphan that is or was deleted."""
+    forecasts: Forecasts | None = None
+    """What is known of when jobs start on own nodes."""
+    archive: LedgerArchive | None = None
+    """Where bursts are that were settled, also those that are on record no more."""
 
 
 class Engine:
     """Ticks. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
 
     def __init__(
-        self, lead: Lead, config: EngineConfig, executor: Executor, now: float
+        self,
+        lead: Lead,
+        config: EngineConfig,
+        executor: Executor,
+        now: float,
+        beside: SideThreads = NO_SIDE_THREADS,
     ) -> None:
         """Read the records. Raises StoreError and Unreadable."""
+        self._beside = beside
+        self._forecaster = beside.forecaster
         self._lead = lead
         self._config = config
         self._executor = executor
         self._record_store = RecordStore(lead.store())
         settings = config.settings
         self._records = self._record_store.load(now, settings.limits)
+        log_new_budgets(self._records, config, now)
         self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
         self._action_runner = ActionRunner(lead, config.identity, self._tracker)
         self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
         self._lead_upkeep = LeadUpkeep(lead, settings, now)
+        self._start_teller = StartTeller(lead, settings)
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
         reap_harmless = settings.daemon.orphans == "reap"
@@ -118,6 +144,8 @@ class Engine:
         Unreadable.
         """
         self._records = self._record_store.load(now, self._config.settings.limits)
+        if self._forecaster is not None:
+            self._forecaster.restore(self._record_store.forecast_texts)
         self._snapshot = msgspec.structs.replace(self._snapshot, records=self._records)
         for key, why in self._records.unreadable.items():
             log.say(
@@ -150,7 +178,8 @@ class Engine:
         self._lead_silent = False
         view, trouble = self._observe()
         answered = self._tracker.answered
-        world = self._world(view, trouble, answered)
+        forecasts = self._forecaster.current() if self._forecaster else None
+        world = _with_forecasts(self._world(view, trouble, answered), forecasts)
         self._run_commands(world, now)
         settings = self._config.settings
         refusals = None if self._closing else self._snapshot.refusal_cache
@@ -166,13 +195,20 @@ class Engine:
             decisions=result.decisions,
             refusal_cache=result.refusal_cache,
             orphans=orphans,
+            forecasts=forecasts,
+            archive=self._beside.archiver.archive if self._beside.archiver else None,
         )
         reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
         self._snapshot = msgspec.structs.replace(
             self._snapshot, reaps=self._tracker.orphans
         )
+        self._tell_forecaster(world, result)
+        if self._beside.archiver is not None:
+            self._beside.archiver.keep(self._records.settled)
         if view is not None and not self._lead_silent:
             self._lead_upkeep.ask(self._records, view, result.decisions, now)
+            if forecasts is not None:
+                self._start_teller.tell(forecasts.starts, view, now)
         return min(poll_due, reap_due, self._next_due(result, view, now))
 
     def _world(
@@ -181,6 +217,7 @@ class Engine:
         trouble: str,
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> World:
+        archiver, banks = self._beside.archiver, self._beside.banks
         return World(
             identity=self._config.identity,
             slots=self._config.slots,
@@ -191,6 +228,9 @@ class Engine:
             answered=answered,
             closing=self._closing,
             places=self._config.places,
+            userids=self._config.userids,
+            banks=banks.current() if banks else NOT_VERIFIED,
+            archived=archiver.archived if archiver else None,
         )
 
     def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:
@@ -222,11 +262,13 @@ class Engine:
 
     def change(self, config: EngineConfig) -> None:
         """Go on with other settings from the next tick on. Nothing is forgotten."""
-        settings = config.settings
+        settings, known = config.settings, self._config.settings.budget
         self._config = config
+        log_new_budgets(self._records, config, self._snapshot.now, known)
         self._tracker.replace(config.providers, settings.daemon)
         self._action_runner = ActionRunner(self._lead, config.identity, self._tracker)
         self._lead_upkeep.change(settings)
+        self._start_teller.change(settings)
         self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace
         world = replace(
@@ -241,6 +283,21 @@ class Engine:
     def stop_provisioning(self) -> None:
         """Make no new bursts from the next tick on: the daemon deletes all."""
         self._closing = True
+
+    def _tell_forecaster(self, world: World, result: TickResult) -> None:
+        """Give it what this tick saw, and store what it has learned."""
+        if self._forecaster is None:
+            return
+        self._forecaster.observe(self._records, world, result)
+        texts = self._forecaster.take_texts()
+        if not texts:
+            return
+        try:
+            self._record_store.write_forecast(texts)
+        except LeadGone:
+            raise
+        except (StoreError, LeadError) as error:
+            log.say("what forecasts have learned was not stored: %s", error)
 
     def _observe(self) -> tuple[LeadView | None, str]:
         trouble = self._snapshot.world.trouble
@@ -294,6 +351,7 @@ class Engine:
             self._record_store.write(self._records, result.records)
         self._records = result.records
         log_health_changes(before.health, self._records.health)
+        log_budget_changes(before, self._records, self._config, now)
         self._tracker.forget_answers(answered, self._records)
         for burst, event in result.events:
             log.event(event, burst)
@@ -318,9 +376,22 @@ class Engine:
 
         done.add_done_callback(tell)
 
+    def force(self, burst: BurstId, provider: str) -> None:
+        """Have the burst reaped without hosts that do not answer. Raises BurstError."""
+        self._tracker.force(burst, provider)
+
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
         """Have these deleted from the next tick on, until NotFound. From any thread.
 
         `Snapshot.reaps` shows how far that is.
         """
         self._orphan_reaper.request(orphans)
+
+
+def _with_forecasts(world: World, forecasts: Forecasts | None) -> World:
+    """Return the world with the forecasts, where there are some and a lead is read."""
+    if world.lead is None or forecasts is None:
+        return world
+    return msgspec.structs.replace(
+        world, forecasts=forecasts.judged.starts, run_times=forecasts.run_times
+    )

@@ -7,9 +7,12 @@ thread of their own that has a deadline.
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import pwd
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 
@@ -18,11 +21,13 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.placement.slots import RankSlot, find_slots
+from burst.core.worth.budget import budget_warnings
+from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.provider import Placed, Provider
-from burst.runtime.connect import with_public_endpoint
+from burst.runtime.connect import with_settings
 
 # Characters that are kept of what a provider says of its place.
 _LONGEST_PLACE = 500
@@ -41,6 +46,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider]
     places: Mapping[str, str] = {}
     """Where each provider makes bursts."""
+    userids: Mapping[str, int] = {}
+    """Numbers of the users that rules name, of those that this host knows."""
 
 
 def make_config(
@@ -49,13 +56,13 @@ def make_config(
     settings: Settings,
     old: EngineConfig | None = None,
 ) -> EngineConfig:
-    """Make providers from settings; one whose table is as in `old` is kept.
+    """Make providers from settings; one with the table and owner of `old` is kept.
 
     Raises BurstError.
     """
-    identity = with_public_endpoint(lead, settings.lead)
+    identity = with_settings(lead, settings.lead)
     kept: dict[str, Provider] = {}
-    if old is not None:
+    if old is not None and old.identity.owner == identity.owner:
         kept = {
             name: provider
             for name, provider in old.providers.items()
@@ -64,12 +71,18 @@ def make_config(
     tables = {name: t for name, t in settings.providers.items() if name not in kept}
     only = msgspec.structs.replace(settings, providers=tables)
     made = {**kept, **load(only, identity.owner)}
+    userids = find_userids(named_users(settings))
+    for warning in find_rule_warnings(settings, userids, identity.queues):
+        log.say("%s", warning, level=logging.WARNING)
+    for warning in budget_warnings(settings.budget, userids, time.time()):
+        log.say("%s", warning, level=logging.WARNING)
     return EngineConfig(
         settings=settings,
+        userids=userids,
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         providers={name: made[name] for name in settings.providers if name in made},
-        places={name: _place(settings, name, made[name]) for name in made},
+        places={name: _place(settings, identity, name, made[name]) for name in made},
     )
 
 
@@ -119,7 +132,23 @@ class ConfigMaker:
         self._wake()
 
 
-def _place(settings: Settings, name: str, provider: Provider) -> str:
-    """Return where a provider makes bursts; another type is another place, too."""
+def find_userids(names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of the users that this host knows; it may ask a directory."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(KeyError):
+            found[name] = pwd.getpwnam(name).pw_uid
+    return found
+
+
+def _place(
+    settings: Settings, identity: LeadIdentity, name: str, provider: Provider
+) -> str:
+    """Return where a provider makes bursts; another type is another place, too.
+
+    So is another owner tag of the settings: what has the old one is not seen with it.
+    """
     where = provider.place() if isinstance(provider, Placed) else ""
-    return f"{settings.providers[name].type} {where}".rstrip()[:_LONGEST_PLACE]
+    tag = f" as {identity.owner}" if settings.lead.owner else ""
+    kind = settings.providers[name].type
+    return f"{kind} {where}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag

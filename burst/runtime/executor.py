@@ -31,7 +31,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, Provider
+from burst.provider import BurstSpec, Forced, Provider
 
 Clock = Callable[[], float]
 
@@ -53,6 +53,8 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     burst: BurstId | None = None
     orphan: bool = False
     """Whether no record explains that burst."""
+    force: bool = False
+    """Of `reap`: a person wants it done without a host that does not answer."""
     spec: BurstSpec | SpecRefused | None = None
     """Of `provision`; SpecRefused where no spec could be made, which is then raised."""
     generation: int = 0
@@ -76,7 +78,10 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
                 provider.provision(self.spec)
             case Verb.REAP:
                 assert self.burst is not None
-                provider.reap(self.burst)
+                if self.force and isinstance(provider, Forced):
+                    provider.force_reap(self.burst)
+                else:
+                    provider.reap(self.burst)
         return None
 
 

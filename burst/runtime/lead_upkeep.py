@@ -20,7 +20,7 @@ from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView, LeasedRanks
-from burst.runtime.job_memos import JobMemos
+from burst.runtime.memo_writer import JobMemos
 
 
 class LeadUpkeep:
@@ -48,7 +48,7 @@ class LeadUpkeep:
         self,
         records: Records,
         view: LeadView,
-        verdicts: Mapping[JobId, Decision],
+        decisions: Mapping[JobId, Decision],
         now: float,
     ) -> None:
         """Make all calls that are due. Raises LeadGone."""
@@ -56,7 +56,7 @@ class LeadUpkeep:
             self._release(records, view)
             self._prepare_queues(now)
             self._send_leases(records, view, now)
-            self._memos.send(verdicts, view.jobs, now)
+            self._memos.send(decisions, view.jobs, now)
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
@@ -74,7 +74,7 @@ class LeadUpkeep:
             if job in view.jobs
             and view.jobs[job].urgency == 0
             and job in holds
-            and holds[job].state is HoldState.OBEYED
+            and holds[job].state is HoldState.TAKEN_BACK
         }
         if self._releases:
             self._lead.release(self._releases)

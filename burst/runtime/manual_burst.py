@@ -8,7 +8,7 @@ command asks that daemon instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,7 +19,7 @@ from burst.core import commands
 from burst.core.report import burst_row
 from burst.errors import BurstError, ConfigError
 from burst.lead import Lead
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, BurstId, State
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.reason import Reason
@@ -30,8 +30,6 @@ from burst.wakeup import WakeUp
 _SHOW_EVERY = 0.2
 # Seconds that a provider may take to return its offers.
 _OFFERS_DEADLINE = 60.0
-
-Show = Callable[[dict[str, Any]], None]
 
 
 def find_slot_hosts(identity: LeadIdentity, name: str) -> str:
@@ -76,18 +74,17 @@ def _no_reload() -> Future[dict[str, Any]]:
 class ManualBurst:
     """Makes or deletes one burst with an engine of its own."""
 
-    def __init__(self, lead: Lead, settings: Settings, show: Show) -> None:
+    def __init__(self, lead: Lead, settings: Settings) -> None:
         """Serve the lead. Raises ServiceTaken, and what a daemon's start raises."""
         self._wakeup = WakeUp()
-        self._show = show
         self._session = Session(lead, settings, self._wakeup, _no_reload)
         self._session.start()
 
-    def up(self, provider: str, slot: str, nodes: int) -> dict[str, Any]:
-        """Make a burst in the slot and return its row once it is online.
+    def up(self, provider: str, slot: str, nodes: int) -> BurstId:
+        """Begin to make a burst in the slot, and return its id.
 
         For the burstable jobs that wait, else of `nodes` nodes, 0 for the whole slot.
-        Their jobs are released. Raises BurstError saying why there is none.
+        Raises BurstError saying why there is none.
         """
         session = self._session
         if self._in(slot):
@@ -111,14 +108,13 @@ class ManualBurst:
                 )
             )
             session.tick(0.0)
-            verdict = asked.result(0)
-            if verdict.reason is not Reason.PROPOSED:
-                raise BurstError(commands.describe_request(verdict, demand))
-        burst = self._in(slot)[0]
-        return self._until(burst, State.ONLINE)
+            decision = asked.result(0)
+            if decision.reason is not Reason.PROPOSED:
+                raise BurstError(commands.describe_request(decision, demand))
+        return self._in(slot)[0].id
 
-    def down(self, slot: str) -> list[dict[str, Any]]:
-        """Delete the bursts in the slot, and return their rows once they are gone."""
+    def down(self, slot: str) -> list[BurstId]:
+        """Begin to delete the bursts in the slot, and return their ids."""
         self._session.tick(0.0)
         found = self._in(slot)
         if not found:
@@ -133,14 +129,22 @@ class ManualBurst:
                 )
         for burst in found:
             self._ask_down(burst.id)
-        return [self._until(burst, State.INACTIVE) for burst in found]
+        return [burst.id for burst in found]
 
-    def undo(self, slot: str) -> None:
-        """Delete bursts in the slot that are not online yet."""
-        for burst in self._in(slot):
-            if burst.state is not State.ONLINE:
-                self._ask_down(burst.id)
-                self._until(burst, State.INACTIVE)
+    def undo(self, slot: str) -> list[BurstId]:
+        """Begin to delete bursts in the slot that are not online yet."""
+        found = [b.id for b in self._in(slot) if b.state is not State.ONLINE]
+        for burst in found:
+            self._ask_down(burst)
+        return found
+
+    def rows(self, burst: BurstId) -> Iterator[dict[str, Any]]:
+        """Yield the burst's row after each tick, without end."""
+        while True:
+            snapshot = self._session.engine.snapshot
+            found = snapshot.records.bursts[burst]
+            yield burst_row(found, snapshot.world, snapshot.now)
+            self._session.tick(_SHOW_EVERY)
 
     def close(self) -> None:
         """Release every job that is still held, and stop serving the lead."""
@@ -184,25 +188,3 @@ class ManualBurst:
                 )
             session.tick(_SHOW_EVERY)
         session.tick(0.0)
-
-    def _until(self, burst: Burst, state: State) -> dict[str, Any]:
-        """Tick until the burst is in the state, and its jobs are released."""
-        session = self._session
-        while True:
-            snapshot = session.engine.snapshot
-            now = snapshot.records.bursts[burst.id]
-            row = burst_row(now, snapshot.world, snapshot.now)
-            if now.state is state and not self._held(now):
-                return row
-            if now.state is State.INACTIVE:
-                raise BurstError(f"{burst.id} ended: {row['note'] or row['result']}")
-            if now.quarantined:
-                raise BurstError(
-                    f"{burst.id} is quarantined: {row['note']}", "run-burst --down"
-                )
-            self._show(row)
-            session.tick(_SHOW_EVERY)
-
-    def _held(self, burst: Burst) -> bool:
-        held = set(commands.held_jobs(self._session.engine.snapshot.records))
-        return bool(held & burst.jobs)

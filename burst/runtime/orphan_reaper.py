@@ -22,16 +22,16 @@ class OrphanReaper:
 
     def __init__(
         self,
-        watch: ProviderTracker,
+        tracker: ProviderTracker,
         adopt: Callable[[Orphan], object],
         *,
         reap_harmless: bool,
     ) -> None:
         """`adopt` has the next tick put an orphan on record, to be taken down."""
-        self._tracker = watch
+        self._tracker = tracker
         self._adopt = adopt
         self.reap_harmless = reap_harmless
-        """Whether those that are harmless are deleted though nobody asked for it."""
+        """Whether those that are harmless are deleted without a request of a person."""
         self._suspects: dict[ProviderBurst, float] = {}
         self._going: dict[ProviderBurst, bool] = {}
         """Orphans to delete, and whether a person asked for it."""

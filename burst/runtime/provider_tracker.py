@@ -21,10 +21,10 @@ from burst.core.provider_health import (
 )
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView, repeat_at
-from burst.errors import SpecRefused
+from burst.errors import BurstError, SpecRefused
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
-from burst.provider import BurstSpec, Provider
+from burst.provider import BurstSpec, Forced, Provider
 from burst.runtime.executor import (
     CallResult,
     Executor,
@@ -66,6 +66,7 @@ class ProviderTracker:
         self._answered: list[ProviderAnswer] = []
         self._pace: dict[str, float] = {}
         self._notes: dict[ProviderBurst, str] = {}
+        self._forced: set[BurstId] = set()
         self.replace(providers, settings)
 
     def replace(
@@ -126,6 +127,7 @@ class ProviderTracker:
         for burst in list(self._calls):
             if burst not in records.bursts or not records.bursts[burst].live:
                 del self._calls[burst]
+                self._forced.discard(burst)
                 self._notes = {k: v for k, v in self._notes.items() if k[1] != burst}
 
     def provision(self, burst: Burst, spec: BurstSpec | SpecRefused) -> None:
@@ -138,6 +140,20 @@ class ProviderTracker:
     def reap(self, burst: Burst) -> None:
         """Have the burst deleted; the result comes to a later tick."""
         self._call(burst, Verb.REAP)
+
+    def force(self, burst: BurstId, provider: str) -> None:
+        """Have later calls of `reap` for the burst not wait for dead hosts.
+
+        It is not kept over a restart of the daemon: who wants it says it again. Raises
+        BurstError if the provider cannot do that.
+        """
+        if not isinstance(self._providers.get(provider), Forced):
+            raise BurstError(
+                f"provider {provider or 'NAME'} waits for every host",
+                "only providers of pods have --force; give the burst's --provider if"
+                " its record cannot be read",
+            )
+        self._forced.add(burst)
 
     def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
         """Have an orphan deleted if that is due; return when it is due again.
@@ -214,7 +230,8 @@ class ProviderTracker:
         provider = burst.lease.provider
         self._calls[burst.id] = next_call(self._calls.get(burst.id), verb)
         self._poll_soon(provider)
-        self._submit(provider, verb, burst=burst.id, spec=spec)
+        force = verb is Verb.REAP and burst.id in self._forced
+        self._submit(provider, verb, burst=burst.id, spec=spec, force=force)
 
     def _submit(self, name: str, verb: Verb, **about: Any) -> None:
         self._executor.submit(
@@ -252,7 +269,7 @@ class ProviderTracker:
             if burst.lease.provider == result.call.provider
             and self._should_show(burst, result)
         ]
-        return core.observe(view, result.value, expected, result.began_at)
+        return core.after_observation(view, result.value, expected, result.began_at)
 
     def _should_show(self, burst: Burst, result: CallResult) -> bool:
         if burst.state is not State.PROVISION:
@@ -270,7 +287,7 @@ class ProviderTracker:
         assert burst is not None
         key = name, burst
         call = self._orphans.get(key) if result.call.orphan else self._calls.get(burst)
-        if call is None or name not in self._providers:
+        if call is None:
             return
         note_before = self._notes.get(key)
         call = ended_call(call, result, note_before)
@@ -280,8 +297,11 @@ class ProviderTracker:
             if result.note != note_before:
                 _log_orphan(key, call)
         else:
+            # Also of a provider that a reload disabled meanwhile: a call left pending
+            # would never be repeated once it is enabled again.
             self._calls[burst] = call
-        self._note_answer(result, None if result.call.orphan else burst)
+        if name in self._providers:
+            self._note_answer(result, None if result.call.orphan else burst)
 
     def _note_answer(self, result: CallResult, burst: BurstId | None) -> None:
         self._answered.append(

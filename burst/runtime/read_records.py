@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,6 +12,9 @@ from burst.config import LimitSettings
 from burst.core.lifecycle import quarantine, restore
 from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
+from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.periods import Period
+from burst.core.worth.stage_times import ProviderTimes
 from burst.errors import RecordUnreadable
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
@@ -18,6 +22,13 @@ from burst.model.jobid import JobId
 from burst.model.record import FIRST_VERSION, decode_job, decode_record
 
 _OF_BURSTS = ("burst", "job", "meta")
+_VALUES: Mapping[str, type[msgspec.Struct]] = {
+    "ledger": Period,
+    "settled": SettledBurst,
+    "times": ProviderTimes,
+}
+"""Kinds of records that are one value each, as JSON."""
+_OF_FORECASTS = "forecast"
 
 
 def read_records(
@@ -32,6 +43,8 @@ def read_records(
     holds: dict[JobId, Hold] = {}
     health: dict[str, Health] = {}
     outputs: dict[BurstId, str] = {}
+    entries: dict[BurstId, Entry] = {}
+    values: dict[str, dict[Any, Any]] = {kind: {} for kind in _VALUES}
     unreadable: dict[str, str] = {}
     bursts, old_form = _read_bursts(texts, unreadable, now)
     for key, text in texts.items():
@@ -44,7 +57,11 @@ def read_records(
                 health[name] = bound_times(held, limits, now) if limits else held
             elif kind == "output":
                 outputs[BurstId(name)] = text
-            elif kind not in _OF_BURSTS:
+            elif kind == "entry":
+                entries[BurstId(name)] = _read_entry(text, now)
+            elif kind in _VALUES:
+                values[kind][name] = msgspec.json.decode(text, type=_VALUES[kind])
+            elif kind not in (*_OF_BURSTS, _OF_FORECASTS):
                 unreadable[key] = "not a kind of record that this program knows"
         except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
@@ -53,6 +70,10 @@ def read_records(
         holds=holds,
         health=health,
         outputs=outputs,
+        entries=entries,
+        periods=values["ledger"],
+        settled=values["settled"],
+        times=values["times"],
         unreadable=unreadable,
     )
     return records, old_form
@@ -146,6 +167,12 @@ def _burst_until(now: float, burst: Burst) -> Burst:
         lost_since=None if lost is None else min(lost, now),
         times={**burst.times, **released},
     )
+
+
+def _read_entry(text: str, now: float) -> Entry:
+    """Return the entry, whose time is counted from now where it was from later."""
+    entry = msgspec.json.decode(text, type=Entry)
+    return msgspec.structs.replace(entry, at=min(entry.at, now))
 
 
 def _hold_until(now: float, hold: Hold) -> Hold:

@@ -8,6 +8,10 @@
 | `hold/JOB` | what we did to a job's urgency |
 | `provider/NAME` | what is held against a provider |
 | `output/BURST` | what an isolated burst wrote |
+| `entry/BURST` | what is reserved for a burst, and what its nodes did |
+| `ledger/PERIOD` | what was settled of the bursts of a day (2026-11-22) or month |
+| `settled/BURST` | what one of the last bursts has cost |
+| `times/PROVIDER` | how long its bursts took to come and to go |
 
 A transaction has only the records that changed: its size depends on what happened and
 not on what is known.
@@ -33,6 +37,8 @@ from burst.runtime.read_records import read_records
 _K = TypeVar("_K")
 SCHEMA = 1
 _SCHEMA_KEY = "meta/schema"
+FORECAST = "forecast/"
+"""Begins the keys of what forecasts have learned, which no tick decides on."""
 
 
 class RecordStore:
@@ -40,6 +46,8 @@ class RecordStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.forecast_texts: Mapping[str, str] = {}
+        """What forecasts have learned, by key, as it was when it was read."""
         self._old_form: frozenset[BurstId] = frozenset()
         """Bursts whose record is of the first version: it is written whole."""
         self._left: Mapping[str, list[str]] = {}
@@ -57,6 +65,9 @@ class RecordStore:
         """
         texts = self._store.load()
         self._check_schema(texts.get(_SCHEMA_KEY))
+        self.forecast_texts = {
+            key: text for key, text in texts.items() if key.startswith(FORECAST)
+        }
         records, self._old_form = read_records(texts, now, limits)
         self._left = {
             key: [job for job in texts if job.startswith(f"job{key[5:]}/")]
@@ -77,6 +88,10 @@ class RecordStore:
         _differ(changes, "hold", before.holds, after.holds)
         _differ(changes, "provider", before.health, after.health)
         _differ(changes, "output", before.outputs, after.outputs)
+        _differ(changes, "entry", before.entries, after.entries)
+        _differ(changes, "ledger", before.periods, after.periods)
+        _differ(changes, "settled", before.settled, after.settled)
+        _differ(changes, "times", before.times, after.times)
         for key in before.unreadable.keys() - after.unreadable.keys():
             # A person gave these up. What took the place of one is among the changes.
             changes.setdefault(key, None)
@@ -96,6 +111,10 @@ class RecordStore:
         self._doubtful = frozenset()
         self._old_form = frozenset()
         return len(changes)
+
+    def write_forecast(self, texts: Mapping[str, str]) -> None:
+        """Keep what forecasts have learned. Raises StoreError, Unreadable."""
+        self._store.write(texts)
 
     def _differ_bursts(
         self,
@@ -162,8 +181,17 @@ def _record_of(records: Records, key: str) -> str | None:
         value = records.holds.get(JobId(int(name)))
     elif kind == "provider":
         value = records.health.get(name)
+    elif kind == "ledger":
+        value = records.periods.get(name)
+    elif kind == "times":
+        value = records.times.get(name)
     else:
-        value = records.outputs.get(BurstId(name))
+        by_burst: Mapping[str, Mapping[BurstId, object]] = {
+            "output": records.outputs,
+            "entry": records.entries,
+            "settled": records.settled,
+        }
+        value = by_burst[kind].get(BurstId(name))
     return None if value is None else _encode(value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +59,7 @@ class SettingsReloader:
         self._wakeup.wake()
 
     def tick(self, session: Session) -> None:
-        """Begin a reload that was asked for, or finish the one under way."""
+        """Begin a reload that was requested, or finish the one under way."""
         if self._reload is None:
             waiting = self._take()
             if waiting or self._signaled:
@@ -116,16 +116,18 @@ class SettingsReloader:
     def _end(self, session: Session, reload: _Reload) -> None:
         if not reload.making.is_due():
             return
-        self._reload = None
         old = session.settings
         try:
             config = reload.making.result()
+            changed = changed_keys(old, config.settings)
             late = session.replace(config)
         except BurstError as error:
+            self._reload = None
             self._refuse(error, reload.waiting)
             return
+        # Not before: after an error of ours `cancel` answers those who wait.
+        self._reload = None
         log.start(config.settings.daemon.log)
-        changed = changed_keys(old, config.settings)
         log.say("reloaded %s; changed: %s", self._path, ", ".join(changed) or "nothing")
         for name in late:
             log.say(
@@ -153,11 +155,17 @@ def changed_keys(before: Settings, after: Settings) -> list[str]:
     changed = []
     for table in msgspec.structs.fields(Settings):
         old, new = getattr(before, table.name), getattr(after, table.name)
-        if table.name == "providers":
+        if isinstance(old, msgspec.Struct):
+            keys = [field.name for field in msgspec.structs.fields(old)]
+            changed += [
+                f"{table.name}.{key}"
+                for key in keys
+                if getattr(old, key) != getattr(new, key)
+            ]
+        elif isinstance(old, Mapping):
             names = sorted(old.keys() | new.keys())
-            changed += [f"providers.{n}" for n in names if old.get(n) != new.get(n)]
-            continue
-        for key in msgspec.structs.fields(type(old)):
-            if getattr(old, key.name) != getattr(new, key.name):
-                changed.append(f"{table.name}.{key.name}")
+            changed += [f"{table.name}.{n}" for n in names if old.get(n) != new.get(n)]
+        elif old != new:
+            # Tables without names of their own, such as [[policy]].
+            changed.append(table.name)
     return changed

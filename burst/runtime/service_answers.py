@@ -6,19 +6,35 @@ The command line shows the same of a snapshot that it reads itself without a dae
 
 from __future__ import annotations
 
+import datetime
+import math
 import os
 import socket
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from burst import __version__
 from burst.core import cost, report
 from burst.core.burst_story import burst_story
+from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
+from burst.core.worth.accounts import budgets_at
+from burst.core.worth.cost_report import CostReport, budget_row, names_user
+from burst.core.worth.forecast import kind_of
+from burst.core.worth.grades import ALL, grade_of
+from burst.core.worth.periods import midnight
+from burst.core.worth.start_text import grade_row, start_row
 from burst.errors import BurstError
+from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
+from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
+from burst.model.reason import Reason
 from burst.runtime.engine import Snapshot
-from burst.runtime.service_requests import parse_job
+from burst.runtime.ledger_archive import ArchivedRows
+from burst.runtime.service_requests import CostRequest, parse_job
 
 Row = dict[str, Any]
 
@@ -40,13 +56,27 @@ def describe_process(since: float, config: str = "") -> Row:
 def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     """Return bursts, slots and providers; `daemon` is None if no daemon serves."""
     now, bursts = snapshot.now, snapshot.records.bursts
-    row = report.status(snapshot.records, snapshot.world, snapshot.orphans, now)
+    prices = snapshot.settings.prices
+    row = report.status(snapshot.records, snapshot.world, snapshot.orphans, prices, now)
     for each in row["bursts"]:
         left = cost.seconds_until_drain(bursts[each["id"]], snapshot.settings, now)
         each["down_in"] = None if left is None else round(left, 3)
     pending = len(snapshot.decisions)
     totals = burst_totals(row["bursts"], snapshot)
-    return {**row, "totals": totals, "daemon": daemon, "pending": pending}
+    budgets = budgets_at(
+        snapshot.records, snapshot.settings, snapshot.world.userids, now
+    )
+    return {
+        **row,
+        "budgets": [budget_row(state) for state in budgets.states()],
+        "totals": totals,
+        "daemon": daemon,
+        "pending": pending,
+        "forecasts": _forecasts(snapshot),
+        "banks_unverified": (
+            unverified_banks(snapshot) if snapshot.settings.uses_banks else ""
+        ),
+    }
 
 
 def burst_totals(rows: list[Row], snapshot: Snapshot) -> Row:
@@ -64,14 +94,105 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     if burst is not None and (userid is None or userid in burst.lease.userids):
         return burst_story(burst, snapshot.now)
     job_id = parse_job(name)
-    row = report.explain(snapshot.records, snapshot.world, snapshot.decisions, job_id)
+    decisions = _judged_again(snapshot, job_id)
+    row = report.explain(snapshot.records, snapshot.world, decisions, job_id)
+    waits = snapshot.forecasts.job(job_id) if snapshot.forecasts else None
+    if row is None and waits is not None:
+        row = report.explain_other(waits)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
         raise BurstError(
             f"{format_f58(job_id)} is no burstable job that burst knows",
             f"submit with --setattr={attribute}; what ended is soon forgotten",
         )
-    return row
+    return row | {"here": _here(snapshot, waits)}
+
+
+def _here(snapshot: Snapshot, waits: ActiveJob | None) -> Row | None:
+    """Return when a job that waits is expected to start here; None if unknown."""
+    forecasts = snapshot.forecasts
+    if forecasts is None or waits is None or snapshot.world.lead is None:
+        return None
+    start = forecasts.starts.get(waits.id)
+    if start is None:
+        return None
+    grade = grade_of(forecasts.grades, kind_of(waits))
+    return start_row(start, grade, snapshot.now)
+
+
+def _forecasts(snapshot: Snapshot) -> Row | None:
+    """Return how many starts are forecast, and how good forecasts were; None if off."""
+    forecasts = snapshot.forecasts
+    if forecasts is None:
+        return None
+    grade = forecasts.grades.get(ALL)
+    return {
+        "at": forecasts.at,
+        "jobs": len(forecasts.starts),
+        "grade": None if grade is None else grade_row(grade),
+    }
+
+
+def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
+    """Return the decisions; that a burst is not worth it, by the last forecast.
+
+    The tick leaves such a decision as it is while a new forecast changes nothing.
+    """
+    decision, lead = snapshot.decisions.get(job), snapshot.world.lead
+    if decision is None or decision.reason is not Reason.NOT_WORTH or lead is None:
+        return snapshot.decisions
+    view, world = lead.jobs[job], snapshot.world
+    if snapshot.forecasts is not None:
+        world = msgspec.structs.replace(world, forecasts=snapshot.forecasts.starts)
+    policy = policy_for_job(snapshot.records, world, snapshot.settings, snapshot.now)
+    assert view.request is not None  # or the decision were UNREADABLE
+    again = policy.decide(view, view.request, math.inf)
+    return {job: again or decision}
+
+
+def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -> Row:
+    """Return what is reserved, settled and left, for this user or all of it.
+
+    Of jobs, since a day, the archive tells as well. Raises StoreError if it cannot be
+    read.
+    """
+    records, userids = snapshot.records, snapshot.world.userids
+    archived = ArchivedRows([])
+    if asked.by == "job" and asked.since and snapshot.archive is not None:
+        archived = snapshot.archive.read(_begin_of(asked.since))
+    report = CostReport(records, asked.since, userid, archived.rows)
+    states = budgets_at(records, snapshot.settings, userids, snapshot.now).states()
+    return {
+        "now": snapshot.now,
+        "since": asked.since,
+        "by": asked.by,
+        "months": report.months(),
+        "rows": report.rows(asked.by) if asked.by else [],
+        "left_out": archived.left_out,
+        "banks_unverified": unverified_banks(snapshot),
+        "prices": report.prices(),
+        "budgets": [
+            budget_row(state)
+            for state in states
+            if userid is None or names_user(state.budget, userid, userids)
+        ],
+    }
+
+
+def _begin_of(day: str) -> float:
+    """Return when a day begins. Raises BurstError for one that no calendar has."""
+    try:
+        return midnight(datetime.date.fromisoformat(day))
+    except ValueError:
+        raise BurstError(
+            f"since: there is no day {day}", "such as 2026-11-01"
+        ) from None
+
+
+def unverified_banks(snapshot: Snapshot) -> str:
+    """Return why banks are as jobs name them; empty where they are verified."""
+    banks = snapshot.world.banks
+    return banks.unverified if banks.associations is None else ""
 
 
 def plan(snapshot: Snapshot) -> Row:
@@ -93,8 +214,8 @@ def plan(snapshot: Snapshot) -> Row:
             for burst in new
         ],
         "jobs": [
-            report.job_row(jobs[job], verdict)
-            for job, verdict in made.decisions.items()
+            report.job_row(jobs[job], decision)
+            for job, decision in made.decisions.items()
         ],
         "trouble": snapshot.world.trouble,
     }

@@ -15,6 +15,7 @@ from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
 from burst.core.commands import TakeDown
+from burst.core.job_request import request_for_job
 from burst.core.placement.slots import LENT
 from burst.core.records import Records
 from burst.core.tick import TickResult
@@ -24,11 +25,14 @@ from burst.lead import ServiceRequest
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
 from burst.runtime.engine import Engine, EngineCommand, Snapshot
+from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, jobs_of
 from burst.runtime.service_requests import (
     MAX_NAME,
     BurstRequest,
+    CostRequest,
     NamedRequest,
+    PolicyRequest,
     demand_of,
     parse_job,
     read_request,
@@ -60,9 +64,12 @@ class ServiceApi:
             "intake": self._intake,
             "status": self._status,
             "explain": self._explain,
+            "cost": self._cost,
             "output": self._output,
             "release": self._release,
+            "request-job": self._request_job,
             "plan": self._owner_only(self._plan),
+            "policy": self._owner_only(self._policy),
             "request": self._owner_only(self._request),
             "down": self._owner_only(self._down),
             "gc": self._owner_only(self._gc),
@@ -121,7 +128,7 @@ class ServiceApi:
             if mine.intersection(burst["jobs"])
         ]
         row["totals"] = burst_totals(row["bursts"], snapshot)
-        row |= {"orphans": [], "unreadable": {}, "pending": len(mine)}
+        row |= {"orphans": [], "unreadable": {}, "pending": len(mine), "budgets": []}
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
@@ -131,8 +138,23 @@ class ServiceApi:
             None if request.owner else request.userid,
         )
 
+    def _cost(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        return service_answers.cost_of(
+            snapshot,
+            read_request(request, CostRequest),
+            None if request.owner else request.userid,
+        )
+
     def _plan(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
         return service_answers.plan(snapshot)
+
+    def _policy(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Return what the rules decide, or those of another file in their stead."""
+        asked = read_request(request, PolicyRequest)
+        settings = snapshot.settings
+        if asked.tables is not None:
+            settings = with_rules(settings, asked.tables, asked.where)
+        return check_policy(snapshot, settings)
 
     def _request(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, BurstRequest)
@@ -145,17 +167,29 @@ class ServiceApi:
         def command(
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
-            made, verdict = commands.make_requested_burst(
+            made, decision = commands.make_requested_burst(
                 records, world, settings, demand, now
             )
             new = sorted(made.records.bursts.keys() - records.bursts.keys())
-            text = commands.describe_request(verdict, demand)
+            text = commands.describe_request(decision, demand)
             beside = commands.usable_idle_bursts(records, demand)
             if not new:
                 raise LeadError(text, beside)
             return made, {"bursts": new, "text": text, "beside": beside}
 
         return self._carry_out(command)
+
+    def _request_job(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Have a burst made for a job, whatever that is worth, within all limits."""
+        job = parse_job(read_request(request, NamedRequest).id)
+        if not request.owner and job not in jobs_of(request.userid, snapshot):
+            raise Denied(f"{format_f58(job)} is no job of yours")
+        return self._carry_out(
+            lambda records, world, settings, now: (
+                request_for_job(records, world, settings, job, now),
+                {"id": format_f58(job)},
+            )
+        )
 
     def _output(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return the output of what ran in an isolated burst."""
@@ -197,13 +231,18 @@ class ServiceApi:
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)
         note = asked.note or "taken down by hand"
-        return self._take_down(TakeDown(asked.burst, note, asked.provider))
+        down = TakeDown(asked.burst, note, asked.provider)
+        return self._take_down(down, force=asked.force)
 
-    def _take_down(self, down: TakeDown) -> Row:
+    def _take_down(self, down: TakeDown, *, force: bool = False) -> Row:
         def command(
             records: Records, world: World, _: Settings, now: float
         ) -> tuple[TickResult, Row]:
             made, burst = commands.take_down_any(records, world, down, now)
+            if force:
+                known = records.bursts.get(burst)
+                provider = known.lease.provider if known else down.provider
+                self._engine().force(burst, provider)
             return made, {"burst": burst}
 
         return self._carry_out(command)

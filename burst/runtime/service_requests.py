@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ class NamedRequest(msgspec.Struct):
     note: str = ""
     all: bool = False
     yes: bool = False
+    force: bool = False
 
 
 class BurstRequest(msgspec.Struct):
@@ -39,6 +40,23 @@ class BurstRequest(msgspec.Struct):
     provider: _Name = ""
     slot: str = ""
     isolated: Isolated | None = None
+
+
+class CostRequest(msgspec.Struct):
+    """What `burst cost` asks for."""
+
+    by: Literal["", "user", "bank", "queue", "provider", "rule", "job"] = ""
+    since: Annotated[str, msgspec.Meta(pattern=r"^(\d{4}-\d\d-\d\d)?\Z")] = ""
+    """A day; empty for all that is known."""
+
+
+class PolicyRequest(msgspec.Struct):
+    """Which rules `burst policy check` is about."""
+
+    tables: dict[str, Any] | None = None
+    """`plan` and `policy` of a file; None: those of the daemon."""
+    where: str = ""
+    """What errors call the file."""
 
 
 def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:

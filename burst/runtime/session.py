@@ -7,24 +7,32 @@ import gc
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from burst import log
 from burst.config import Settings
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
+from burst.core.worth.marks import marking
 from burst.errors import ConfigError
-from burst.lead import Lead
+from burst.lead import Accounting, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
+from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
 from burst.runtime.executor import ProviderWorkers
+from burst.runtime.forecaster import Forecaster
+from burst.runtime.job_recorder import JobRecorder
 from burst.runtime.lead_upkeep import prepare_intake
+from burst.runtime.ledger_archive import LedgerArchive, archive_path
+from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
+from burst.runtime.side_threads import SideThreads
 from burst.wakeup import WakeUp
 
 # Seconds from an event to the tick that deals with it. Nodes that join together and
@@ -70,7 +78,20 @@ class Session:
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
         self._config = making.result()
         self._workers = ProviderWorkers(self.clock, self.wake)
-        self.engine = Engine(lead, self._config, self._workers, self.clock())
+        self._recorder: JobRecorder | None = None
+        self._forecaster = (
+            Forecaster(lead, self.wake, self.clock)
+            if isinstance(lead, WholeQueue)
+            else None
+        )
+        self._archiver = LedgerArchiver(LedgerArchive(archive_path(seen, settings)))
+        self._banks = (
+            BankReader(lead, self.wake, self.clock)
+            if isinstance(lead, Accounting)
+            else None
+        )
+        beside = SideThreads(self._forecaster, self._archiver, self._banks)
+        self.engine = Engine(lead, self._config, self._workers, self.clock(), beside)
         self._log_not_enabled()
         served_by = describe_process(self.clock(), config)
         self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
@@ -79,6 +100,11 @@ class Session:
     def settings(self) -> Settings:
         """The settings in use."""
         return self._config.settings
+
+    @property
+    def owner(self) -> str:
+        """The owner tag of all that is made for the lead."""
+        return self._config.identity.owner
 
     def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
         """Make providers, on whatever thread. Raises BurstError."""
@@ -99,6 +125,8 @@ class Session:
         self.lead.serve(self.api.answer, self.api.holder())
         # The service is the lock: another daemon may have written until we had it.
         self.engine.reload_records(self.clock())
+        self._read_banks()
+        self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
     def tick(self, longest: float | None = None) -> None:
@@ -137,6 +165,11 @@ class Session:
         prepare_intake(self.lead, config.settings.intake)
         before, self._config = self._config, config
         self.engine.change(config)
+        self._read_banks()
+        path = archive_path(self.lead.identity(), config.settings)
+        self._archiver.change(LedgerArchive(path))
+        if _queue_needs(before.settings) != _queue_needs(config.settings):
+            self._follow_queue()
         self.wake()
         return [
             name
@@ -146,7 +179,38 @@ class Session:
 
     def close(self) -> None:
         """End. Bursts stay as they are."""
+        if self._forecaster is not None:
+            self._forecaster.close()
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._banks is not None:
+            self._banks.close()
         self.engine.close()
+        self._archiver.close()
+
+    def _read_banks(self) -> None:
+        if self._banks is not None:
+            self._banks.start(self.settings.deadlines.accounting)
+
+    def _follow_queue(self) -> None:
+        """Follow all jobs, and forecast their start, if the settings need that."""
+        if not isinstance(self.lead, WholeQueue) or self._forecaster is None:
+            return
+        before, self._recorder = self._recorder, None
+        if before is not None:
+            before.close()
+        if not self.settings.needs_forecast:
+            self.lead.follow_queue(None)
+            self._forecaster.close()
+            return
+        self._forecaster.start(self.settings)
+        if self.settings.daemon.record:
+            self._recorder = JobRecorder(Path(self.settings.daemon.record))
+        self.lead.follow_queue(
+            self._forecaster,
+            marking(self.settings.rules, self._config.userids),
+            self._recorder.record if self._recorder else None,
+        )
 
     def _log_not_enabled(self) -> None:
         for name in providers_not_enabled(self.settings, self._records):
@@ -182,6 +246,12 @@ class Session:
                 f"provider {', '.join(sorted(names))} has live bursts",
                 "take them down first (burst down), then remove it",
             )
+
+
+def _queue_needs(settings: Settings) -> tuple[object, ...]:
+    """Return the settings on which it depends what is followed of all jobs."""
+    daemon = settings.daemon
+    return settings.needs_forecast, daemon.forecast, daemon.record, settings.rules
 
 
 def jobs_on_record(records: Records) -> frozenset[JobId]:

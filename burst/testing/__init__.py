@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of providers, ours and other people's. Needs pytest.
+"""For the tests of all providers, also those of other packages. Needs pytest.
 
     from burst.testing import ProviderContract, example_spec
 
     class TestMyProvider(ProviderContract):
-        ...                     # four fixtures; its docstring says which
+        ...                     # four fixtures, which its docstring describes
 
-`FakeProvider` is the other half: a provider without a cloud, for tests of what calls
-providers, with a knob for each way in which a real one goes wrong.
+`FakeProvider` is a provider without a cloud, for tests of code that uses providers. Its
+attributes produce each kind of failure that a real provider can have.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 from burst.provider import BurstSpec, Provider
 
 Moment = Literal["before", "after"]
-"""Of a crash: before anything was asked for, or after all was and without an answer."""
+"""When a crash happens: before anything was requested, or after everything was."""
 
 
 class Backend:
@@ -76,5 +76,5 @@ class Backend:
 
 
 def missing(method: str, what: str) -> NoReturn:
-    """Skip the present test, for want of this method."""
+    """Skip the present test, as this method is not overridden."""
     pytest.skip(f"not tried: {what} (override Backend.{method})")

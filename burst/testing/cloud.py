@@ -27,6 +27,8 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     price: float = 0.0
     join_time: float = 0.0
     lifetime: float = 0.0
+    spot: bool = False
+    """In the offer."""
     capacity: int = 1_000_000
     """Nodes at a time, of all bursts of this cloud. It is in no offer."""
     modes: tuple[BurstMode, ...] = ("joined",)
@@ -54,6 +56,8 @@ class FakeBurst:
     """Further calls until it is gone; None before the first reap."""
     failed: dict[str, str] = field(default_factory=dict)
     failure: Failure = Failure.OTHER
+    reclaimed: set[str] = field(default_factory=set)
+    """Hosts whose nodes the cloud took back."""
     up: int = 0
     """Calls of `observe` since all its followers run."""
     joins: bool = True

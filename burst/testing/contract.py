@@ -64,9 +64,9 @@ class ProviderContract(FailureChecks, TraceChecks):
     def test_offers_are_sane(self, trial: Trial) -> None:
         offers = trial.offers()
         names = [offer.name for offer in offers]
-        assert names, "a provider sells something"
+        assert names, "a provider has an offer"
         assert all(names)
-        assert len(set(names)) == len(names), "an offer's name stands for one offer"
+        assert len(set(names)) == len(names), "no two offers have the same name"
         for offer in offers:
             assert offer.max_nodes >= 1, offer
             assert offer.shape.cores >= 1, offer
@@ -74,7 +74,7 @@ class ProviderContract(FailureChecks, TraceChecks):
             assert offer.price >= 0, offer
             assert offer.join_time >= 0, offer
         assert trial.offers() == offers, (
-            "an offer is what can be sold, not what is free"
+            "offers are what can be made at all, not what is free now"
         )
 
     def test_specs_fit_the_offers(
@@ -208,7 +208,7 @@ class ProviderContract(FailureChecks, TraceChecks):
     ) -> None:
         sold = [offer for offer in trial.offers() if "isolated" in offer.modes]
         if not (self.programs and sold):
-            pytest.skip("want of an offer of isolated bursts, or of what runs in them")
+            pytest.skip("there is no offer of isolated bursts, or no program runs here")
         isolated = isolate(spec)
         trial.provision(isolated)
         trial.wait_ended(isolated.burst_id)

@@ -27,7 +27,7 @@ _BOTH = pytest.mark.parametrize("when", ["before", "after"])
 
 
 class FailureChecks(ContractFixtures):
-    """Backends that are unreachable, stalled or full; crashes; deaths."""
+    """Backends that are unreachable, stalled or full; crashes; followers that die."""
 
     @pytest.fixture
     def crashed(
@@ -66,7 +66,7 @@ class FailureChecks(ContractFixtures):
         trial.wait_listed(
             spec.burst_id,
             lambda status: status.phase is not Phase.RUNNING and bool(status.why),
-            "to be told as not running any more, and why",
+            "to be reported as not running, with a reason",
         )
 
     def test_provision_does_not_wait_for_progress(
@@ -83,7 +83,7 @@ class FailureChecks(ContractFixtures):
     def test_without_room_it_says_so_by_insufficient_capacity(
         self, begin: Begin, spec: BurstSpec, backend: Backend
     ) -> None:
-        """From provision, or where that shows later, by a failed burst."""
+        """Provision raises it, or the burst fails later with `Failure.CAPACITY`."""
         trial = begin(spec.owner, backend.full)
         try:
             trial.provision(spec)
@@ -93,7 +93,7 @@ class FailureChecks(ContractFixtures):
             trial.wait_listed(
                 spec.burst_id,
                 lambda s: s.failure is Failure.CAPACITY,
-                "to have no room",
+                "to fail for want of capacity",
             )
         trial.reap_all(spec.burst_id)
         trial.wait_empty(spec)
@@ -117,7 +117,7 @@ class FailureChecks(ContractFixtures):
     def test_a_certificate_that_cannot_be_used_is_an_error_of_the_taxonomy(
         self, trial: Trial, spec: BurstSpec, tmp_path: Path, content: bytes | None
     ) -> None:
-        """Whoever does not read it need not notice. Any other error is a bug."""
+        """A provider that does not read it may succeed. Other errors are bugs."""
         path = tmp_path / "unusable.cert"
         if content is not None:
             path.touch(mode=0o600)

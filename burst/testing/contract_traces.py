@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from burst.kits import certificate
-from burst.provider import BurstSpec, Phase
+from burst.provider import BurstSpec, Listed, OwnedBurst, Phase
 from burst.testing.backend import Backend
 from burst.testing.fixtures import Begin, ContractFixtures
 from burst.testing.trial import Trial
@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 
 
 class TraceChecks(ContractFixtures):
-    """What followers are given, what others can read, what is left."""
+    """Checks what followers are given, what others can read, and what is left."""
 
     def test_no_secret_is_in_what_others_can_read(
         self, trial: Trial, spec: BurstSpec, backend: Backend
@@ -29,7 +29,7 @@ class TraceChecks(ContractFixtures):
         trial.provision(spec)
         trial.wait_running(spec)
         text = backend.public(spec)
-        assert text, "a burst that runs can be seen somehow"
+        assert text, "`public` returns nothing of a burst that runs"
         trial.check_secrets(text)
 
     def test_followers_are_given_the_leads_endpoint(
@@ -92,13 +92,32 @@ class TraceChecks(ContractFixtures):
         assert second.reap(spec.burst_id), "to another provider it is NotFound"
         first.wait_running(spec)
 
+    def test_the_bursts_of_all_owners_are_listed_with_their_tags(
+        self, spec: BurstSpec, begin: Begin
+    ) -> None:
+        """By these, what a lost lead left is found and deleted without the lead."""
+        stranger = begin(f"{spec.owner}-b")
+        survey = stranger.provider
+        if not isinstance(survey, Listed):
+            pytest.skip("not tried: bursts of all owners (it has no list_all)")
+        spec = msgspec.structs.replace(spec, lease_end=float(int(time.time()) + 3600))
+        begin(spec.owner).provision(spec)
+
+        def listed() -> list[OwnedBurst]:
+            return [b for b in survey.list_all() if b.burst_id == spec.burst_id]
+
+        stranger.wait(lambda: bool(listed()), "it to be listed", self.patience)
+        (found,) = listed()
+        assert found.owner == spec.owner
+        assert found.lease_end, "its tags do not tell when its lease ends"
+        begin(found.owner).reap_all(found.burst_id)
+        stranger.wait(lambda: not listed(), "it to be gone", self.patience)
+
     def test_at_the_end_of_its_lease_it_ends_by_itself(
         self, trial: Trial, spec: BurstSpec
     ) -> None:
         if not self.ends_leases:
-            pytest.skip(
-                "not tried: the end of a lease (ends_leases = True promises it)"
-            )
+            pytest.skip("not tried: the end of a lease (set ends_leases = True)")
         spec = msgspec.structs.replace(spec, lease_end=time.time() + self.lease)
         trial.provision(spec)
         trial.wait_running(spec, within=self.lease)

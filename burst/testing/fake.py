@@ -15,13 +15,14 @@ from burst.provider import (
     FollowerStatus,
     InstanceStatus,
     Offer,
+    OwnedBurst,
     Phase,
 )
 from burst.testing.cloud import FakeBurst, FakeCloud, FakeSettings, Key, ProviderCall
 
 
 class FakeProvider:
-    """Works as a provider should, unless an attribute makes it fail.
+    """Works as a provider must, unless an attribute makes it fail.
 
     The attributes can be set at any time. A delay is a number of calls of `observe`;
     while a burst ends, calls of `reap` count too. The errors `next_…_error` are raised
@@ -35,6 +36,7 @@ class FakeProvider:
     every_provision_error: Exception | None = None
     """Raised by each provision until it is None."""
     next_observe_error: Exception | None = None
+    next_list_all_error: Exception | None = None
     next_reap_error: Exception | None = None
     next_answer_lost = False
     """The next provision or reap does its work and then raises Transient."""
@@ -82,6 +84,27 @@ class FakeProvider:
         burst.failed = dict.fromkeys(burst.spec.hosts, why)
         burst.failure = failure
 
+    def reclaim(
+        self, burst_id: BurstId, hosts: Sequence[str] = (), *, ends: bool = False
+    ) -> None:
+        """Take the nodes of these followers back, by default of all, as of spot offers.
+
+        With `ends` the provider reports the burst as FAILED, else it waits for others.
+        """
+        burst = self._mine()[burst_id]
+        taken = set(hosts or burst.spec.hosts)
+        burst.made = [host for host in burst.made if host not in taken]
+        burst.reclaimed |= taken
+        if ends:
+            burst.failed |= dict.fromkeys(taken, "its node was taken back")
+            burst.failure = Failure.RECLAIMED
+
+    def restore(self, burst_id: BurstId) -> None:
+        """Start the followers elsewhere whose nodes were taken back."""
+        burst = self._mine()[burst_id]
+        burst.made += sorted(burst.reclaimed)
+        burst.reclaimed = set()
+
     def lose(self, burst_id: BurstId, hosts: Sequence[str] = ()) -> None:
         """Remove these followers without a reap; by default all."""
         burst = self._mine()[burst_id]
@@ -110,6 +133,7 @@ class FakeProvider:
                 join_time=self.settings.join_time,
                 lifetime=self.settings.lifetime,
                 modes=self.settings.modes,
+                spot=self.settings.spot,
             )
         ]
 
@@ -124,6 +148,7 @@ class FakeProvider:
         missing = [host for host in spec.hosts if host not in burst.made]
         some, self.build_only = missing[: self.build_only], None
         burst.made += some
+        burst.reclaimed.difference_update(some)
         self.cloud.files[f"{spec.burst_id}/broker.toml"] = spec.lead.endpoint
         if some != missing:
             raise Transient("connection reset", "call again")
@@ -141,6 +166,19 @@ class FakeProvider:
             if burst.ends_in != 0 and burst.observed > self.listed_after:
                 listed.append(self._status(burst))
         return [*listed, *self._list_ghosts()]
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners in the cloud."""
+        self._enter(ProviderCall("list_all"))
+        return [
+            OwnedBurst(
+                owner=owner,
+                provider=name,
+                burst_id=burst_id,
+                lease_end=burst.spec.lease_end,
+            )
+            for (owner, name, burst_id), burst in self.cloud.bursts.items()
+        ]
 
     def reap(self, burst_id: BurstId) -> None:
         """Begin to end a burst, or let one unit of time pass for its end."""
@@ -235,8 +273,12 @@ class FakeProvider:
         if self.cloud.stalled:
             able = set()
         return tuple(
-            FollowerStatus(host, Phase.FAILED, burst.failed[host])
+            FollowerStatus(
+                host, Phase.FAILED, burst.failed[host], host in burst.reclaimed
+            )
             if host in burst.failed
+            else FollowerStatus(host, Phase.PENDING, "was preempted", reclaimed=True)
+            if host in burst.reclaimed
             else FollowerStatus(host, Phase.RUNNING)
             if host in able and host in burst.made
             else FollowerStatus(host, Phase.PENDING, "not up yet")

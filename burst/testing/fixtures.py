@@ -64,7 +64,7 @@ class ContractFixtures:
     def begin(
         self, make_provider: MakeProvider, count: Count | None
     ) -> Iterator[Begin]:
-        """Begin trials. At the end of the test, reap all bursts they were given."""
+        """Return a function that begins trials. Their bursts are reaped at the end."""
         patience = TrialTiming(self.patience, self.pause, self.prompt)
         trials: list[Trial] = []
 

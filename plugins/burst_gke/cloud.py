@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Google Kubernetes Engine by its own client, which nothing else here imports."""
+"""Google Kubernetes Engine by Google's client. No other module imports it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from burst.provider import Failure, Phase
 from burst_gke.failures import LOG_IN, CloudFailure, is_lack
 from burst_gke.resources import GkeOperation, GkeResource
 
-# Of one call, in seconds; GKE answers in one or not at all.
+# Of one call, in seconds; GKE usually answers within one.
 _TIMEOUT_S = 20.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -78,33 +78,26 @@ class Cloud:
 
     def clusters(self) -> list[GkeResource]:
         """Return all clusters, also those that we did not make."""
-        found = self._ask("to list clusters", "list_clusters", {"parent": self.parent})
-        if found.missing_zones:
-            # A cluster that is missing would count as deleted.
-            zones = ", ".join(found.missing_zones)
-            raise Transient(f"Google Cloud could not list the clusters in {zones}")
-        return [_cluster(cluster) for cluster in found.clusters]
+        return [_cluster(cluster) for cluster in self._list("clusters")]
 
     def cluster(self, name: str) -> GkeResource | None:
         """Return one cluster, None if there is none of that name.
 
-        Unlike a list, this is never late.
+        Unlike a list, the answer always shows the present state.
         """
+        request = {"name": self._name(name)}
         try:
-            request = {"name": self._name(name)}
-            found = self._call(f"to look at cluster {name}", "get_cluster", request)
+            return _cluster(
+                self._call(f"to look at cluster {name}", "get_cluster", request)
+            )
         except NotFound:
             return None
-        return _cluster(found)
 
     def create(self, request: dict[str, Any]) -> None:
-        """Begin to make a cluster or node pool. Raises Exists where there is one."""
-        if "cluster" in request:
-            name = request["cluster"]["name"]
-            self._ask(f"to make cluster {name}", "create_cluster", request)
-        else:
-            name = request["node_pool"]["name"]
-            self._ask(f"to make node pool {name}", "create_node_pool", request)
+        """Begin to make a cluster or node pool. Raises ResourceExists."""
+        what = "cluster" if "cluster" in request else "node_pool"
+        doing = f"to make {what.replace('_', ' ')} {request[what]['name']}"
+        self._ask(doing, f"create_{what}", request)
 
     def delete_cluster(self, name: str) -> None:
         """Begin to delete a cluster. Raises NotFound."""
@@ -121,23 +114,29 @@ class Cloud:
 
         `target` is such as `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
         """
-        request = {"parent": self.parent}
-        found = self._ask("to list operations", "list_operations", request)
-        if found.missing_zones:
-            zones = ", ".join(found.missing_zones)
-            raise Transient(f"Google Cloud could not list the operations in {zones}")
-        on = [op for op in found.operations if op.target_link.endswith(f"/{target}")]
+        found = self._list("operations")
+        on = [op for op in found if op.target_link.endswith(f"/{target}")]
         on.sort(key=lambda op: op.start_time, reverse=True)
         return [_operation(operation) for operation in on]
 
     def token(self) -> str:
-        """Return a bearer token that is good now. Raises Refused, Transient."""
+        """Return a valid bearer token. Raises Refused, Transient."""
         token = self._login()[0].token
         assert isinstance(token, str), "credentials that were refreshed have one"
         return token
 
     def _name(self, cluster: str) -> str:
         return f"{self.parent}/clusters/{cluster}"
+
+    def _list(self, what: str) -> Sequence[Any]:
+        """Return all `clusters` or `operations` of the location."""
+        found = self._ask(f"to list {what}", f"list_{what}", {"parent": self.parent})
+        if found.missing_zones:
+            # A cluster that is missing would count as deleted.
+            zones = ", ".join(found.missing_zones)
+            raise Transient(f"Google Cloud could not list the {what} in {zones}")
+        listed: Sequence[Any] = getattr(found, what)
+        return listed
 
     def _ask(self, doing: str, method: str, request: dict[str, Any]) -> Any:
         """Make a call that does not name a resource of a burst.
@@ -151,7 +150,7 @@ class Cloud:
             raise Refused(error.what, "correct the settings of the provider") from error
 
     def _login(self) -> tuple[Credentials, ClusterManagerClient]:
-        """Return credentials that are good now, of this machine by default."""
+        """Return valid credentials, by default those of this machine."""
         try:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])
@@ -230,7 +229,7 @@ def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any
     said = said or thing.status_message
     lacking = _lacks(thing.conditions) or is_lack(said)
     if phase is Phase.PENDING and lacking:
-        # GKE would go on trying for half an hour.
+        # GKE itself would report the failure only after half an hour.
         phase = Phase.FAILED
     if phase is Phase.RUNNING:
         return {"phase": phase}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep a burst into GKE from working, found before anything costs."""
+"""Checks, without making anything, whether bursts into GKE can work."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from burst_gke.settings import GkeSettings
 def examine_cloud(
     cloud: Cloud, settings: GkeSettings, labels: Labels
 ) -> tuple[list[Finding], GkeResource | None]:
-    """Look at credentials, project and the cluster that is named.
+    """Check credentials, project and the cluster of the settings.
 
-    The second is that cluster where its API server can be asked more.
+    Returns the findings, and that cluster if its API server can be connected to.
     """
     try:
         clusters = cloud.clusters()

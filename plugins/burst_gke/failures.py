@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Errors of Google Cloud, as the errors that the daemon decides by."""
+"""Maps errors of Google Cloud to those of `burst.errors`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
     """Seconds, where the service says so."""
 
     def final_error(self, doing: str) -> ProviderError:
-        """Return what to raise where not the call but its operation failed.
+        """Return the error to raise if the call succeeded and its operation failed.
 
         Never Transient: a repeated call would request, and cost, the same again.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names and labels, by which a burst is found again in Google Cloud.
+"""Names and labels, by which bursts are found in Google Cloud.
 
 GKE's rules: a cluster or pool has up to 40 characters of a-z, 0-9 and -, the first a
 letter, the last not a dash; a label's value has up to 63 of a-z, 0-9, _ and -.
@@ -90,14 +90,8 @@ class Labels(msgspec.Struct, frozen=True):
         return BurstId(labels[ID]) if ours else None
 
 
-def hash_spec(spec: BurstSpec, *machine: object) -> str:
-    """Return a hash of the burst: equal if the same would be made."""
-    parts = (spec.burst_id, spec.offer, spec.hosts, spec.ranks, *machine)
-    return _hash(msgspec.json.encode(parts, order="deterministic").decode(), 12)
-
-
-def _hash(text: str, length: int = 8) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _squeeze(text: str, instead: str) -> str:

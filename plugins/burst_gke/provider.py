@@ -23,16 +23,29 @@ from burst.kits.pods.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, Failure, Offer, Phase
+from burst.provider import (
+    BurstSpec,
+    BurstStatus,
+    Failure,
+    Offer,
+    OwnedBurst,
+    Phase,
+)
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
-from burst_gke.resources import BurstResources, GkeResource, describe, find_bursts
+from burst_gke.resources import (
+    BurstResources,
+    GkeResource,
+    describe,
+    find_bursts,
+    list_owned,
+)
 from burst_gke.settings import GkeSettings, offers_of
 
-# After so many seconds nodes are deleted although pods are left, since nodes cost.
+# Nodes are deleted after so many seconds even if pods are left, since nodes cost.
 _LEAVE_S = 60.0
 
 
@@ -41,7 +54,7 @@ def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
 
 
 class Dependencies(msgspec.Struct, frozen=True):
-    """What a test replaces: Google Cloud, the pods, the clock."""
+    """What tests replace: Google Cloud, the pods, the clock."""
 
     cloud: Cloud
     followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
@@ -91,11 +104,11 @@ class GkeProvider:
 
         Raises Transient while GKE is making the cluster or pool.
         """
-        # Before anything costs.
+        # Before anything is made that costs.
         check_burst(spec, self._settings, self._tags, self._clock)
         resources = self._provisioner.ensure(spec)
         resource = resources.decisive
-        # A pool that somebody else made is used also where GKE reports an error of it.
+        # A pool of the settings is used even if GKE reports an error of it.
         if resource.phase is Phase.FAILED and not self._settings.pool:
             if resource.failure is Failure.CAPACITY:
                 raise InsufficientCapacity(
@@ -132,6 +145,18 @@ class GkeProvider:
             found.append(status)
         return found
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners: clusters, pools, pods of the named cluster.
+
+        Pods in a burst's own cluster are deleted with it.
+        """
+        clusters = self._cloud.clusters()
+        found = {(b.owner, b.provider, b.burst_id): b for b in list_owned(clusters)}
+        for cluster in self._inhabited(clusters, ()):
+            for burst in self._followers(cluster).list_all():
+                found[(burst.owner, burst.provider, burst.burst_id)] = burst
+        return list(found.values())
+
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
         clusters = self._provisioner.find_clusters(burst_id)
@@ -154,7 +179,7 @@ class GkeProvider:
         raise NotFound(f"nothing of {burst_id} is left in GKE")
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at credentials, project and the cluster."""
+        """Check credentials, project and the cluster."""
         found, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is not None:
             return [*found, *self._followers(cluster).examine(lead)]
@@ -163,10 +188,10 @@ class GkeProvider:
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Have a pod try whether it reaches the lead, where a cluster is named."""
+        """Run a pod in the named cluster that tries to connect to the lead."""
         _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is None:
-            advice = "set cluster to one that runs, and a pod can try"
+            advice = "set cluster to one that runs, and try again"
             return [note("there is no cluster in which a pod could try it", advice)]
         settings = self._settings
         if settings.pool:
@@ -179,7 +204,7 @@ class GkeProvider:
         clusters: Sequence[GkeResource],
         resources: BurstResources | None,
     ) -> bool:
-        """Delete the pods; return False while their nodes are to wait for them."""
+        """Delete the pods; return False while the nodes must not be deleted yet."""
         since = self._leaving.setdefault(burst_id, self._clock())
         gone = True
         for cluster in self._inhabited(clusters, [resources] if resources else []):
@@ -193,7 +218,7 @@ class GkeProvider:
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]
     ) -> list[GkeResource]:
-        """Return the clusters that may have pods of ours and can be asked."""
+        """Return the clusters that may have our pods and whose API server runs."""
         names = {resources.cluster.name for resources in bursts} | {
             self._settings.cluster
         }

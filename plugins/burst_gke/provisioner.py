@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
+from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
 from burst_gke.cloud import Cloud, ResourceExists
-from burst_gke.names import SPEC, Labels, hash_spec
+from burst_gke.names import SPEC, Labels
 from burst_gke.requests import cluster_request, node_pool_request
 from burst_gke.resources import BurstResources, GkeOperation, GkeResource, find_bursts
 from burst_gke.settings import GkeSettings
@@ -35,9 +36,9 @@ class Provisioner:
         self._clock = clock
 
     def find_clusters(self, burst_id: BurstId) -> list[GkeResource]:
-        """Return all clusters, with that of this burst even if the list is late.
+        """Return all clusters, also this burst's if the list does not show it yet.
 
-        A cluster that is not returned counts as deleted, and would go on to cost.
+        A cluster that is not returned counts as deleted, and would continue to cost.
         """
         clusters = self._cloud.clusters()
         if burst_id in find_bursts(clusters, self._labels):
@@ -50,17 +51,16 @@ class Provisioner:
     def ensure(self, spec: BurstSpec) -> BurstResources:
         """Return the burst's resources once GKE has made them or has failed to.
 
-        Requests them first if nobody did. Raises Transient until then,
+        Requests them first unless that was done. Raises Transient until then,
         InsufficientCapacity and Refused.
         """
         labels = self._labels_of(spec)
         clusters = {cluster.name: cluster for cluster in self._cloud.clusters()}
-        name = self._settings.cluster
+        own, name = self._settings.name_of(spec.burst_id), self._settings.cluster
         if not name:
-            cluster = clusters.get(self._settings.name_of(spec.burst_id))
-            return self._usable(
-                spec, labels, BurstResources(cluster) if cluster else None
-            )
+            cluster = clusters.get(own)
+            made = BurstResources(cluster) if cluster else None
+            return self._usable(spec, labels, made)
         shared = clusters.get(name)
         if shared is None or shared.phase is Phase.ENDING:
             raise Refused(
@@ -71,17 +71,16 @@ class Provisioner:
         if shared.phase is Phase.PENDING:
             raise Transient(f"cluster {name} cannot be used yet: {shared.why}")
         pools = {pool.name: pool for pool in shared.pools}
+        pool = pools.get(self._settings.pool or own)
+        made = BurstResources(shared, pool) if pool else None
         if not self._settings.pool:
-            pool = pools.get(self._settings.name_of(spec.burst_id))
-            return self._usable(
-                spec, labels, BurstResources(shared, pool) if pool else None
-            )
-        if self._settings.pool not in pools:
+            return self._usable(spec, labels, made)
+        if made is None:
             raise Refused(
                 f"cluster {name} has no node pool {self._settings.pool}",
                 f"it has {', '.join(pools)}",
             )
-        return BurstResources(shared, pools[self._settings.pool])
+        return made
 
     def _usable(
         self,
@@ -89,7 +88,7 @@ class Provisioner:
         labels: Mapping[str, str],
         resources: BurstResources | None,
     ) -> BurstResources:
-        """Return the resources if they are the burst's and GKE has ended its work."""
+        """Return the resources if they are the burst's and GKE is not changing them."""
         name = self._settings.name_of(spec.burst_id)
         if resources is None:
             self._request(spec, labels)
@@ -114,7 +113,7 @@ class Provisioner:
     def _request(self, spec: BurstSpec, labels: Mapping[str, str]) -> None:
         """Request it from GKE, unless that was done before.
 
-        A second request would cost twice, or hide that the first one failed.
+        A second request would make a second resource, or hide that the first failed.
         """
         name = self._settings.name_of(spec.burst_id)
         last = next(iter(self._operations(spec.burst_id)), None)
@@ -132,13 +131,13 @@ class Provisioner:
             raise Transient(what, retry_after=_LOOK_AGAIN_S)
         order = node_pool_request if self._settings.cluster else cluster_request
         try:
-            # From here on it may cost. The request has its labels.
+            # From here on there may be costs. The request has the burst's labels.
             self._cloud.create(order(self._settings, spec, labels, self._clock()))
         except ResourceExists as error:
             raise Transient(error.what, retry_after=_LOOK_AGAIN_S) from error
 
     def delete(self, resources: BurstResources) -> None:
-        """Have GKE delete the cluster or pool of a burst, with all that is in it."""
+        """Request that GKE deletes the cluster or pool of a burst."""
         try:
             if resources.pool:
                 self._cloud.delete_pool(resources.cluster.name, resources.pool.name)
@@ -160,8 +159,8 @@ class Provisioner:
         """Return the labels of a burst of one of our offers. Raises Refused."""
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
-        spec_hash = hash_spec(spec, *kind, self._settings.node_zone)
-        return self._labels.labels_of(spec, spec_hash)
+        hashed = spec_hash(spec, *kind, self._settings.node_zone)
+        return self._labels.labels_of(spec, hashed)
 
     def _operations(self, burst_id: BurstId) -> list[GkeOperation]:
         name, shared = self._settings.name_of(burst_id), self._settings.cluster

@@ -74,11 +74,11 @@ def _pool(
     nodes = len(spec.hosts)
     pool: Request = {
         "name": settings.name_of(spec.burst_id),
-        # All at once, so that a stock-out shows while it is made. Where GKE is to
-        # choose the zone it makes none before pods wait for them: it would make so
-        # many in each zone.
+        # All nodes at once, so that a stock-out is reported while the pool is made. If
+        # GKE is to choose the zone, it begins with none and the autoscaler adds them:
+        # it would make this number in each zone.
         "initial_node_count": nodes if settings.node_zone else 0,
-        # Down to none, so that nodes without pods end though nobody deletes them.
+        # Down to none, so that nodes without pods end even if no daemon deletes them.
         "autoscaling": {
             "enabled": True,
             "total_min_node_count": 0,
@@ -124,9 +124,9 @@ def _node(
 
 
 def with_lease(settings: GkeSettings, spec: BurstSpec, now: float) -> BurstSpec:
-    """Return the spec for the burst's pods, which are to end when their nodes do.
+    """Return the spec for the burst's pods, which end when their nodes are deleted.
 
-    Else Kubernetes would make the pods anew, and GKE's autoscaler nodes for them.
+    Otherwise Kubernetes would make new pods, and GKE's autoscaler new nodes for them.
     """
     life = life_of(settings, spec, now)
     return msgspec.structs.replace(spec, lease_end=now + life) if life else spec
@@ -142,7 +142,7 @@ def life_of(settings: GkeSettings, spec: BurstSpec, now: float) -> int:
 
 
 def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
-    """Return the settings for the burst's pods: with the nodes that they belong on."""
+    """Return the settings for the burst's pods, which select the burst's nodes."""
     if not settings.cluster:
         return settings
     placed = on_pool(settings, settings.pool or settings.name_of(spec.burst_id))

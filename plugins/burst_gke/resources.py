@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clusters and node pools as GKE reports them, and which burst has which."""
+"""Clusters and node pools as GKE reports them, and the burst of each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 
 from burst.errors import Refused
 from burst.model.burst import BurstId
-from burst.provider import BurstStatus, Failure, Phase
+from burst.provider import BurstStatus, Failure, OwnedBurst, Phase
 from burst_gke.failures import CloudFailure
-from burst_gke.names import Labels
+from burst_gke.names import ID, LEASE, OWNER, PROVIDER, Labels
 
 
 class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     private_endpoint: str = ""
     """The same in its own network; empty if there is none."""
     dns_endpoint: str = ""
-    """Its DNS name, where Google checks who calls instead of from where."""
+    """Its DNS name, where Google checks the caller's account, not its address."""
     ca: str = ""
     """Certificate of its authority, PEM."""
     pools: tuple[GkeResource, ...] = ()
@@ -106,6 +106,25 @@ def _bursts(
             burst_id = labels.burst_of(pool.labels)
             if burst_id:
                 yield burst_id, BurstResources(cluster, pool)
+
+
+def list_owned(clusters: Iterable[GkeResource]) -> list[OwnedBurst]:
+    """Return the bursts of all owners that have a cluster or a pool."""
+    labels = [
+        resource.labels
+        for cluster in clusters
+        for resource in (cluster, *cluster.pools)
+        if {OWNER, PROVIDER, ID} <= resource.labels.keys()
+    ]
+    return [
+        OwnedBurst(
+            owner=each[OWNER],
+            provider=each[PROVIDER],
+            burst_id=BurstId(each[ID]),
+            lease_end=float(each.get(LEASE, 0)),
+        )
+        for each in labels
+    ]
 
 
 def describe(

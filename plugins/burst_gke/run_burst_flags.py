@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Flags of `run-burst` for GKE: those of the first experiment's script."""
+"""Flags of `run-burst` for GKE, named as in the script that this project replaces."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burst.errors import ConfigError
-from burst.kits.pod_flags import PodFlags
-from burst.provider_flags import ProviderFlag
+from burst.kits.pod_run_burst_flags import PodFlags
+from burst.run_burst_flags import ProviderFlag
 
-# Where and on what the experiment ran.
+# The defaults of that script.
 _LOCATION = "us-central1-a"
 _MACHINE = "n2-standard-8"
 
 
 class GkeFlags(PodFlags):
-    """A project, a place and a machine type make a whole table."""
+    """With a project, a zone and a machine type no settings file is needed."""
 
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("project", "Google Cloud project to burst into.", selects=True),
@@ -57,7 +57,7 @@ class GkeFlags(PodFlags):
         return found
 
     def notes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Say what is not used, and what stays."""
+        """Say which flags are not used, and what is not deleted with the burst."""
         found = list(super().notes(given))
         if "munge-key" in given:
             found.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a site says of GKE, and what can be sold by it."""
+"""The keys of `[providers.NAME]` with `type = "gke"`, and the offers of its tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
 # n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
 _VCPUS = re.compile(r"([a-z][a-z0-9]*)-[a-z]+-([0-9]+)(-[a-z]+)?\Z")
-# Here a vCPU is a core; elsewhere a core is two, and hwloc (so Flux) counts cores.
+# In these families a vCPU is a core; in others a core is two, and Flux counts cores.
 _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
 # Published medians for a cluster (n=126) and for more nodes in a pool (n=1788); a new
 # pool is guessed to take twice the second.
@@ -38,17 +38,18 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
     machine_type: str
     """Such as `n2-standard-8`."""
     cores: _AtLeast0 = 0
-    """Of each follower, as Flux counts them; 0 for what the type's name says: half its
-    vCPUs, since a core is two of them, except where it is one."""
+    """Of each follower, as Flux counts them; 0 for the number by the type's name: half
+    its vCPUs, since a core is two of them, or all where a core is one."""
     accelerator: str = ""
     """Of which type the `gpus` are, such as `nvidia-l4`."""
     spot: bool = False
-    """A third of the price or less, and Google may take a node back at any time."""
+    """A third of the price or less, and Google may take a node back at any time. With
+    `pool`: whether that pool's nodes are such."""
     join_time: Seconds = Seconds(0)
-    """From asking to joining, as far as is known; 0 for what others measured."""
+    """From provision to join, as far as is known; 0 for published medians."""
 
     def __post_init__(self) -> None:
-        """Fill in the cores, and check what no type says. Raises ValueError."""
+        """Fill in cores, and check what the types cannot express. Raises ValueError."""
         if bool(self.gpus) != bool(self.accelerator):
             raise ValueError("gpus and accelerator: set both or none")
         if self.cores:
@@ -60,15 +61,15 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
         cores = int(match[2]) if single else max(1, int(match[2]) // 2)
         msgspec.structs.force_setattr(self, "cores", cores)
         if single and not self.cpu:
-            # A pod that asked for all of them would never fit beside GKE's own.
+            # A pod that requested all of them would not fit beside GKE's own pods.
             msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "gke"`.
 
-    Change project, location, cluster and pool only while no burst lives: what was made
-    before is looked for where they say.
+    Change project, location, cluster and pool only while no burst lives: bursts are
+    looked for only in the place that they name.
     """
 
     project: str
@@ -81,32 +82,33 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """The cluster to burst into. Empty: each burst has one of its own, made for it and
     deleted with it, which takes five minutes and costs a fee by the hour."""
     pool: str = ""
-    """A node pool of that cluster to put followers in: then nothing is made but pods.
-    Empty: each burst has a node pool of its own."""
+    """A node pool of that cluster for the followers; then only pods are made. Empty:
+    each burst has a node pool of its own."""
     endpoint: Literal["default", "private", "dns"] = "default"
-    """By which address of its API server a cluster is reached. private: the one in its
-    network, for a lead in that, where the other is closed or restricted to authorized
-    networks. dns: its name, at which Google looks at who asks instead of from where."""
+    """The address of the cluster's API server to use. private: the one in its network,
+    for a daemon there, if the public one is closed or restricted to authorized
+    networks. dns: its name, where Google checks the caller's account, not its
+    address."""
     offers: Mapping[str, MachineTable]
     name_prefix: str = ""
     """Before the burst's id in the name of what is made."""
     labels: Mapping[str, str] = {}
-    """More resource labels, for who reads the bill."""
+    """Further resource labels, which appear on the bill."""
     network: str = ""
     subnetwork: str = ""
     """Of a cluster of its own; the project's `default` if empty."""
     tags: tuple[str, ...] = ()
     """Network tags of the nodes, for firewall rules."""
     node_service_account: str = ""
-    """Of the nodes; Compute Engine's default if empty, which may do too much."""
+    """Of the nodes; Compute Engine's default if empty, which has too many rights."""
     disk_gb: _AtLeast0 = 0
     """Boot disk of a node; GKE's default (100) if 0."""
     max_run_duration: Seconds = Seconds(math.inf)
-    """After this Google deletes nodes and Kubernetes ends the pods, even if nobody of
-    ours lives: the longest that a forgotten burst has nodes. At most 120 days."""
+    """After this time Google deletes the nodes and Kubernetes ends the pods, even if no
+    daemon runs. It limits the cost of a burst that is forgotten. At most 120 days."""
 
     def __post_init__(self) -> None:
-        """Check what no type says. Raises ValueError."""
+        """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
         for wrong in (*_wrong_place(self), *_wrong_labels(self.labels)):
             raise ValueError(wrong)
@@ -125,7 +127,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
     @property
     def parent(self) -> str:
-        """What clusters are in, as the API names it."""
+        """The API's name for the place of clusters: `projects/P/locations/L`."""
         return f"projects/{self.project}/locations/{self.location}"
 
     def machine(self, offer: str) -> MachineTable:
@@ -140,7 +142,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
 
 def offers_of(settings: GkeSettings) -> list[Offer]:
-    """Return what can be sold."""
+    """Return the offers, with a join time for those whose table has none."""
     time = _CLUSTER_TIME_S
     if settings.cluster:
         time = _NODE_TIME_S if settings.pool else _POOL_TIME_S
@@ -163,7 +165,7 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
     if settings.zone and not settings.zone.startswith(f"{settings.location}-"):
         yield f"zone: {settings.zone!r} is not in {settings.location!r}"
     if not settings.cluster and not settings.node_zone:
-        # In each zone of a region GKE would make as many nodes as it is asked for.
+        # GKE would make the requested number of nodes in each zone of the region.
         yield "zone: say in which zone of the region nodes are to be"
     if settings.operator_yaml and settings.form != "operator":
         yield 'operator_yaml: goes with form = "operator"'

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """One kind cluster: its state, how it is made, and how it is deleted.
 
-The state is what docker says of its nodes, and what the log of the last background
-command says: how `make` or `delete` ended. A cluster whose `make` did not end well is
-deleted and made again. Where there is no log, as somebody removed the directory, nodes
-that run are a cluster that may have bursts in it, and are never made again.
+Its state follows from its nodes, as docker lists them, and from the log of the last
+background command, `make` or `delete`. A cluster whose `make` failed is deleted and
+made again. If there is no log, as somebody removed the directory, a cluster whose nodes
+run may have bursts in it and is not made again.
 """
 
 from __future__ import annotations
@@ -18,49 +18,41 @@ import msgspec
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.kits import background_command
-from burst.kits.background_command import BackgroundCommand
+from burst.kits.background_command import command
 from burst_kind.programs import NodeContainer, Programs
-from burst_kind.settings import KindSettings
+from burst_kind.settings import KindSettings, is_archive
 
-# Of the container's name, NAME-control-plane, which is a host's name; kind says 50.
+# kind's limit, as the control plane's container NAME-control-plane has a host name.
 _LONGEST_NAME = 50
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*\Z")
-_ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf apply --server-side -f -"
 _RETRY_AFTER_S = 2.0
 
 
-def is_archive(image: str) -> bool:
-    """Tell whether an entry of `images` is a file; else docker has it."""
-    return image.endswith(_ARCHIVES)
-
-
 class ClusterState(enum.Enum):
-    """The state of a cluster, as the end of the sentence "the kind cluster ..."."""
+    """What can be done with a cluster."""
 
-    ABSENT = "does not exist yet"
-    INCOMPLETE = "is not complete, and no command is at work on it"
-    MAKING = "is being made"
-    READY = "runs"
-    FAILED = "could not be made"
-    BROKEN = "does not run"
-    DELETING = "is being deleted"
+    ABSENT = "absent"
+    """It can be made: it does not exist, or only in part after a failed attempt."""
+    BUSY = "busy"
+    """A background command is making or deleting it."""
+    READY = "ready"
+    FAILED = "failed"
+    """It could not be made, or lacks images."""
+    STOPPED = "stopped"
+    """One of its nodes does not run."""
 
 
 class ClusterView(msgspec.Struct, frozen=True):
     """What was seen of a cluster at one time."""
 
     state: ClusterState
-    why: str = ""
-    nodes: tuple[NodeContainer, ...] = ()
+    text: str
+    """The state and its reason, as the end of the sentence "the kind cluster ..."."""
+    nodes: tuple[NodeContainer, ...]
     """The control plane first."""
-    open: bool = False
-    """Whether there may be bursts in it and its API server can be asked for them."""
-
-    @property
-    def text(self) -> str:
-        """The state and its reason."""
-        return f"{self.state.value}: {self.why}" if self.why else self.state.value
+    open: bool
+    """Whether it may have bursts, and its API server can be asked for them."""
 
 
 class KindCluster:
@@ -72,18 +64,19 @@ class KindCluster:
         self._settings = settings
         self._programs = programs
         self._directory = directory
-        self.kubeconfig = directory / "kubeconfig"
         self._log = directory / "log"
+        self.kubeconfig = directory / "kubeconfig"
         self.ours = settings.create
-        self.name = settings.cluster
-        if self.ours:
-            self.name += f"-{_hash(tags)}"
+        self.name = settings.cluster + (f"-{_hash(tags)}" if self.ours else "")
         if len(self.name) > _LONGEST_NAME or not _NAME.match(self.name):
             raise Refused(
                 f"{self.name!r} is no name for a kind cluster",
                 f"set cluster: lower-case letters, digits and -, {_LONGEST_NAME - 9} at"
                 " the most",
             )
+        self.create_by_hand = (
+            f"`kind create cluster --name {self.name}` makes one, or create = true"
+        )
 
     def look(self) -> ClusterView:
         """Return its state. Raises Transient, Refused."""
@@ -91,24 +84,29 @@ class KindCluster:
         nodes = self._programs.nodes(self.name)
         stopped = next((node for node in nodes if node.state != "running"), None)
         runs = bool(nodes) and stopped is None
-        # A cluster of somebody else may have bursts in it in each of these states.
-        shared = runs and not self.ours
+        tried = last.what == self._task(nodes)
+        complete = not self._log.exists() if self.ours else not self._settings.images
+        if tried:
+            complete = last.status == 0
         if last.running:
-            deleting = last.what == "delete"
-            state = ClusterState.DELETING if deleting else ClusterState.MAKING
-            return ClusterView(state, last.message, nodes, open=shared)
-        if runs and self._is_complete(last, nodes):
-            return ClusterView(ClusterState.READY, "", nodes, open=True)
-        if last.status and last.what == self._task(nodes):
-            return ClusterView(ClusterState.FAILED, last.message, nodes, open=shared)
-        if stopped:
-            why = f"its node {stopped.name} is {stopped.state}"
-            return ClusterView(ClusterState.BROKEN, why, nodes)
-        state = ClusterState.INCOMPLETE if nodes else ClusterState.ABSENT
-        return ClusterView(state, "", nodes, open=shared)
+            doing = "deleted" if last.what == "delete" else "made"
+            state, text = ClusterState.BUSY, f"is being {doing}: {last.message}"
+        elif runs and complete:
+            state, text = ClusterState.READY, f"runs with {len(nodes)} nodes"
+        elif last.status and tried:
+            state, text = ClusterState.FAILED, f"could not be made: {last.message}"
+        elif stopped:
+            text = f"does not run: its node {stopped.name} is {stopped.state}"
+            state = ClusterState.STOPPED
+        else:
+            text = "is not complete yet" if nodes else "does not exist yet"
+            state = ClusterState.ABSENT
+        # A cluster of somebody else may have bursts in it in each of these states.
+        opened = state is ClusterState.READY or (runs and not self.ours)
+        return ClusterView(state, text, nodes, opened)
 
     def ensure(self) -> ClusterView:
-        """Return its state once it is ready; start what makes it so.
+        """Return its state once it is ready; start the commands that make it ready.
 
         Raises Transient until then, InsufficientCapacity if it could not be made.
         """
@@ -116,19 +114,16 @@ class KindCluster:
         what = f"the kind cluster {self.name}"
         if view.state is ClusterState.READY:
             return view
-        if view.state is ClusterState.BROKEN and not self.ours:
-            raise Transient(f"{what}: {view.why}", "`docker start` the node")
-        if view.state in (ClusterState.FAILED, ClusterState.BROKEN):
+        if view.state is ClusterState.STOPPED and not self.ours:
+            raise Transient(f"{what} {view.text}", "`docker start` the node")
+        if view.state in (ClusterState.FAILED, ClusterState.STOPPED):
             raise InsufficientCapacity(f"{what} {view.text}", "it will be deleted")
-        if view.state is ClusterState.ABSENT and not self.ours:
-            raise Refused(
-                f"there is no kind cluster {self.name}",
-                f"`kind create cluster --name {self.name}` makes one, or create = true",
-            )
-        if view.state in (ClusterState.ABSENT, ClusterState.INCOMPLETE):
-            self._start(self._task(view.nodes), self._make_commands())
-            raise Transient(f"{what} is being made ready", retry_after=_RETRY_AFTER_S)
-        raise Transient(f"{what} {view.text}", retry_after=_RETRY_AFTER_S)
+        if view.state is ClusterState.BUSY:
+            raise Transient(f"{what} {view.text}", retry_after=_RETRY_AFTER_S)
+        if not view.nodes and not self.ours:
+            raise Refused(f"there is no kind cluster {self.name}", self.create_by_hand)
+        self._start(self._task(view.nodes), self._make_commands())
+        raise Transient(f"{what} is being made ready", retry_after=_RETRY_AFTER_S)
 
     def take_down(self) -> bool:
         """Delete it if it is ours; return whether nothing of it is left."""
@@ -137,60 +132,46 @@ class KindCluster:
             if last.what != "delete":
                 last.stop()
             return False
-        # Also where no node is seen: the command that was stopped may have asked docker
-        # for one, which docker makes a moment later.
+        # Also if no node is listed: the command that was stopped may have requested one
+        # from docker, which makes it a moment later.
         if self.ours and (last.what == "make" or self._programs.nodes(self.name)):
-            delete = self._kind("delete", "cluster")
-            self._start("delete", [background_command.command("deleting", delete)])
+            self._start("delete", [command("deleting", self._kind("delete cluster"))])
             return False
         for path in self._directory.glob("*"):
             path.unlink()
         return True
 
-    def version(self) -> str:
-        """Return the version that the kind program prints."""
-        return self._programs.run(self._programs.kind("version")).strip()
-
     def export_kubeconfig(self) -> None:
-        """Write the kubeconfig, by which anything can be done in the cluster."""
+        """Write the kubeconfig, which has all rights in the cluster."""
         inside = ["--internal"] if self._settings.internal else []
-        self._programs.run(self._kind("export", "kubeconfig", *inside))
+        self._programs.run(self._kind("export kubeconfig", *inside))
 
     def _task(self, nodes: tuple[NodeContainer, ...]) -> str:
         """Return the name of the command that makes it complete.
 
-        Of a cluster of somebody else that is loading these images into this very one.
+        For a cluster that was not made here, it loads these images into this one.
         """
         if self.ours or not nodes:
             return "make"
         return f"load_{_hash(repr((nodes[0].id, self._settings.images)))}"
-
-    def _is_complete(
-        self, last: BackgroundCommand, nodes: tuple[NodeContainer, ...]
-    ) -> bool:
-        if last.what == self._task(nodes):
-            return last.status == 0
-        return not self._log.exists() if self.ours else not self._settings.images
 
     def _start(self, what: str, commands: list[str]) -> None:
         environment = self._programs.environment
         background_command.start(what, commands, self._log, environment)
 
     def _make_commands(self) -> list[str]:
-        settings, command = self._settings, background_command.command
-        commands = []
+        settings, commands = self._settings, []
         if self.ours:
             config = self._directory / "cluster.json"
             config.write_bytes(msgspec.json.encode(self._config()))
-            create = ["create", "cluster", f"--config={config}"]
-            if settings.node_image:
-                create.append(f"--image={settings.node_image}")
+            node = [f"--image={settings.node_image}"] if settings.node_image else []
+            create = self._kind("create cluster", f"--config={config}", *node)
             plane = f"{self.name}-control-plane"
             apply = self._programs.docker("exec", "-i", plane, *_KUBECTL.split())
             commands = [
                 # What an attempt that was cut short has left.
-                command("clearing", self._kind("delete", "cluster")),
-                command("creating", self._kind(*create)),
+                command("clearing", self._kind("delete cluster")),
+                command("creating", create),
                 *(command(f"applying {p}", apply, p) for p in settings.manifests),
             ]
         for image in settings.images:
@@ -211,10 +192,10 @@ class KindCluster:
             "nodes": [{"role": r} for r in ("control-plane", *["worker"] * workers)],
         }
 
-    def _kind(self, *words: str) -> list[str]:
+    def _kind(self, what: str, *flags: str) -> list[str]:
         """Return a command about the cluster that leaves ~/.kube/config alone."""
         own = (f"--name={self.name}", f"--kubeconfig={self.kubeconfig}")
-        return self._programs.kind(*words, *own)
+        return self._programs.kind(*what.split(), *flags, *own)
 
 
 def _hash(text: str) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running in a kind cluster, found before they do."""
+"""Checks, without making anything, whether followers can run in a kind cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,37 +11,35 @@ from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
-from burst_kind.cluster import ClusterState, ClusterView, KindCluster, is_archive
+from burst_kind.cluster import ClusterState, ClusterView, KindCluster
 from burst_kind.programs import Programs
+from burst_kind.settings import KindSettings, is_archive
 
 
-def examine_cluster(cluster: KindCluster, view: ClusterView) -> Iterator[Finding]:
-    """Report the state of the cluster, and the version of kind."""
+def examine_cluster(cluster: KindCluster, view: ClusterView) -> Finding:
+    """Report the state of the cluster."""
     name = f"the kind cluster {cluster.name}"
-    if view.state is ClusterState.ABSENT and cluster.ours:
-        yield ok(f"docker answers; {name} is made for the first burst")
-    elif view.state is ClusterState.ABSENT:
-        yield wrong(
-            f"there is no kind cluster {cluster.name}",
-            f"`kind create cluster --name {cluster.name}` makes one, or create = true",
-        )
-    elif view.state in (ClusterState.FAILED, ClusterState.BROKEN):
+    if view.state is ClusterState.READY:
+        return ok(f"{name} {view.text}")
+    if view.state in (ClusterState.FAILED, ClusterState.STOPPED):
         deleted = "nothing: its bursts are ended, and then it is deleted"
         by_hand = "`docker start` its nodes, or delete it and create it again"
-        yield wrong(f"{name} {view.text}", deleted if cluster.ours else by_hand)
-    elif view.state is ClusterState.READY:
-        yield ok(f"{name} runs with {len(view.nodes)} nodes")
-    else:
-        yield note(f"{name} {view.text}", "look again in half a minute")
+        return wrong(f"{name} {view.text}", deleted if cluster.ours else by_hand)
+    if view.nodes or view.state is ClusterState.BUSY:
+        return note(f"{name} {view.text}", "look again in half a minute")
+    if cluster.ours:
+        return ok(f"docker answers; {name} is made for the first burst")
+    return wrong(f"there is no kind cluster {cluster.name}", cluster.create_by_hand)
+
+
+def examine_programs(programs: Programs, settings: KindSettings) -> Iterator[Finding]:
+    """Report the version of kind, and whether the images to be loaded exist."""
     try:
-        yield ok(f"nodes are made by {cluster.version()}")
+        version = programs.run(programs.kind("version")).strip()
+        yield ok(f"nodes are made by {version}")
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
-
-
-def examine_images(programs: Programs, images: Sequence[str]) -> Iterator[Finding]:
-    """Report whether the images that are to be loaded exist."""
-    for image in images:
+    for image in settings.images:
         if is_archive(image) and not Path(image).is_file():
             yield wrong(f"there is no file {image}", "correct images")
             continue
@@ -53,10 +51,8 @@ def examine_images(programs: Programs, images: Sequence[str]) -> Iterator[Findin
             yield wrong(f"docker has no image {image}", f"docker pull {image}")
 
 
-def examine_address(setting: str, lead: LeadIdentity | None) -> Iterator[Finding]:
+def examine_address(setting: str, lead: LeadIdentity) -> Iterator[Finding]:
     """Report the address of the lead that followers are given."""
-    if lead is None:
-        return
     if is_loopback(urlsplit(lead.endpoint).hostname or ""):
         yield wrong(
             f"{lead.endpoint} is a loopback address: in each pod, the pod itself",

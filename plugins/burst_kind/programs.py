@@ -14,9 +14,9 @@ from burst.errors import Refused, Transient
 from burst.kits import program
 from burst.kits.program import ErrorPattern
 
-# A hundred times of what any of these calls takes.
+# Each of these calls takes a hundredth of it.
 _DEADLINE_S = 20.0
-_NODES = '{{.ID}} {{.Names}} {{.State}} {{.Label "io.x-k8s.kind.role"}}'
+_NODES = "{{.Names}} {{.ID}} {{.State}}"
 _ADVICE = {
     "docker": "install docker; kind runs its nodes in it",
     "kind": "install kind (https://kind.sigs.k8s.io), or set kind to its path",
@@ -38,15 +38,14 @@ _PATTERNS = (
 class NodeContainer(msgspec.Struct, frozen=True):
     """A node of a kind cluster: a container."""
 
-    id: str
     name: str
+    id: str
     state: str
-    """docker's word, such as running or exited."""
-    role: str
+    """As docker reports it, such as running or exited."""
 
 
 class Programs:
-    """docker and kind, in an environment that says where docker is."""
+    """docker and kind, with an environment that may have DOCKER_HOST."""
 
     def __init__(
         self,
@@ -56,13 +55,9 @@ class Programs:
         deadline: float = _DEADLINE_S,
     ) -> None:
         self._kind = kind
-        self._given = environment
         self._deadline = deadline
-
-    @property
-    def environment(self) -> Mapping[str, str]:
+        self.environment = os.environ if environment is None else environment
         """What they run in: the daemon's, with its proxies and DOCKER_HOST."""
-        return os.environ if self._given is None else self._given
 
     def kind(self, *words: str) -> list[str]:
         """Return the command. Raises Refused if there is no such program."""
@@ -85,49 +80,39 @@ class Programs:
         )
 
     def nodes(self, cluster: str) -> tuple[NodeContainer, ...]:
-        """Return the nodes of a cluster, the control plane first; none if it is not."""
+        """Return the cluster's nodes, the control plane first; none if none exist."""
         label = f"label=io.x-k8s.kind.cluster={cluster}"
         ask = self.docker(
             "ps", "--all", "--no-trunc", "--filter", label, "--format", _NODES
         )
-        lines = self.run(ask).splitlines()
-        nodes = [NodeContainer(*line.split(" ", 3)) for line in lines]
-        return tuple(sorted(nodes, key=lambda n: (n.role != "control-plane", n.name)))
+        # CLUSTER-control-plane is before CLUSTER-worker.
+        lines = sorted(self.run(ask).splitlines())
+        return tuple(NodeContainer(*line.split(" ", 2)) for line in lines)
 
     def address(self, container: str) -> str:
-        """Return a container's IPv4 address in kind's docker network."""
-        form = "{{json .NetworkSettings.Networks}}"
-        networks = self._json(
-            "inspect", "--type=container", "--format", form, container
-        )
-        found = (networks.get(self._network) or {}).get("IPAddress", "")
-        if not found:
-            raise Refused(
-                f"container {container} has no address in the docker network"
-                f" {self._network}",
-                "set lead to a node of the lead's kind cluster, as docker names it",
-            )
-        return str(found)
+        """Return a container's IPv4 address in kind's docker network.
 
-    def host_address(self) -> str:
-        """Return this host's IPv4 address in kind's docker network."""
-        form = "{{json .IPAM.Config}}"
-        ranges = self._json("network", "inspect", "--format", form, self._network)
-        gateways = [str(entry.get("Gateway", "")) for entry in ranges or []]
-        found = next((g for g in gateways if g and ":" not in g), "")
+        `host` is this host, which has the address of the network's gateway.
+        """
+        network = self.environment.get("KIND_EXPERIMENTAL_DOCKER_NETWORK") or "kind"
+        if container == "host":
+            ranges = self._inspect("network inspect", "{{json .IPAM.Config}}", network)
+            gateways = [str(entry.get("Gateway", "")) for entry in ranges or []]
+            found = next((g for g in gateways if g and ":" not in g), "")
+        else:
+            form = "{{json .NetworkSettings.Networks}}"
+            networks = self._inspect("inspect --type=container", form, container)
+            found = str((networks.get(network) or {}).get("IPAddress", ""))
         if not found:
             raise Refused(
-                f"this host has no IPv4 address in the docker network {self._network}",
-                "set lead to a container in it, or address under [lead]",
+                f"{container} has no IPv4 address in the docker network {network}",
+                "set lead to a node of the lead's kind cluster, as docker names it, or"
+                " address under [lead]",
             )
         return found
 
-    @property
-    def _network(self) -> str:
-        # kind's own variable, which it gives no flag for.
-        return self.environment.get("KIND_EXPERIMENTAL_DOCKER_NETWORK") or "kind"
-
-    def _json(self, *words: str) -> Any:
+    def _inspect(self, command: str, form: str, name: str) -> Any:
+        words = (*command.split(), "--format", form, name)
         return msgspec.json.decode(self.run(self.docker(*words)))
 
     def _find(self, name: str, what: str) -> str:

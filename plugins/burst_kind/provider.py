@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kind provider: bursts are pods, and the cluster comes and goes with them."""
+"""The kind provider: bursts are pods of a cluster that it can make and delete."""
 
 from __future__ import annotations
 
@@ -18,37 +18,22 @@ from burst.errors import (
     Refused,
     Transient,
 )
-from burst.kits.atomic_file import write_atomically
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods import (
-    Bursts,
-    PodBursts,
-    Tags,
-    check_burst,
-    offers,
-)
-from burst.kits.private_dir import (
-    PrivateDirectory,
-    default_base,
-    disk_errors,
-    is_safe_name,
-    load_json,
-)
+from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, offers
+from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
 from burst_kind.cluster import ClusterState, ClusterView, KindCluster
-from burst_kind.examine import examine_address, examine_cluster, examine_images
+from burst_kind.examine import examine_address, examine_cluster, examine_programs
 from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
 
-
-class Claim(msgspec.Struct, frozen=True):
-    """A burst that needs the cluster. It is written before anything else is done."""
-
-    hosts: tuple[str, ...] = ()
-    ending: bool = False
+# The suffix of a file for each burst that needs the cluster, which is made before
+# anything else and has the end of the burst's lease in it; and of an empty file for
+# each burst that is being reaped.
+_CLAIM, _ENDING = ".claim", ".ending"
 
 
 class KindProvider:
@@ -76,7 +61,8 @@ class KindProvider:
         self._settings = settings
         self._tags = Tags(owner, name)
         self._reach = reach or self._reach_cluster
-        self._directory = PrivateDirectory(base.absolute(), owner, name)
+        self._base = base.absolute()
+        self._directory = PrivateDirectory(self._base, owner, name)
         self._programs = Programs(settings.kind, environment)
         tags = f"{owner} {name}"
         self._cluster = KindCluster(
@@ -86,7 +72,7 @@ class KindProvider:
         """The bursts in the cluster, and the id of its control plane."""
 
     def offers(self) -> Sequence[Offer]:
-        """Return what the settings' tables sell."""
+        """Return the offers of the settings' tables."""
         return offers(self._settings)
 
     def place(self) -> str:
@@ -95,15 +81,14 @@ class KindProvider:
         return f"{host}:{self._settings.cluster} namespace {self._settings.namespace}"
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make the cluster, then the burst in it; Transient until there is one."""
-        # A burst that no cluster could have is refused before one is made.
+        """Make the cluster; raise Transient until it is ready; then make the burst."""
+        # A burst that no cluster could run is refused before one is made.
         check_burst(spec, self._settings, self._tags)
         self._directory.open()
-        claim = self._claims().get(spec.burst_id)
-        if claim and claim.ending:
+        if self._claims().get(spec.burst_id) == _ENDING:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         with disk_errors(self._directory.path, writing=True):
-            self._write_claim(spec.burst_id, Claim(spec.hosts))
+            self._claim(spec.burst_id, _CLAIM).write_text(f"{spec.lease_end:.0f}")
         view = self._cluster.ensure()
         if spec.program is None:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
@@ -114,15 +99,29 @@ class KindProvider:
         self._directory.check()
         claims, view = self._claims(), self._cluster.look()
         found = self._inside(view)
-        for burst_id, claim in claims.items():
-            found.setdefault(burst_id, _waiting(burst_id, claim, view))
+        for burst_id, suffix in claims.items():
+            found.setdefault(burst_id, _waiting(burst_id, suffix, view))
         if not found and self._cluster.ours and view.nodes:
-            # Its burst is not known any more. Under the cluster's own name it is an
-            # orphan, which can be reaped.
+            # The files of its bursts are lost. The cluster is listed as a burst with
+            # its own name, which is then an orphan and can be reaped.
             why = f"the kind cluster {self._cluster.name} has no burst in it"
             name = BurstId(self._cluster.name)
             found[name] = BurstStatus(burst_id=name, phase=Phase.PENDING, why=why)
         return [found[burst_id] for burst_id in sorted(found)]
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners that have a file on this host."""
+        return [
+            OwnedBurst(
+                owner=owner,
+                provider=provider,
+                burst_id=BurstId(path.stem),
+                lease_end=_lease_end(path),
+            )
+            for owner, provider in PrivateDirectory.owners(self._base)
+            for path in sorted((self._base / f"{owner}.{provider}").iterdir())
+            if path.suffix in (_CLAIM, _ENDING)
+        ]
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst's pods, and with the last burst the cluster."""
@@ -133,44 +132,50 @@ class KindProvider:
         is_cluster = ours and burst_id == self._cluster.name
         if not (is_cluster or burst_id in claims or burst_id in inside):
             raise gone
-        self._mark_ending(burst_id, claims.pop(burst_id, Claim()))
-        inside.pop(burst_id, None)
-        # Also where the list does not have it: a list may be late.
+        # Pods and cluster must be deleted even if the disk is full.
+        with contextlib.suppress(OSError, InsufficientCapacity):
+            self._directory.open()
+            self._claim(burst_id, _ENDING).touch()
+            self._claim(burst_id, _CLAIM).unlink(missing_ok=True)
+        # Also if the list does not have it, as lists are eventually consistent.
         if view.open and not self._is_gone_inside(burst_id, view):
             return
-        others = inside or any(not claim.ending for claim in claims.values())
-        if view.state is ClusterState.BROKEN and (others or not ours):
+        waiting = {known for known, suffix in claims.items() if suffix == _CLAIM}
+        others = (waiting | inside.keys()) - {burst_id}
+        if view.state is ClusterState.STOPPED and (others or not ours):
             raise Transient(
                 f"the kind cluster {self._cluster.name} {view.text}",
                 "its pods end with the cluster; or `docker start` the node",
             )
         if not others and not self._cluster.take_down():
             return
-        self._claim_path(burst_id).unlink(missing_ok=True)
+        for suffix in (_CLAIM, _ENDING):
+            self._claim(burst_id, suffix).unlink(missing_ok=True)
         self._directory.close()
         raise gone
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at docker, kind, the cluster, and how followers find the lead."""
+        """Check docker, kind, the cluster, and the lead's address."""
         self._directory.check()
         view = self._cluster.look()
         found = [
-            *examine_cluster(self._cluster, view),
-            *examine_images(self._programs, self._settings.images),
+            examine_cluster(self._cluster, view),
+            *examine_programs(self._programs, self._settings),
         ]
         try:
-            there = self._locate(lead) if lead else None
+            lead = self._locate(lead) if lead else None
         except ProviderError as error:
-            # Also where docker has no network yet for the first cluster.
-            there = None
+            # Also raised if docker has no network `kind` yet, before the first cluster.
+            lead = None
             found.append(wrong(error.what, error.advice or "set lead otherwise"))
-        found += examine_address(self._settings.lead, there)
-        return [*found, *self._bursts(view).examine(there)] if view.open else found
+        if lead:
+            found += examine_address(self._settings.lead, lead)
+        return [*found, *self._bursts(view).examine(lead)] if view.open else found
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Have a pod try whether it reaches the lead, where there is a cluster."""
+        """Run a pod that tries to connect to the lead, if there is a cluster."""
         self._directory.check()
         view = self._cluster.look()
         if view.state is not ClusterState.READY:
@@ -186,20 +191,17 @@ class KindProvider:
         return PodBursts(cluster, self._settings, self._tags, own_cluster=create)
 
     def _locate(self, lead: LeadIdentity) -> LeadIdentity:
-        """Return the lead as followers find it in kind's docker network."""
+        """Return the lead with the address that it has in kind's docker network."""
         if not self._settings.lead:
             return lead
         port = urlsplit(lead.endpoint).port
         if not port:
             raise Refused("the lead's port is not known", "set port under [lead]")
-        if self._settings.lead == "host":
-            address = self._programs.host_address()
-        else:
-            address = self._programs.address(self._settings.lead)
+        address = self._programs.address(self._settings.lead)
         return msgspec.structs.replace(lead, endpoint=f"tcp://{address}:{port}")
 
     def _bursts(self, view: ClusterView) -> Bursts:
-        """Return the bursts in the cluster, which is there."""
+        """Return the bursts in the cluster, which exists."""
         control_plane = view.nodes[0].id
         if self._reached is None or self._reached[0] != control_plane:
             self._directory.open()
@@ -209,7 +211,7 @@ class KindProvider:
         return self._reached[1]
 
     def _inside(self, view: ClusterView) -> dict[BurstId, BurstStatus]:
-        """Return the bursts that have objects in the cluster, if it can be asked."""
+        """Return the bursts with objects in the cluster; none if it is not open."""
         listed = self._bursts(view).observe() if view.open else ()
         return {status.burst_id: status for status in listed}
 
@@ -221,41 +223,31 @@ class KindProvider:
             return True
         return False
 
-    def _claims(self) -> dict[BurstId, Claim]:
-        # Not the hidden file of a write that did not end.
-        paths = [
-            p for p in self._directory.path.glob("*.claim") if is_safe_name(p.stem)
-        ]
-        # A damaged one is a burst too, which has to be reaped.
-        return {BurstId(p.stem): load_json(p, Claim) or Claim() for p in sorted(paths)}
+    def _claims(self) -> dict[BurstId, str]:
+        """Return the suffix of each burst's file; _ENDING if it has both."""
+        found = sorted(self._directory.path.glob("*"))
+        known = (_CLAIM, _ENDING)
+        return {BurstId(p.stem): p.suffix for p in found if p.suffix in known}
 
-    def _write_claim(self, burst_id: BurstId, claim: Claim) -> None:
-        content = msgspec.json.encode(claim)
-        write_atomically(self._claim_path(burst_id), content, private=True)
-
-    def _mark_ending(self, burst_id: BurstId, claim: Claim) -> None:
-        """Write that the burst is being reaped, if that can be written.
-
-        It keeps a later daemon from making it again. A full disk must not keep pods and
-        the cluster from being deleted, which cost.
-        """
-        with contextlib.suppress(OSError, InsufficientCapacity):
-            self._directory.open()
-            self._write_claim(burst_id, Claim(claim.hosts, ending=True))
-
-    def _claim_path(self, burst_id: BurstId) -> Path:
-        return self._directory.path / f"{burst_id}.claim"
+    def _claim(self, burst_id: BurstId, suffix: str) -> Path:
+        return self._directory.path / f"{burst_id}{suffix}"
 
 
-def _waiting(burst_id: BurstId, claim: Claim, view: ClusterView) -> BurstStatus:
+def _lease_end(claim: Path) -> float:
+    """Return the end of the lease in a burst's file; 0 for none."""
+    try:
+        return float(claim.read_text())
+    except (FileNotFoundError, ValueError):
+        return 0.0
+
+
+def _waiting(burst_id: BurstId, suffix: str, view: ClusterView) -> BurstStatus:
     """Return the status of a burst that has nothing in the cluster."""
-    failed = view.state in (ClusterState.FAILED, ClusterState.BROKEN)
+    failed = view.state in (ClusterState.FAILED, ClusterState.STOPPED)
     phase = Phase.FAILED if failed else Phase.PENDING
-    phase = Phase.ENDING if claim.ending else phase
     ready = view.state is ClusterState.READY
     return BurstStatus(
         burst_id=burst_id,
-        phase=phase,
-        followers=tuple(FollowerStatus(host, phase) for host in claim.hosts),
+        phase=Phase.ENDING if suffix == _ENDING else phase,
         why="its pods are not made yet" if ready else f"the kind cluster {view.text}",
     )

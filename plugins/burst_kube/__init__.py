@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Followers as pods, in any cluster that one has access to."""
+"""Followers as pods, in any existing cluster."""
 
 from burst_kube.provider import KubeProvider, KubeSettings
 

@@ -22,7 +22,7 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
 
 
 class KubeProvider(PodProvider):
-    """Followers as pods of a cluster that somebody else runs."""
+    """Followers as pods of an existing cluster."""
 
     Settings = KubeSettings
 

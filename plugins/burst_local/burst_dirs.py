@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The files of bursts, by which a later daemon finds them.
+"""The files of bursts, by which a restarted daemon finds them.
 
-    DIR/OWNER.PROVIDER/BURST/spec.json      what was asked for
+    DIR/OWNER.PROVIDER/BURST/spec.json      the BurstSpec
                              broker.toml    for all its followers
-                             ending         since when it is being reaped
+                             ending         the time when its reaping began
                              HOST/          a follower's rundir: its socket, and
                              HOST/born      the identity of its process
                              HOST/log       its output
@@ -134,10 +134,10 @@ class BurstDirectory(msgspec.Struct, frozen=True):
         return load_json(self.path / "ending", float)
 
     def note_ending(self, since: float) -> None:
-        """Write since when it is being reaped, if that can be written.
+        """Write the time when its reaping began, if that can be written.
 
-        Without it a later daemon only begins the grace time again. So neither a full
-        disk nor a directory that was removed stops the reap.
+        Without it a restarted daemon only waits for the grace time again. So neither a
+        full disk nor a missing directory stops the reaping.
         """
         with contextlib.suppress(OSError):
             write_atomically(
@@ -145,7 +145,7 @@ class BurstDirectory(msgspec.Struct, frozen=True):
             )
 
     def remove(self) -> None:
-        """Remove all of it. Only where no process of the burst is left.
+        """Remove the directory. No process of the burst may be left.
 
         Raises OSError.
         """
@@ -172,7 +172,7 @@ class ProviderDirectory(PrivateDirectory):
 
 
 def _allow(directory: Path) -> None:
-    """Give ourselves the rights that a job took away from a directory of ours."""
+    """Set the mode of a directory that a job has made unreadable."""
     with contextlib.suppress(FileNotFoundError):
         found = directory.lstat()
         lacks = found.st_mode & stat.S_IRWXU != stat.S_IRWXU

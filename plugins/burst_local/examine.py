@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running on this host, found before they start."""
+"""Checks, without starting anything, whether followers can run on this host."""
 
 from __future__ import annotations
 

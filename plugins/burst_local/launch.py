@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts follower processes, and reads the exit status of our children."""
+"""Starts follower processes, and reads the exit status of those that ended."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def follower_command(flux: str) -> Command:
 
 
 def limit_time(argv: list[str], lease_end: float) -> list[str]:
-    """Return a command that ends at that time by itself, by timeout(1)."""
+    """Return the command with timeout(1), which ends it at that time."""
     if not lease_end:
         return argv
     program = shutil.which("timeout")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which processes belong to which follower, by its files and /proc."""
+"""Finds the processes of each follower, by its files and /proc."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def find_members(
 ) -> dict[str, Followers]:
     """Return the followers of each burst of which any process lives, by burst id.
 
-    A process is a follower's if it has our tags, which a follower has from its start,
-    before its identity is written; or if it is in the session of a living follower; or,
-    once that is gone, if it has the session's number and the follower's FLUX_URI. The
-    number alone may be another session's by now, and the variable alone may be that of
-    a user's shell.
+    A process belongs to a follower if it has our tags, which a follower has from its
+    start, before its identity is written; or if it is in the session of a living
+    follower; or, once the follower has ended, if it has the number of that session and
+    the follower's FLUX_URI. The number alone may be that of a later session, and the
+    variable alone that of a user's shell.
     """
     tagged = _tagged(processes, tags)
     sessions: dict[int, list[Process]] = defaultdict(list)

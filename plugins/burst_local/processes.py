@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes as proc(5) shows them, and signals that reach no recycled pid."""
+"""Processes as proc(5) shows them, and signals that never go to a reused pid."""
 
 from __future__ import annotations
 

@@ -25,12 +25,17 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.broker import find_gateways, follower_config
-from burst.kits.private_dir import default_base, disk_errors, is_safe_name
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    default_base,
+    disk_errors,
+    is_safe_name,
+)
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
 from burst_local.examine import examine_home, examine_program
@@ -58,11 +63,11 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Followers at a time, of all bursts together. A Flux broker that does nothing
     takes 13 MB."""
     cores: _AtLeast0 = 0
-    """Of each follower, in the offer; 0 for all that this process may use. Followers
-    are not bound to cores: all share the host's."""
+    """Cores of each follower in the offer; 0 for all that this process may use.
+    Followers are not bound to cores: all share those of the host."""
     gpus: _AtLeast0 = 0
     price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Per node and hour. Free by default: the host is there anyway."""
+    """Per node and hour. Free by default, as the host exists anyway."""
     dir: str = ""
     """Where followers have their directories; `/tmp/burst-UID` by default: short, as a
     unix socket's path must be, and the same whoever starts the daemon and how, which
@@ -95,7 +100,7 @@ class LocalProvider:
         self._base = base.absolute()
         self._home = ProviderDirectory(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
-        # Of the host, so that a later daemon has the same clock.
+        # The host's clock, so that a restarted daemon has the same.
         self._clock = clock
         self._asked: dict[str, dict[ProcessIdentity, float]] = {}
         """When processes got their last SIGTERM, by burst."""
@@ -154,6 +159,20 @@ class LocalProvider:
                 for p in places
             ]
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners that have a directory."""
+        with disk_errors(self._base):
+            return [
+                OwnedBurst(
+                    owner=owner,
+                    provider=provider,
+                    burst_id=place.id,
+                    lease_end=spec.lease_end if (spec := place.spec()) else 0.0,
+                )
+                for owner, provider in PrivateDirectory.owners(self._base)
+                for place in ProviderDirectory(self._base, owner, provider).bursts()
+            ]
+
     def reap(self, burst_id: BurstId) -> None:
         """Send SIGTERM, after `grace` SIGKILL; then remove the directory."""
         with disk_errors(self._home.path):
@@ -173,7 +192,7 @@ class LocalProvider:
             since = self._ending[burst_id] = now
         if followers:
             self._stop(place, followers, overdue=now - since >= self._settings.grace)
-            # After the signals, as on a full disk nothing can be written.
+            # After the signals, which must be sent even if nothing can be written.
             if place.ending_since() is None:
                 place.note_ending(since)
             return

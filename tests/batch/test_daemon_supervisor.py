@@ -8,7 +8,7 @@ import pytest
 from burst.batch.batch_plan import LeadRequest
 from burst.batch.daemon_supervisor import DaemonSupervisor
 from burst.batch.lead_directory import LeadDirectory
-from tests.cli.cli_harness import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

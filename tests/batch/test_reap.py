@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import math
 import os
 import time
 from pathlib import Path
@@ -35,7 +34,7 @@ def test_all_is_reaped_until_the_provider_says_that_nothing_is_left(
     for burst in bursts:
         fake.provision(burst)
     fake.ends_after = 2
-    assert reap_all({"fake": fake}, math.inf, told.append, told.pause) == {}
+    assert reap_all({"fake": fake}, 60.0, told.append, told.pause) == {}
     assert fake.observe() == []
     assert all(burst.burst_id in told[0] for burst in bursts)
 
@@ -44,7 +43,7 @@ def test_what_is_listed_late_is_found_all_the_same(tmp_path: Path) -> None:
     fake, told = FakeProvider(), Told()
     fake.listed_after = 1
     fake.provision(spec(tmp_path, 0))
-    assert reap_all({"fake": fake}, math.inf, told.append, told.pause) == {}
+    assert reap_all({"fake": fake}, 60.0, told.append, told.pause) == {}
     assert not fake.cloud.bursts
 
 
@@ -55,12 +54,15 @@ def test_past_the_deadline_what_is_left_is_named_with_the_reason(
     burst = spec(tmp_path, 0)
     fake.provision(burst)
     fake.next_reap_error = Transient("connection reset")
-    left = reap_all({"fake": fake}, -math.inf, told.append, told.pause)
+    left = reap_all({"fake": fake}, 0.0, told.append, told.pause)
     assert left == {burst.burst_id: "connection reset"}
     fake.next_observe_error = Transient("no route")
-    left = reap_all({"fake": fake}, -math.inf, told.append, told.pause)
+    left = reap_all({"fake": fake}, 0.0, told.append, told.pause)
     assert left == {"provider fake": "no route"}
-    assert told == []
+    assert told == [
+        f"taking down {burst.burst_id}",
+        f"{burst.burst_id} cannot be taken down yet: connection reset",
+    ]
 
 
 def made(base: Path, flux: Path) -> LeadDirectory:

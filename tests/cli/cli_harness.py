@@ -15,9 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,8 +27,10 @@ from click.testing import CliRunner
 
 from burst.cli import group
 from burst.config import convert
-from burst.errors import BurstError, NotFound
+from burst.errors import BurstError
 from burst.lead import Lead
+from tests.support.reaping import reap_until_gone
+from tests.support.waiting import wait_until
 
 BURST = str(Path(sys.executable).with_name("burst"))
 DEADLINE_S = 60.0
@@ -93,15 +94,6 @@ def burst(*words: str) -> CommandResult:
     return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
-def wait_until(holds: Callable[[], bool], what: Callable[[], str] | str) -> None:
-    """Poll until it holds; fail after the deadline, saying what was waited for."""
-    ends = time.monotonic() + DEADLINE_S
-    while not holds():
-        text = what if isinstance(what, str) else what()
-        assert time.monotonic() < ends, f"waited {DEADLINE_S:.0f} s for {text}"
-        time.sleep(_LOOK_S)
-
-
 class DaemonProcess:
     """`burst daemon`, and what it logged."""
 
@@ -148,11 +140,12 @@ class CliHarness:
         self.config = directory / "burst.toml"
         self.write()
 
-    def write(self, **tables: Mapping[str, Any]) -> None:
+    def write(self, **tables: Any) -> None:
         """Write the settings: the usual ones, and these."""
         usual = {**TABLES, "providers": {"local": {"type": "local", **self.options}}}
         for name, table in tables.items():
-            usual[name] = table if name == "providers" else usual.get(name, {}) | table
+            whole = name == "providers" or isinstance(table, list)
+            usual[name] = table if whole else usual.get(name, {}) | table
         self.config.write_text(tomli_w.dumps(usual))
 
     @property
@@ -198,7 +191,7 @@ class CliHarness:
         daemon = DaemonProcess(self, *options)
         try:
             daemon.says(" serves ")
-            wait_until(self.is_known, "the first turn")
+            wait_until(self.is_known, "the first tick")
             yield daemon
         finally:
             if daemon.process.poll() is None:
@@ -214,15 +207,7 @@ class CliHarness:
     def reap_all(self, provider: LocalProvider) -> None:
         """Leave no follower."""
         for status in provider.observe():
-            wait_until(partial(_is_gone, provider, status.burst_id), "its end")
-
-
-def _is_gone(provider: LocalProvider, burst_id: Any) -> bool:
-    try:
-        provider.reap(burst_id)
-    except NotFound:
-        return True
-    return False
+            reap_until_gone(provider, status.burst_id)
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def test_a_file_that_the_environment_names_but_is_not_there_is_said_to_be_missin
         ('[providers.a]\ntype="nope"', "providers.a.type: no provider 'nope' is inst"),
         ("providers=3", "providers: expected tables [providers.NAME]"),
         ("[providers]\na=3", "providers.a: expected a table; write [providers.a]"),
-        ("[nope]", "nope: no such key; known keys are daemon, deadlines, intake"),
+        ("[nope]", "nope: no such key; known keys are budget, daemon, deadlines"),
         ("daemon=3", "daemon: expected a table [daemon]"),
     ],
 )

@@ -13,9 +13,10 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.cli_harness import CliHarness, open_harness, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.contract.instance import BURST_SHAPE
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
+from tests.support.waiting import wait_until
 
 Quiet = tuple[EmbeddedInstance, CliHarness]
 
@@ -44,7 +45,10 @@ def held(quiet: Quiet) -> Iterator[JobId]:
 
 def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
     instance, cli = quiet
-    cli.write(providers={"local": {"type": "local", "price": 0.5, **cli.options}})
+    cli.write(
+        providers={"local": {"type": "local", "price": 7.0, **cli.options}},
+        prices={"local.local": 0.5},
+    )
     job = instance.submit(nodes=3)
     large = instance.submit(nodes=5)
     try:
@@ -57,11 +61,14 @@ def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
         instance.cancel(job)
         instance.cancel(large)
     titles, *rows = (line.split() for line in lines[:3])
-    assert titles == ["BURST", "PROVIDER", "NODES", "RANKS", "PER", "HOUR", "JOBS"]
+    assert " ".join(titles) == "BURST PROVIDER NODES RANKS PER HOUR PRICE JOBS"
     names = [format_f58(job), format_f58(large)]
     assert [row[1:] for row in rows[:1]] == [
-        ["local/local", "3", "2-4", "1.5", names[0]]
+        ["local/local", "3", "2-4", "1.5", "by", "[prices]", names[0]]
     ]
+    assert [row["priced_by"] for row in found["bursts"][:1]] == ["site"]
+    (why,) = (row["why"] for row in found["jobs"] if row["id"] == names[0])
+    assert why.endswith(", at 0.5 for a node and hour by [prices]")
     # The large one needs more slots than are free: they may be kept for it.
     verdicts = {"proposed", "turned-down", "reserved"}
     assert {row["verdict"] for row in found["jobs"]} <= verdicts

@@ -103,3 +103,37 @@ def test_what_does_not_go_together_is_refused(
     said = cli.run("request", "-N1", *words)
     assert said.status == 2
     assert why in said.stderr
+
+
+def test_a_job_is_requested_alone(cli: CliHarness) -> None:
+    for words in (("--job", "f1", "-N2"), ("--job", "f1", "--isolated"), ()):
+        said = cli.run("request", *words)
+        assert said.status == 2
+        assert "--job" in said.stderr
+
+
+def test_what_comes_of_a_request_for_a_job_is_told(cli: CliHarness) -> None:
+    """It is decided by a later tick, and a burst that cannot be made is told, too."""
+    told: Iterator[dict[str, Any]] = iter(
+        [
+            {"id": "f1", "verdict": "not-worth", "why": "", "refusals": []},
+            {
+                "id": "f1",
+                "verdict": "turned-down",
+                "why": "every offer was turned down",
+                "refusals": [{"offer": "a/b", "why": "is too small"}],
+                "bursts": [],
+            },
+        ]
+    )
+    asked: list[str] = []
+
+    def answer(request: ServiceRequest) -> dict[str, Any]:
+        asked.append(request.method)
+        return next(told) if request.method == "explain" else {"id": "f1"}
+
+    with closing(cli.instance.lead()) as lead:
+        lead.serve(answer, HOLDER)
+        lines = cli.run("request", "--job", "f1").lines
+    assert asked == ["request-job", "explain", "explain"]
+    assert lines == ["f1: every offer was turned down", "  a/b: is too small"]

@@ -21,9 +21,9 @@ from tests.cli.cli_harness import (
     CommandResult,
     DaemonProcess,
     open_harness,
-    wait_until,
 )
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
+from tests.support.waiting import wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
 Quiet = tuple[EmbeddedInstance, CliHarness]

@@ -14,9 +14,10 @@ import pytest
 from burst.kits import certificate
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.cli_harness import CliHarness, DaemonProcess, wait_until
+from tests.cli.cli_harness import CliHarness, DaemonProcess
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
+from tests.support.waiting import wait_until
 
 Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 STOPPED = "stopped; live bursts: 1, held jobs: 0; all stay as they are"
@@ -120,6 +121,18 @@ def test_a_daemon_that_is_killed_is_followed_by_one_that_knows_all(
         cli.run("down", burst_id)
         assert cli.run("release", format_f58(job)).status == 0
     instance.cancel(job)
+
+
+def test_force_is_refused_where_a_provider_waits_for_every_host(
+    cli: CliHarness,
+) -> None:
+    with cli.daemon():
+        burst_id = bring_up(cli)
+        denied = cli.run("down", "--force", burst_id)
+        assert denied.status == 1
+        assert "provider local waits for every host" in denied.stderr
+        assert cli.row(burst_id)["state"] == "online"
+        cli.run("down", burst_id)
 
 
 def test_a_daemon_killed_while_followers_start_is_followed_by_one_that_goes_on(

@@ -20,7 +20,7 @@ from burst.errors import NotFound, Refused, SpecRefused, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer, Phase
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
 from burst.testing import FakeProvider
 from tests.contract.fake_contract import FakeContract
 
@@ -418,6 +418,17 @@ class GivesTheEndpointOfAnotherLead(FakeProvider):
 class LeavesItsNameOutOfItsTags(FakeProvider):
     def __init__(self, name: str = "fake", **kwargs: Any) -> None:
         super().__init__(name="any", **kwargs)
+
+
+class ListsOnlyItsOwn(FakeProvider):
+    def list_all(self) -> Sequence[OwnedBurst]:
+        return [burst for burst in super().list_all() if burst.owner == self.owner]
+
+
+class LeavesTheLeaseOutOfItsTags(FakeProvider):
+    def list_all(self) -> Sequence[OwnedBurst]:
+        found = super().list_all()
+        return [msgspec.structs.replace(burst, lease_end=0.0) for burst in found]
 
 
 class StartsWhatNeverJoins(FakeProvider):

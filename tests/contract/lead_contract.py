@@ -14,6 +14,7 @@ from tests.contract.orders import OrdersContract
 from tests.contract.rank_side import RanksContract
 from tests.contract.serving import GuestContract, ServiceContract
 from tests.contract.storing import LastingStore, StoreContract
+from tests.contract.whole_queue import WholeQueueContract
 
 __all__ = ["GuestContract", "LastingContract", "LeadContract"]
 
@@ -21,6 +22,7 @@ __all__ = ["GuestContract", "LastingContract", "LeadContract"]
 class LeadContract(
     IdentityContract,
     JobsContract,
+    WholeQueueContract,
     OrdersContract,
     RanksContract,
     StoreContract,

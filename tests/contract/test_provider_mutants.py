@@ -62,7 +62,11 @@ _LEASE = "test_at_the_end_of_its_lease_it_ends_by_itself"
 _NAME = "test_another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched"
 _TEMPORARY = "test_once_reaped_no_temporary_file_tells_of_it"
 
+_OWNERS = "test_the_bursts_of_all_owners_are_listed_with_their_tags"
+
 CAUGHT_ONLY_BY = {
+    "ListsOnlyItsOwn": {_OWNERS},
+    "LeavesTheLeaseOutOfItsTags": {_OWNERS},
     "ListsNothingWhenUnreachable": {_UNREACHABLE},
     "SaysNotFoundWhenUnreachable": {_UNREACHABLE},
     "RaisesItsOwnErrorWhenUnreachable": {_UNREACHABLE},

@@ -12,6 +12,7 @@ from burst.core.placement.plan import Demand
 from burst.core.placement.planner import Planner
 from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import find_slots
+from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences
@@ -34,11 +35,16 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
     found = find_slots(lead)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
+    coming = coming_bursts(kw.pop("live", ()))
     market = offer_catalog(
-        provider_offers(offers, {}, DeadlineSettings(), T0), health, T0
+        provider_offers(offers, {}, DeadlineSettings(), T0),
+        health,
+        T0,
+        running_trials(health, coming, T0),
     )
     free = [slot for slot in found if slot.name not in taken]
-    usage = Usage(settings(limits=limits or {}).limits, [])
+    purchases = kw.pop("purchases", None)
+    usage = Usage(settings(limits=limits or {}).limits, [], {}, purchases)
     in_use = kw.pop("in_use", ())
     for share in (share for slot in in_use for share in slot.shares.values()):
         usage.add(share.nodes, share.bursts, share.userids)

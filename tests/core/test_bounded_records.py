@@ -136,6 +136,14 @@ def test_what_is_kept_derives_the_same_burst_as_all_that_happened(found):
     assert burst.times.keys() == burst.jobs
 
 
+def test_what_was_reclaimed_and_came_back_is_not_reclaimed_when_it_is_read_again():
+    burst = run("provision-start", "provision-finish", "joined", "online")
+    for name in ("reclaimed", "back", "lost"):
+        burst = apply(burst, Event(T0 + 9, name, {"note": "a", "ranks": "2"}))
+    assert burst.reclaimed == ""
+    assert read_again(burst) == burst
+
+
 def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
     burst = run("provision-start")
     for rank in range(2, 2000):

@@ -152,7 +152,7 @@ def test_held_jobs_are_let_go_for_good():
     made = commands.release_jobs(records, [ONE, THREE], NOW)
 
     assert made.actions == (ReleaseJobs({ONE: 7, THREE: 16}),)
-    assert made.records.holds[ONE].state is HoldState.OBEYED
+    assert made.records.holds[ONE].state is HoldState.TAKEN_BACK
     with pytest.raises(LeadError, match="is not held by burst"):
         commands.release_jobs(records, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
@@ -160,7 +160,7 @@ def test_held_jobs_are_let_go_for_good():
 
 
 def test_a_job_that_was_let_go_is_its_users():
-    records = Records(holds={ONE: hold(HoldState.OBEYED, 7)})
+    records = Records(holds={ONE: hold(HoldState.TAKEN_BACK, 7)})
     freed = view(job(1, whole(1), urgency=20))
 
     for lead in (freed, view(), None):
@@ -169,7 +169,7 @@ def test_a_job_that_was_let_go_is_its_users():
 
 
 def test_a_job_whose_release_was_lost_can_be_let_go_once_more():
-    records = Records(holds={ONE: hold(HoldState.OBEYED, 7)})
+    records = Records(holds={ONE: hold(HoldState.TAKEN_BACK, 7)})
     lost = view(job(1, whole(1), urgency=0))
 
     made = commands.release_jobs(records, [ONE], NOW, lost)

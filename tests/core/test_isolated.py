@@ -115,7 +115,7 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     assert verdict.reason is Reason.ISOLATED_ACTIVE
     records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
     assert burst_capacities(records, world.lead, sim.settings, sim.now) == []
-    (row,) = status(records, world, (), sim.now)["bursts"]
+    (row,) = status(records, world, (), {}, sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"
     assert row["access"] == f"shell {sim.burst.id}-0"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from burst.core import job_memo
 from burst.model.decision import Decision, OfferRejection
 from burst.model.reason import Reason
@@ -38,3 +40,25 @@ def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:
 
     assert job_memo.memo_due_at(told, LATER, job_memo.memo(LATER)) == T0 + 600.0
     assert job_memo.memo_due_at(told, OTHER, job_memo.memo(OTHER)) == T0
+
+
+def test_no_text_is_made_of_what_a_job_was_told_before() -> None:
+    def waits(number: int) -> Decision:
+        return Decision(Reason.NOT_WORTH, {"comparison": number})
+
+    told = job_memo.next_last_memo(None, waits(1), job_memo.memo(waits(1)), T0, 0)
+    assert job_memo.memo_not_before(told, waits(2)) == T0 + 600.0
+    # Another reason is told at once; of refusals the text says whether it is one.
+    assert job_memo.memo_not_before(told, Decision(Reason.NO_SLOTS)) == -math.inf
+    assert job_memo.memo_not_before(told, FULL) == -math.inf
+    assert job_memo.memo_not_before(None, waits(2)) == -math.inf
+    helped = Decision(Reason.ASSIGNED, {"burst": "b"})
+    given = job_memo.next_last_memo(None, helped, job_memo.memo(helped), T0, 0)
+    assert job_memo.memo_not_before(given, waits(1)) == -math.inf
+
+
+def test_a_job_whose_forecast_is_lost_is_told_nothing_else_meanwhile() -> None:
+    lost = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0})
+    told = job_memo.next_last_memo(None, FULL, job_memo.memo(FULL), T0, 0)
+    assert job_memo.memo_not_before(told, lost) == math.inf
+    assert job_memo.memo_not_before(None, lost) == -math.inf

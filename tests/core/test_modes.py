@@ -221,16 +221,16 @@ def test_a_held_job_that_its_user_holds_again_is_his():
 
     made = tick_once(world(view(waiting)), "hold", Records(holds={ONE: released}))
 
-    assert made.records.holds[ONE].state is HoldState.OBEYED
+    assert made.records.holds[ONE].state is HoldState.TAKEN_BACK
     assert made.actions == ()
 
 
-OBEYED = Hold(urgency=16, state=HoldState.OBEYED, since=T0)
+TAKEN = Hold(urgency=16, state=HoldState.TAKEN_BACK, since=T0)
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
-    made = tick_once(world(view(job(1, whole(4)))), mode, Records(holds={ONE: OBEYED}))
+    made = tick_once(world(view(job(1, whole(4)))), mode, Records(holds={ONE: TAKEN}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.actions == ()
@@ -240,7 +240,7 @@ def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
 def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
     taken = job(1, whole(4), urgency=20)
 
-    made = tick_once(world(view(taken)), "hold", recorded(COMING, holds={ONE: OBEYED}))
+    made = tick_once(world(view(taken)), "hold", recorded(COMING, holds={ONE: TAKEN}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.records.bursts.keys() == {ID}
@@ -249,7 +249,7 @@ def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
 def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alone():
     seen = world(view(queued(), lead=LEAD), LEAD)
 
-    made = tick_once(seen, "queue", Records(holds={ONE: OBEYED}))
+    made = tick_once(seen, "queue", Records(holds={ONE: TAKEN}))
 
     assert made.decisions[1].reason is Reason.PROPOSED
 
@@ -259,7 +259,7 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     far = queued(preferences=BurstPreferences(mode="isolated"))
     seen = world(view(far, lead=LEAD), LEAD, local=isolated)
 
-    made = tick_once(seen, "queue", Records(holds={ONE: OBEYED}))
+    made = tick_once(seen, "queue", Records(holds={ONE: TAKEN}))
 
     refusals = made.decisions[1].refusals
     assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
@@ -276,8 +276,8 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
     refused = made(0.5).decisions[1]
     assert refused.reason is Reason.TURNED_DOWN
     assert [r.text() for r in refused.refusals] == [
-        "costs 1.0 for a node and hour; the job pays 0.5 at the most",
-        "costs 2.0 for a node and hour; the job pays 0.5 at the most",
+        "costs 1.0 for a node and hour as offered; the job pays 0.5 at the most",
+        "costs 2.0 for a node and hour as offered; the job pays 0.5 at the most",
     ]
 
 

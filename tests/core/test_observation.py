@@ -13,7 +13,7 @@ from burst.core.observation import (
     rank_count,
 )
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import ABSENT_READS, LastCall, ProviderView, observe
+from burst.core.world import ABSENT_READS, LastCall, ProviderView, after_observation
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, view, world
@@ -142,11 +142,11 @@ def test_while_it_is_reaped_the_providers_word_counts():
 
 def test_misses_are_counted_in_a_row():
     seen = ProviderView(offers=())
-    seen = observe(seen, [], [ID], T0)
-    seen = observe(seen, [], [ID], T0 + 1)
+    seen = after_observation(seen, [], [ID], T0)
+    seen = after_observation(seen, [], [ID], T0 + 1)
     assert seen.absent == {ID: 2}
 
-    seen = observe(seen, [status()], [ID], T0 + 2)
+    seen = after_observation(seen, [status()], [ID], T0 + 2)
 
     assert seen.absent == {}
     assert seen.statuses == {ID: status()}

@@ -66,7 +66,10 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
     assert twice.on_trial(400)
     assert reason(twice, 400) is None
     assert reason(hear((verb, Outcome.UNEXPECTED), health=twice, now=400), 500)
-    assert hear((verb, Outcome.OK), health=twice).is_default
+    # A burst that was asked for is not online yet.
+    trial = Health(trial=verb is Verb.PROVISION)
+    assert hear((verb, Outcome.OK), health=twice) == trial
+    assert trial.on_trial(100) is trial.trial
 
 
 def test_what_one_method_does_well_excuses_no_other():
@@ -98,7 +101,9 @@ def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
     )
     others = [(other, Outcome.OK) for other in Verb if other is not verb]
     assert hear(*others, health=refused) == refused
-    assert hear((verb, Outcome.OK), health=refused).is_default
+    again = hear((verb, Outcome.OK), health=refused)
+    assert again == Health(trial=verb is Verb.PROVISION)
+    assert forgive(again, LEASE).is_default
 
 
 @pytest.mark.parametrize("verb", [Verb.PROVISION, Verb.REAP])
@@ -195,6 +200,14 @@ def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     # Afterwards what is refused is known of that size only.
     health = cool_down(health, "o", LIMITS, 2500.0, 4)
     assert health.offers["o"] == OfferHealth(2, 3700.0, 4)
+    # What came up tells nothing of larger ones.
+    for nodes, known in ((3, True), (4, False)):
+        names = tuple(f"h{number}" for number in range(nodes))
+        lease = msgspec.structs.replace(LEASE, offer="o", hosts=names)
+        assert bool(forgive(health, lease).offers) is known
+    # What failed long ago does not count.
+    health = cool_down(health, "o", LIMITS, 3700.0 + 9601.0, 4)
+    assert health.offers["o"].failures == 1
 
 
 def test_a_record_without_a_size_is_of_bursts_of_any_size():
@@ -242,7 +255,7 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
     offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
-    for asked, refusals in (((), []), (("local",), [Reason.ON_TRIAL])):
-        market = offer_catalog(offered, {"local": held}, T0, asked)
+    for trials, refusals in ((set(), []), ({"local"}, [Reason.ON_TRIAL])):
+        market = offer_catalog(offered, {"local": held}, T0, trials)
         assert [refusal.reason for refusal in market.refusals] == refusals
         assert bool(market.offers) is not bool(refusals)

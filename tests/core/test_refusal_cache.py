@@ -27,6 +27,7 @@ from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
+from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -207,7 +208,8 @@ def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
 
 def grounds(records: Records | None = None, **changes: object) -> RefusalInputs:
     seen = world(view(**changes))
-    return refusal_inputs(Transaction(records or Records(), T0), seen, SETTINGS)
+    rules = RuleSet(SETTINGS.rules)
+    return refusal_inputs(Transaction(records or Records(), T0), seen, SETTINGS, rules)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
+from burst.core.worth.estimate import StartEstimate
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
@@ -35,13 +36,44 @@ change = st.one_of(
     st.tuples(st.just("drained"), st.sets(st.integers(2, 9))),
     st.tuples(st.just("wait"), st.integers(1, 90)),
 )
+# Jobs that own nodes could run, and in how many seconds each of three in turn is
+# expected to start, None for those that are not forecast. Both own nodes are taken by
+# the first two jobs.
+BUSY = [
+    *(("submit", 1, False, False), ("start", 0, 0)),
+    *(("submit", 1, False, False), ("start", 0, 1)),
+    ("forecast", (60, 60, 60)),
+]
+WAITS = st.sampled_from([60, 400, 4000, None])
+forecast_change = st.one_of(
+    st.tuples(st.just("submit"), st.integers(1, 2), st.just(False), st.just(False)),
+    st.tuples(
+        st.just("forecast"),
+        st.tuples(WAITS, WAITS, WAITS),
+    ),
+    st.tuples(st.just("wait"), st.integers(1, 90)),
+    change,
+)
+RULES = [
+    {"match": {"nodes": 1}, "worth": 0.5, "providers": ["local"]},
+    {"match": {"nodes": "2-3"}, "worth": 2.0, "wait": "10s"},
+    {"match": {"hours": "0:47-23:47", "nodes": 1}, "worth": 3.0},
+    {"match": {"nodes": "4-9"}, "max_price": 2.0},
+]
 
 
 def outcomes(made: TickResult) -> dict[JobId, str]:
-    """Return what becomes of each job; why one is refused may be of a tick before."""
+    """Return what becomes of each job; why nothing is made may be of a tick before.
+
+    One that was turned down stays so when its forecast is lost: it is judged again
+    once something is to be had.
+    """
     return {
-        number: "refused" if verdict.reason.about_job.refused else verdict.reason.name
+        number: "refused"
+        if reason.about_job.refused or reason is Reason.NOT_FORECAST
+        else reason.name
         for number, verdict in made.decisions.items()
+        for reason in [verdict.reason]
     }
 
 
@@ -49,11 +81,20 @@ class Site:
     """A lead in one mode, whose daemon runs ticks."""
 
     def __init__(
-        self, mode: str, impossible: str, most: int = 8, bursts: int = 1
+        self,
+        mode: str,
+        impossible: str,
+        most: int = 8,
+        bursts: int = 1,
+        policy: tuple[dict[str, object], ...] = (),
     ) -> None:
         limits = {"max_bursts": bursts}
         intake = {"mode": mode, "impossible": impossible}
-        self._settings = tables(intake=intake, limits=limits)
+        deadlines = {"forecast": "30s", "run": "10m"}
+        self._settings = tables(
+            intake=intake, limits=limits, deadlines=deadlines, policy=policy
+        )
+        self._forecasts: dict[JobId, StartEstimate] | None = None
         self._mode = mode
         self._world = world(None, LEAD, local=(offer(max_nodes=most),))
         self._jobs: dict[JobId, JobView] = {}
@@ -74,9 +115,15 @@ class Site:
             allocated=frozenset(busy),
             free={r: Shape(0) if r in busy else shape for r, shape in shapes},
         )
-        seen = msgspec.structs.replace(self._world, lead=picture)
+        seen = msgspec.structs.replace(
+            self._world, lead=picture, forecasts=self._forecasts
+        )
         asked = self._made.records, seen, self._settings, self._now
-        plain = run_tick(*asked)
+        before = self._made.refusal_cache
+        if not self._settings.policy:
+            before = None
+        # For how long forecasts have been missing is not what spares work.
+        plain = run_tick(*asked, before.without_refusals() if before else None)
         self._made = run_tick(*asked, self._made.refusal_cache)
         assert outcomes(self._made) == outcomes(plain)
         assert self._made.actions == plain.actions
@@ -134,6 +181,17 @@ class Site:
     def _drained_(self, ranks: set[int]) -> None:
         self._drained = ranks
 
+    def _forecast(self, waits: tuple[int | None, ...]) -> None:
+        self._forecasts = {
+            JobId(number): StartEstimate(
+                expected=self._now + wait,
+                earliest=self._now,
+                latest=self._now + 2 * wait,
+            )
+            for number in range(1, 30)
+            if (wait := waits[number % len(waits)]) is not None
+        }
+
     def _wait(self, seconds: int) -> None:
         self._now += seconds
 
@@ -158,6 +216,25 @@ def test_a_tick_with_what_stands_is_one_without(
 ) -> None:
     site = Site(mode, impossible, most, bursts)
     for what, *how in changes:
+        site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
+        site.tick_once()
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+@given(
+    bursts=st.sampled_from([0, 1]),
+    rules=st.lists(st.sampled_from(RULES), min_size=1, max_size=4),
+    changes=st.lists(forecast_change, min_size=1, max_size=20),
+)
+@settings(max_examples=300, deadline=None)
+def test_a_tick_with_what_stands_is_one_without_by_rules_too(
+    mode: str,
+    bursts: int,
+    rules: list[dict[str, object]],
+    changes: list[tuple[object, ...]],
+) -> None:
+    site = Site(mode, "hold", 8, bursts, tuple(rules))
+    for what, *how in [*BUSY, *changes]:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
         site.tick_once()
 

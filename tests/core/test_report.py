@@ -37,7 +37,8 @@ def row(burst):
         burst_id=burst.id, phase=Phase.ENDING, why="2 processes have not ended yet"
     )
     told = ProviderView(statuses={burst.id: status}, read_at=T0)
-    seen = msgspec.structs.replace(world(view()), providers={"local": told})
+    lead = view(drained={2: "burst", 3: "burst"})
+    seen = msgspec.structs.replace(world(lead), providers={"local": told})
     return report.burst_row(burst, seen, T0 + 40)
 
 
@@ -72,6 +73,37 @@ GONE = Event(T0 + 39, "reaped", {})
 )
 def test_a_note_says_why_a_burst_ended_or_why_that_takes_too_long(events, note):
     assert row(made(*events))["note"] == note
+
+
+BUSY = "jobs still run on ranks 3; they are not killed"
+BOTH = {2: "burst", 3: "burst"}
+
+
+def note_of(events, call=None, **lead):
+    seen = world(view(online=(2, 3), **lead))
+    calls = {LEASE.id: call} if call else {}
+    seen = msgspec.structs.replace(seen, calls=calls)
+    return report.burst_row(made(*events), seen, T0 + 40)["note"]
+
+
+def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
+    gone = LastCall(verb=Verb.REAP, outcome=Outcome.NOT_FOUND)
+
+    assert note_of(DRAINED, drained=BOTH, busy=(0, 3)) == f"idle; {BUSY}"
+    assert note_of((FAILED,), drained={2: "x"}) == (
+        "exited with status 3; ranks 3 are not drained yet"
+    )
+    assert note_of((FAILED,), gone, drained=BOTH) == (
+        "exited with status 3; the provider has nothing of it, but ranks 2-3 are"
+        " online; see flux overlay status"
+    )
+    assert note_of((FAILED,), drained=BOTH) == "exited with status 3"
+
+
+def test_a_note_names_an_obstacle_once():
+    overdue = Event(T0 + 35, "overdue", {"note": f"reap: {BUSY}"})
+
+    assert note_of((FAILED, overdue), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
 
 
 def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():

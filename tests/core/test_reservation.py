@@ -141,9 +141,44 @@ def test_an_idle_burst_on_a_slot_that_is_kept_makes_way():
     first = running(s, 2)
     s.lead.finish(first)
     s.tick(2)
-    big = lent(s, 8)
+    big = lent(s, 8, userid=200)
     s.until(lambda: big in s.lead.running())
     assert s.bursts[0].state is State.INACTIVE
+
+
+def test_an_idle_burst_that_the_job_can_have_stays_for_it():
+    s = sim(deadlines={"idle": "1h"})
+    first, other = running(s, 2), running(s, 4)
+    s.lead.finish(first)
+    s.tick(2)
+    big = lent(s, 8)
+    s.tick(5)
+    assert verdict(s, big).reason is Reason.RESERVED
+    s.lead.finish(other)
+    s.until(lambda: big in s.lead.running())
+    assert {burst.state for burst in s.bursts} == {State.ONLINE}
+    assert len(s.bursts) == 3
+
+
+def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
+    """As many as the first waits for, where nobody knows for how long it waits."""
+    s = sim(deadlines={"idle": "1h"})
+    running(s, 1)
+    other = running(s, 7)
+    s.lead.finish(other)
+    s.tick(2)
+    big = lent(s, 8)
+    s.tick(2)
+    overtaken = []
+    for _ in range(6):
+        small = lent(s, 2)
+        s.tick(3)
+        if small in s.lead.running():
+            overtaken.append(small)
+            s.lead.finish(small)
+        s.tick(2)
+    assert len(overtaken) == 4
+    assert verdict(s, big).reason is Reason.RESERVED
 
 
 def test_those_behind_are_served_once_the_first_is_canceled():

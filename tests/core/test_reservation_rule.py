@@ -148,9 +148,10 @@ def test_slots_of_bursts_that_come_for_the_job_are_not_kept_for_it():
 
 def test_bursts_that_use_up_a_limit_are_kept_from_others_too():
     """Two slots are free, and the limit allows both once the third is."""
-    busy = {"burst_0": there(nodes=1)}
-    kw = {"busy": busy, "in_use": busy.values(), "capacities": [room("burst-0")]}
-    made = planned(demand(1, 8), demand(2, 1), limits={"max_nodes": 8}, **kw)
+    busy = {"burst_0": there(nodes=1, user=2)}
+    rooms = [room("burst-0", user=2)]
+    kw = {"busy": busy, "in_use": busy.values(), "capacities": rooms}
+    made = planned(demand(1, 8), demand(2, 1, user=2), limits={"max_nodes": 8}, **kw)
     assert made.reservation.slots == {"burst-0", "burst-1", "burst-2"}
     assert made.assignments == {}
     assert made.decisions[1].reason is Reason.RESERVED

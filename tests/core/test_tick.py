@@ -185,12 +185,12 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
     ("before", "job_changes", "after"),
     [
         (HoldState.HOLDING, {"urgency": 0}, HoldState.HELD),
-        (HoldState.HOLDING, {"urgency": 20}, HoldState.OBEYED),
-        (HoldState.HELD, {"urgency": 20}, HoldState.OBEYED),
-        (HoldState.RELEASED, {"urgency": 0}, HoldState.OBEYED),
+        (HoldState.HOLDING, {"urgency": 20}, HoldState.TAKEN_BACK),
+        (HoldState.HELD, {"urgency": 20}, HoldState.TAKEN_BACK),
+        (HoldState.RELEASED, {"urgency": 0}, HoldState.TAKEN_BACK),
         (HoldState.HELD, {"state": JobState.RUN}, HoldState.RELEASED),
         (HoldState.RELEASED, {"state": JobState.RUN}, HoldState.RELEASED),
-        (HoldState.OBEYED, {"urgency": 3}, HoldState.OBEYED),
+        (HoldState.TAKEN_BACK, {"urgency": 3}, HoldState.TAKEN_BACK),
         (HoldState.HELD, {"state": JobState.INACTIVE}, None),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     )
 
     assert made.records.holds[1] == msgspec.structs.replace(
-        hold(HoldState.HOLDING, 12, T0 + 100), shown=31
+        hold(HoldState.HOLDING, 12, T0 + 100), expected_urgency=31
     )
 
 
@@ -372,9 +372,23 @@ def test_a_drain_that_takes_too_long_says_why():
     again = tick_once(world(view(online=[2, 3])), made.records, now=late + 10)
 
     assert made.events[-1][1].context["note"] == (
-        "drain: not drained yet; they are not killed"
+        "drain: ranks 2-3 are not drained yet"
     )
     assert [event.name for _, event in again.events] == []
+
+
+@pytest.mark.parametrize(("events", "state"), [(8, "drain"), (9, "reap")])
+def test_past_its_deadline_a_burst_names_the_ranks_whose_jobs_it_waits_for(
+    events, state
+):
+    waiting = recorded(run(*WHOLE_WAY[:events]))
+    seen = world(view(online=[2, 3], busy=[3], drained={2: "x", 3: "x"}))
+
+    made = tick_once(seen, waiting, now=T0 + 9_000)
+
+    assert [event.context.get("note") for _, event in made.events][-1] == (
+        f"{state}: jobs still run on ranks 3; they are not killed"
+    )
 
 
 def test_jobs_that_could_run_here_once_are_not_held_while_nothing_else_is_to_be_had():

@@ -57,7 +57,9 @@ def test_a_burst_does_not_grow_for_one_user_beyond_what_another_may_have():
     first = submit(s, 1, 2)
     s.until(lambda: s.lead.running() == [first])
     jobs = [submit(s, 1, 2), submit(s, 2, 2)]
-    s.until(lambda: s.lead.running() == [first, jobs[0]])
+    # The other's job gets ranks beside the first burst, in a burst of its own.
+    s.until(lambda: s.lead.running() == [first, *jobs])
     s.tick(5)
     his = [b for b in s.bursts if b.live and 1 in b.lease.userids]
     assert sum(burst.lease.nodes for burst in his) == 4
+    assert {2} in [set(b.lease.userids) for b in s.bursts]

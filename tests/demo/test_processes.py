@@ -3,7 +3,6 @@
 
 import os
 import sys
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from burst.demo.processes import MARK, Processes
 from burst.demo.story import Story
 from burst.errors import BurstError
 from tests.demo.scratch import short_directory
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -45,10 +45,14 @@ def test_a_command_that_hangs_is_ended(processes):
 
 def test_what_ended_by_itself_is_told_with_its_last_words(processes):
     processes.start("broker", ["sh", "-c", "echo one; echo two; exit 3"])
-    while processes.marked():
-        time.sleep(0.05)
-    with pytest.raises(BurstError, match="broker ended with status 3: one / two"):
+
+    def checked() -> bool:
         processes.check()
+        return False
+
+    # A process that is ending has no mark any more, and no status yet.
+    with pytest.raises(BurstError, match="broker ended with status 3: one / two"):
+        wait_until(checked, "it to be told")
 
 
 def test_what_ignores_sigterm_is_killed(processes):

@@ -5,23 +5,16 @@ from __future__ import annotations
 
 from burst_kube import KubeProvider
 
-from burst.errors import NotFound
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
-from tests.support.fluxlead import FluxLead, wait_until
+from tests.support.fluxlead import FluxLead
+from tests.support.reaping import reap_until_gone
+from tests.support.waiting import wait_until
 
 
 def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:
     """Reap until nothing is left."""
-
-    def gone() -> bool:
-        try:
-            provider.reap(spec.burst_id)
-        except NotFound:
-            return True
-        return False
-
-    wait_until(gone, f"{spec.burst_id} to be gone")
+    reap_until_gone(provider, spec.burst_id)
 
 
 def check_hosts(lead: FluxLead, *hosts: str) -> None:

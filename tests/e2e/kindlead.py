@@ -21,9 +21,10 @@ from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import JobState
 from burst.model.shape import Shape
-from tests.e2e.kindnear import NearCluster, wait_long
+from tests.e2e.kindnear import LONG_S, NearCluster
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.fluxlead import broker_environment
+from tests.support.waiting import wait_until
 
 NODE_PORT = 30093
 FOLLOWERS = 2
@@ -81,9 +82,9 @@ class PodLead:
         for manifest in (self.pod(), self._service()):
             self.cluster.kubectl("apply", "-f", "-", manifest=manifest)
         try:
-            wait_long(self.is_up, "the lead to serve")
+            wait_until(self.is_up, "the lead to serve", LONG_S)
             # It serves on a socket before its port is open: kube-proxy takes its time.
-            wait_long(self._is_open, "the NodePort to open")
+            wait_until(self._is_open, "the NodePort to open", LONG_S)
         except AssertionError as failure:
             said = self.cluster.kubectl("describe", "pod", "lead")
             said += self.cluster.kubectl("logs", "lead")
@@ -220,7 +221,7 @@ class HostLead(EmbeddedPodLead):
             stdout=self._log,
             stderr=self._log,
         )
-        wait_long(self.is_up, "the lead to serve")
+        wait_until(self.is_up, "the lead to serve", LONG_S)
 
     def stop(self) -> None:
         """End it."""

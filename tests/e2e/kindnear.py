@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import wait_until
+
 NAME = "near"
 NODE = f"{NAME}-control-plane"
+LONG_S = 300.0
+"""What a cluster may take on a busy machine."""
 
 
 def run(*words: object, given: str = "") -> str:
@@ -23,14 +25,6 @@ def run(*words: object, given: str = "") -> str:
     )
     assert done.returncode == 0, f"{' '.join(argv)}: {done.stdout}{done.stderr}"
     return done.stdout
-
-
-def wait_long(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds, for as long as a cluster may take on a busy machine."""
-    end = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < end, f"waited 300 s for {what}"
-        time.sleep(0.2)
 
 
 def succeeds(*words: object) -> bool:
@@ -64,9 +58,10 @@ class NearCluster:
         run("kind", "load", "docker-image", self.image, "--name", NAME)
         # Pods are refused before it is there, which is after kind says that all is.
         account = ("get", "serviceaccount", "default")
-        wait_long(
+        wait_until(
             lambda: succeeds("kubectl", "--kubeconfig", self.kubeconfig, *account),
             "the default service account",
+            LONG_S,
         )
 
     def delete(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 BURST = str(Path(sys.executable).with_name("burst"))
@@ -26,14 +26,6 @@ def host_paths(*, flux: bool = False) -> list[str]:
     """Return what pods have to see of this machine to run this package, and Flux."""
     paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable)]
     return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
-
-
-def wait_until(holds: Callable[[], object], what: Callable[[], str]) -> None:
-    """Poll until it holds; fail past the deadline, with what is to be seen then."""
-    ends = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < ends, what()
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -19,9 +19,10 @@ from typing import Any
 import tomli_w
 
 from burst.kits import certificate
-from tests.e2e.programs import BURST, ROOT, host_paths, run, wait_until
+from tests.e2e.programs import BURST, ROOT, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.support.waiting import wait_until
 
 MANIFESTS = ROOT / "manifests"
 FILES = MANIFESTS / "base" / "lead"
@@ -51,14 +52,14 @@ class Seed:
         self.place = place
         self.certificate = place / "curve.cert"
 
-    def apply(self) -> None:
+    def apply(self, idle: str = "1s") -> None:
         """Apply manifests/far, the certificate, and the lead with its daemon."""
         self._apply("far", {"namespace": self.far, "patches": [self._subject()]})
         run(BURST, "keygen", str(self.certificate))
         secret = ("create", "secret", "generic", "burst-curve")
         source = f"--from-file=curve.cert={self.certificate}"
         self.cluster.kubectl(*secret, "-n", self.near, source)
-        self._write_files()
+        self._write_files(idle)
         settings = {
             "name": "burst-lead",
             "namespace": "burst",
@@ -69,7 +70,7 @@ class Seed:
         lead = {
             "namespace": self.near,
             "configMapGenerator": [settings],
-            "patches": [self.programs(), self._host_paths_allowed()],
+            "patches": [self.programs(), self._host_paths_allowed(), self._volume()],
         }
         self._apply(self.overlay, lead)
 
@@ -77,6 +78,18 @@ class Seed:
         """Run flux in the lead's container, as its user does."""
         where = ("exec", "-n", self.near, "job/lead", "-c", "lead")
         return self.cluster.kubectl(*where, "--", "flux", *words)
+
+    def burst(self, *words: str, check: bool = True) -> str:
+        """Run burst in the daemon's container."""
+        where = ("exec", "-n", self.near, "job/lead", "-c", "burst")
+        return self.cluster.kubectl(*where, "--", BURST, *words, check=check)
+
+    def status(self) -> dict[str, Any]:
+        """Return what `burst status` says; empty while no daemon serves."""
+        try:
+            return dict(json.loads(self.burst("status", "--json", check=False)))
+        except json.JSONDecodeError:
+            return {}
 
     def log(self) -> str:
         """Return what the daemon said, and the lead."""
@@ -129,14 +142,38 @@ class Seed:
         change = [{"op": "replace", "path": path, "value": "privileged"}]
         return {"target": {"kind": "Namespace"}, "patch": json.dumps(change)}
 
-    def _write_files(self) -> None:
+    def _volume(self) -> dict[str, Any]:
+        """Make a volume for the lead's state; return the patch that claims it."""
+        name = f"state-{self.near}"
+        path = self.place / "state"
+        path.mkdir()
+        path.chmod(0o777)
+        spec = {
+            "capacity": {"storage": "4Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": str(path)},
+            "storageClassName": "",
+        }
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": spec}
+        meta = {"name": name, "labels": {"app.kubernetes.io/name": "burst"}}
+        manifest = {**volume, "metadata": meta}
+        self.cluster.kubectl("create", "-f", "-", manifest=manifest)
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "burst-state"},
+            "spec": {"storageClassName": "", "volumeName": name},
+        }
+        return {"patch": json.dumps(claim)}
+
+    def _write_files(self, idle: str) -> None:
         """Write burst.toml and R as they are, for nodes of one core of this machine."""
         resources = json.loads((FILES / "R").read_text())
         for group in resources["execution"]["R_lite"]:
             group["children"]["core"] = "0"
         (self.place / "R").write_text(json.dumps(resources))
         tables = tomllib.loads((FILES / "burst.toml").read_text())
-        tables["deadlines"]["idle"] = "1s"
+        tables["deadlines"]["idle"] = idle
         tables["daemon"] = {"cadence": "1s", "observe": "0.2s"}
         tables["providers"]["kube"] |= {
             "namespace": self.far,
@@ -196,9 +233,10 @@ def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Se
         finally:
             # Its NodePort is one for all, and namespaces take their time to go.
             cluster.kubectl("delete", "service", "--all", "-n", names[0])
-            kinds = "clusterrole,clusterrolebinding"
+            kinds = "clusterrole,clusterrolebinding,persistentvolume"
             label = ("-l", "app.kubernetes.io/name=burst")
-            cluster.kubectl("delete", kinds, *label)
+            # A volume is there until its claim goes with the namespace.
+            cluster.kubectl("delete", kinds, *label, "--wait=false")
 
 
 def run_experiment(seed: Seed) -> None:
@@ -227,8 +265,7 @@ def run_experiment(seed: Seed) -> None:
 
 def _check_doctor(seed: Seed) -> None:
     """In the daemon's container nothing is wrong: rights, address, certificate."""
-    where = ("exec", "-n", seed.near, "job/lead", "-c", "burst")
-    said = json.loads(seed.cluster.kubectl(*where, "--", BURST, "doctor", "--json"))
+    said = json.loads(seed.burst("doctor", "--json"))
     told = [finding["what"] for finding in said["findings"]]
     assert f"has all rights that it needs in namespace {seed.far}" in told
     [reached] = [what for what in told if "accepts its certificate" in what]

@@ -23,10 +23,11 @@ from burst.kits import certificate
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
+from tests.e2e.programs import BURST, host_paths, run, running, says
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 KINDS = "pods,jobs,configmaps,secrets,services"

@@ -22,12 +22,13 @@ import tomli_w
 from burst.kits import certificate
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, host_paths, run, running, says, wait_until
+from tests.e2e.programs import BURST, host_paths, run, running, says
 from tests.e2e.seed import some_user
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"

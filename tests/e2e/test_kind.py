@@ -18,10 +18,11 @@ import tomli_w
 
 from burst.kits import certificate
 from tests.e2e.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
-from tests.e2e.kindnear import NODE, NearCluster, run, wait_long
+from tests.e2e.kindnear import LONG_S, NODE, NearCluster, run
 from tests.e2e.programs import ROOT
 from tests.kubelab.kind import hostimage
 from tests.support.fluxlead import needs_flux, short_directory
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kind, pytest.mark.timeout(600)]
 IMAGE = "local.test/burst:1"
@@ -141,15 +142,15 @@ def test_a_daemon_that_is_killed_meanwhile_goes_on(
     """With a lead on this host, and each follower on a worker of its own."""
     job = lead.submit(["hostname"])
     with reading(daemon):
-        wait_long(lambda: len(containers()) > 1, "a node of the far cluster")
+        wait_until(lambda: len(containers()) > 1, "a node of the far cluster", LONG_S)
         daemon.kill()
         daemon.start()
-        wait_long(lambda: lead.is_done(job), "the job's end")
+        wait_until(lambda: lead.is_done(job), "the job's end", LONG_S)
         assert len(set(lead.output(job).split())) == FOLLOWERS
         workers = {name for name in containers() if "-worker" in name}
         assert len(workers) == FOLLOWERS
         assert all("control-plane" in name for name in containers() - workers)
-        wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
+        wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
 
 
 def test_the_doctor_finds_what_is_there(lead: PodLead, daemon: Daemon) -> None:
@@ -164,7 +165,7 @@ def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
     volumes = run("docker", "volume", "ls", "-q")
     job = lead.submit(["hostname"])
     with reading(daemon):
-        wait_long(lambda: lead.is_done(job), "the job's end")
+        wait_until(lambda: lead.is_done(job), "the job's end", LONG_S)
     # A pod of an indexed Job is called by its Job, which is called by the burst.
     hosts = lead.output(job).split()
     assert len(set(hosts)) == FOLLOWERS
@@ -173,8 +174,10 @@ def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
     (far,) = {name.removesuffix("-control-plane") for name in containers() - {NODE}}
     assert re.fullmatch(r"far-[0-9a-f]{8}", far)
     with reading(daemon):
-        wait_long(lambda: containers() == {NODE}, "the far cluster to be gone")
-        wait_long(lambda: not any(daemon.far.iterdir()), "its files to be gone")
+        wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
+        wait_until(
+            lambda: not any(daemon.far.iterdir()), "its files to be gone", LONG_S
+        )
     assert run("docker", "volume", "ls", "-q") == volumes
     assert not (daemon.home / ".kube").exists()
     secret = certificate.read(lead.files.certificate).secret.decode()

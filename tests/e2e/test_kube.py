@@ -21,7 +21,8 @@ from tests.e2e.programs import BURST, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
-from tests.support.fluxlead import flux_lead, needs_flux, wait_until
+from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"

@@ -29,7 +29,8 @@ from tests.e2e.seed import ENVIRONMENT, Seed, planted, run_experiment, some_user
 from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import CRD, GivenCluster
-from tests.support.fluxlead import flux_lead, needs_flux, wait_until
+from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.e2e,

@@ -13,8 +13,35 @@ import pytest
 from tests.e2e.seed import Seed, planted, run_experiment
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import needs_flux
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
+
+
+def test_a_lost_lead_pod_does_not_lose_its_burst(
+    cluster: GivenCluster, tmp_path: Path
+) -> None:
+    """The next pod has the records, so that the daemon takes the burst down."""
+    with planted(Seed, cluster, tmp_path) as seed:
+        seed.apply(idle="10m")
+        wait_until(lambda: " serves flux " in seed.log(), seed.look)
+        seed.flux("submit", "-N3", "--setattr=burstable", "--cwd=/tmp", "true")
+        wait_until(lambda: live(seed) == ["online"], seed.look)
+        before = seed.status()
+        pods = ("pods", "-l", "job-name=lead", "-n", seed.near)
+        seed.cluster.kubectl("delete", *pods, "--grace-period=0", "--force")
+        wait_until(lambda: seed.status() != {}, seed.look)
+        after = seed.status()
+        assert after["lead"]["owner"] == before["lead"]["owner"]
+        [burst] = (row["id"] for row in before["bursts"])
+        assert [row["id"] for row in after["bursts"]] == [burst]
+        seed.burst("down", burst)
+        wait_until(lambda: not seed.bursts(), seed.look)
+
+
+def live(seed: Seed) -> list[str]:
+    """Return the states of all bursts that are on record."""
+    return [row["state"] for row in seed.status().get("bursts", [])]
 
 
 def test_submitting_is_all_that_is_done(cluster: GivenCluster, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.schedule(self.now)
         if self.queue._line:
             job = self.queue.jobs[self.queue._line[0][1]]
-            assert self.queue.pool.allocate(job.request, job.constraint) is None
+            assert self.queue.pool.allocate(job.request) is None
 
     @invariant()
     def events_tell_a_life_that_flux_could_have_told(self) -> None:

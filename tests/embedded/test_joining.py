@@ -6,16 +6,28 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from socket import socketpair
+from threading import Thread
 
 import pytest
 import zmq
 
 from burst.embedded.boot import read_broker_config
-from burst.embedded.wire import Heartbeat, Hello, Leave, decode, encode, follower_socket
+from burst.embedded.follower import FollowerBroker
+from burst.embedded.wire import (
+    Goodbye,
+    Heartbeat,
+    Hello,
+    Leave,
+    Message,
+    decode,
+    encode,
+    follower_socket,
+    lead_socket,
+)
 from burst.kits import certificate
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -25,8 +37,10 @@ from tests.embedded_instance import (
     EmbeddedInstance,
     embedded_instance,
     free_port,
+    short_directory,
     write_files,
 )
+from tests.support.waiting import wait_until
 
 HOST = "burst-0-1"
 RANK = 3
@@ -43,13 +57,6 @@ def instance() -> Iterator[EmbeddedInstance]:
 def watch(instance: EmbeddedInstance) -> Iterator[Watch]:
     with closing(instance.lead()) as lead:
         yield Watch(lead)
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"not seen: {what}"
-        time.sleep(0.02)
 
 
 def join(instance: EmbeddedInstance, watch: Watch, host: str = HOST) -> None:
@@ -126,7 +133,7 @@ def test_another_certificate_waits_and_the_lead_says_so(
     )
     instance.start_follower(HOST)
     refused = "the other side has another certificate"
-    until(lambda: refused in instance.log("lead-0"), refused)
+    wait_until(lambda: refused in instance.log("lead-0"), refused)
     assert watch.lead.observe().online == {0}
     assert instance.process(HOST).poll() is None
     assert instance.log(HOST).count("\n") == 1
@@ -144,7 +151,7 @@ def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> N
         socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
         socket.connect(boot.hosts[0].connect)
         refused = "refused 127.0.0.1: its key is not the certificate's"
-        until(lambda: refused in instance.log("lead-0"), refused)
+        wait_until(lambda: refused in instance.log("lead-0"), refused)
     finally:
         context.destroy(linger=0)
 
@@ -156,7 +163,7 @@ def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
         socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
         socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
         refused = "refused a connection"
-        until(lambda: refused in instance.log("lead-0"), refused)
+        wait_until(lambda: refused in instance.log("lead-0"), refused)
     finally:
         context.destroy(linger=0)
 
@@ -172,7 +179,7 @@ def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -
 def test_a_follower_may_be_there_before_its_lead(instance: EmbeddedInstance) -> None:
     instance.stop()
     instance.start_follower(HOST)
-    until(lambda: "waiting for the lead" in instance.log(HOST), "waiting")
+    wait_until(lambda: "waiting for the lead" in instance.log(HOST), "waiting")
     instance.start()
     with closing(instance.lead()) as lead:
         Watch(lead).online(RANK)
@@ -214,13 +221,43 @@ def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> 
     assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
 
+def test_goodbye_is_said_before_welcome_is_read() -> None:
+    """A lead that has sent Welcome would else wait for a broker that has ended."""
+    stop, signaled = socketpair()
+    with short_directory() as directory, stop, signaled:
+        config = write_files(directory, free_port())
+        boot = read_broker_config(config, "lead-0")
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        lead = lead_socket(context, boot)
+        lead.bind(boot.hosts[0].bind)
+        broker = FollowerBroker(read_broker_config(config, HOST), directory)
+        running = Thread(target=lambda: broker.run(stop.fileno()))
+        running.start()
+        try:
+            assert isinstance(heard(lead), Hello)
+            signaled.send(b"x")
+            running.join(DEADLINE_S)
+            broker.close()
+            while isinstance(said := heard(lead), Hello):
+                continue
+            assert isinstance(said, Goodbye)
+        finally:
+            signaled.send(b"x")
+            context.destroy(linger=0)
+
+
+def heard(lead: zmq.Socket[bytes]) -> Message:
+    assert lead.poll(int(DEADLINE_S * 1000))
+    return decode(lead.recv_multipart()[-1])
+
+
 def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
     instance: EmbeddedInstance, watch: Watch
 ) -> None:
     join(instance, watch)
     process = instance.process(HOST)
     # Stopped before it has read its Welcome, it would say Hello again, and join.
-    until(lambda: "joined as rank" in instance.log(HOST), "its Welcome")
+    wait_until(lambda: "joined as rank" in instance.log(HOST), "its Welcome")
     os.kill(process.pid, signal.SIGSTOP)
     try:
         watch.until(lambda view: RANK not in view.online, "lost")

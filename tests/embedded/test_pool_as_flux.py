@@ -130,9 +130,8 @@ def as_r(pool: list[NodeResources]) -> dict[str, Any]:
 
 
 def answer(pool: ResourcePool, jobspec: dict[str, Any]) -> Any:
-    constraint = jobspec["attributes"]["system"].get("constraints")
     try:
-        found = pool.allocate(parse_request(jobspec), constraint)
+        found = pool.allocate(parse_request(jobspec))
     except Infeasible as error:
         return str(error)
     return found and {

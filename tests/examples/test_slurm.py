@@ -30,7 +30,8 @@ from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
 from tests.examples import slurm_programs
 from tests.support.examples import load_example
-from tests.support.fluxlead import short_directory, wait_until
+from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm"
 PROGRAMS = ("sbatch", "squeue", "scancel", "srun")

@@ -17,9 +17,10 @@ from burst_local.processes import Process, scan
 
 from burst.model.burst import Burst
 from burst.runtime.read_records import read_records
-from tests.cli.cli_harness import CliHarness, open_harness, wait_until
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
+from tests.support.waiting import wait_until
 
 # As users type it. Where all brokers share a machine, this tells them apart.
 HOSTNAME = ("flux", "getattr", "hostname")
@@ -48,7 +49,7 @@ class Site:
             self._owner = lead.identity().owner
         self.write()
 
-    def write(self, **tables: Mapping[str, Any]) -> None:
+    def write(self, **tables: Any) -> None:
         """Write the settings: a gated provider, and these."""
         local = {
             **self.cli.options,
@@ -191,7 +192,7 @@ class Site:
     def check_that_nothing_is_left(self) -> None:
         """Fail if there is a process, a file, a lease, a drain or a hold of ours.
 
-        Undraining follows an end, and what a listing shows may be a turn old.
+        Undraining follows an end, and what a listing shows may be a tick old.
         """
         wait_until(lambda: not self._left(), lambda: f"an end of {self._left()}")
 

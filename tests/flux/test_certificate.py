@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from tests.cli.cli_harness import wait_until
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from tests.cli.cli_harness import wait_until
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 

@@ -23,8 +23,8 @@ from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import ProviderWorkers
 from burst.testing import FakeProvider, FakeSettings
-from tests.cli.cli_harness import wait_until
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 

@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.errors import Denied, LeadGone, Unreadable
 from burst.flux.handle import ResponseMessage
 from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
+from burst.flux.stream import RETRY_S
+from burst.model.active_job import ActiveJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.flux.fake_handle import FakeHandle, Fault
@@ -319,3 +322,105 @@ def test_a_failure_of_ours_ends_the_connection_and_is_logged(
     with pytest.raises(LeadGone, match="internal error"):
         synced.job_views()
     assert "thread test failed" in caplog.text
+
+
+class Listener:
+    """What is told of all jobs."""
+
+    def __init__(self) -> None:
+        self.losses = 0
+        self.over: list[int] = []
+
+    def changed(self) -> None:
+        return
+
+    def ended(self, job: ActiveJob) -> None:
+        self.over.append(job.id)
+
+    def lost(self) -> None:
+        self.losses += 1
+
+
+def test_all_active_jobs_are_known_where_somebody_follows_them(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    listener = Listener()
+    journal.follow_queue(listener, None)
+    journal.start()
+    woken.wait()
+    fake.push(TOPIC, submitted(1))
+    fake.push(TOPIC, submitted(2, burstable=False))
+    woken.wait()
+    assert set(journal.job_views()) == {1}
+    assert [job.id for job in journal.active_jobs()] == [1, 2]
+    fake.push(TOPIC, {"id": 2, "events": [event("clean")]})
+    assert [job.id for job in journal.active_jobs()] == [1]
+    assert listener.over == [2]
+
+
+def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
+    fake: FakeHandle, synced: Journal, woken: Woken
+) -> None:
+    canceled: list[Any] = []
+    fake.services[f"{TOPIC}-cancel"] = canceled.append
+    before = fake.streams[TOPIC]
+    listener = Listener()
+    synced.restart(listener, lambda userid, _: userid == 1)
+    assert canceled == [{"matchtag": before}]
+    assert listener.losses == 0
+    # What still comes of the stream before is passed over.
+    stray = msgspec.json.encode(submitted(9))
+    fake.arrive(ResponseMessage(before, 0, stray))
+    fake.push(TOPIC, submitted(2, burstable=False))
+    woken.wait()
+    views = synced.job_views()
+    assert set(views) == {2}
+    assert not views[JobId(2)].burstable
+
+
+def test_a_stream_that_waits_to_be_requested_again_is_opened_once(
+    fake: FakeHandle, synced: Journal
+) -> None:
+    asked: list[Any] = []
+
+    def count(payload: Any) -> dict[str, Any]:
+        asked.append(payload)
+        return SENTINEL
+
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    with pytest.raises(Unreadable):
+        synced.job_views()
+    fake.services[TOPIC] = count
+    synced.restart(Listener(), None)
+    time.sleep(RETRY_S * 1.5)
+    assert synced.active_jobs() == []
+    assert len(asked) == 1
+
+
+def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    journal.follow_queue(Listener(), lambda _, jobspec: bool(jobspec["no such key"]))
+    journal.start()
+    woken.wait()
+    fake.push(TOPIC, submitted(2, burstable=False))
+    fake.push(TOPIC, submitted(3))
+    woken.wait()
+    assert set(journal.job_views()) == {3}
+
+
+def test_who_follows_all_jobs_is_told_that_they_are_read_again(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    listener = Listener()
+    journal.follow_queue(listener, None)
+    journal.start()
+    woken.wait()
+    fake.push(TOPIC, submitted(1))
+    woken.wait()
+    fake.services[TOPIC] = lambda _: None
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    woken.wait()
+    assert listener.losses == 1
+    with pytest.raises(Unreadable):
+        journal.active_jobs()

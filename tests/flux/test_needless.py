@@ -25,7 +25,8 @@ from tests.flux_instance import (
     flux_instance,
 )
 from tests.intake.modes import TABLES
-from tests.intake.user_cli import UserCli, wait_until
+from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,

@@ -25,23 +25,11 @@ from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
 from tests.contract.instance import SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
 from tests.contract.watching import DEADLINE_S, Watch
-from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.flux_instance import FLUX, MISSING, FluxInstance
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 RANK = rank_of("burst-0-0")
-
-
-@pytest.fixture
-def extra() -> dict[str, Any]:
-    """Return tables for the lead's configuration; tests parametrize it."""
-    return {}
-
-
-@pytest.fixture
-def instance(extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
-    with flux_instance(extra) as instance:
-        yield instance
 
 
 @pytest.fixture

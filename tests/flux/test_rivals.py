@@ -10,9 +10,10 @@ import time
 import pytest
 
 from burst.model.jobid import JobId, format_f58
-from tests.cli.cli_harness import CommandResult, DaemonProcess, wait_until
+from tests.cli.cli_harness import CommandResult, DaemonProcess
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import tomli_w
 
-from tests.cli.cli_harness import BURST, CommandResult, wait_until
+from tests.cli.cli_harness import BURST, CommandResult
 from tests.flux_instance import FLUX, pids_with
 from tests.support.fluxlead import broker_environment
+from tests.support.waiting import wait_until
 
 SETTINGS = {
     "daemon": {"cadence": "1s", "observe": "0.2s"},

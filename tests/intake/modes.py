@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import CliHarness, DaemonProcess
-from tests.intake.user_cli import FROBNICATOR, UserCli, wait_until
+from tests.intake.user_cli import FROBNICATOR, UserCli
+from tests.support.waiting import wait_until
 
 PLUGINS = ["defaults", FROBNICATOR, "constraints"]
 

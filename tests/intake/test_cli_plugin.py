@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 QUEUES = {"queues": {"batch": {}, "burst": {"requires": ["burst"]}}}
 WITH_QUEUES = pytest.mark.parametrize("extra", [QUEUES])
 Answer = Callable[..., None]
+WANTED = {"urgency": 16, "wanted": True}
 
 
 @pytest.fixture
@@ -72,7 +73,21 @@ def test_in_hold_mode_the_job_is_held_and_marked(user: UserCli, site: Answer) ->
     system, urgency = seen(user, job)
     assert urgency == "0"
     assert system["burstable"] is True
-    assert system["burst"] == {"provider": "gke", "urgency": 9}
+    assert system["burst"] == {
+        "provider": "gke",
+        "urgency": 9,
+        "wanted": True,
+    }
+
+
+def test_burst_auto_leaves_it_to_the_rules(user: UserCli, site: Answer) -> None:
+    """It is held as any, so that Flux does not deny what is larger than it."""
+    site("hold")
+    job = user.submit("--burst=auto", "-N4", "true")
+    system, urgency = seen(user, job)
+    assert urgency == "0"
+    assert system["burstable"] is True
+    assert system["burst"] == {"urgency": 16}
 
 
 def test_what_its_user_holds_is_not_marked_as_held_for_the_daemon(
@@ -81,7 +96,7 @@ def test_what_its_user_holds_is_not_marked_as_held_for_the_daemon(
     site("hold")
     system, urgency = seen(user, user.submit("--burst", "--urgency=hold", "true"))
     assert urgency == "0"
-    assert system["burst"] == {}
+    assert system["burst"] == {"wanted": True}
 
 
 def test_in_scheduler_mode_it_is_submitted_plainly(user: UserCli, site: Answer) -> None:
@@ -89,7 +104,12 @@ def test_in_scheduler_mode_it_is_submitted_plainly(user: UserCli, site: Answer) 
     words = ("--burst-max-price=0.75", "--burst-where=together", "--burst-wait=10m")
     system, urgency = seen(user, user.submit("--burst", *words, "-N4", "true"))
     assert urgency == "16"
-    assert system["burst"] == {"max-price": 0.75, "where": "together", "wait": 600.0}
+    assert system["burst"] == {
+        "max-price": 0.75,
+        "wanted": True,
+        "where": "together",
+        "wait": 600.0,
+    }
     assert "constraints" not in system
 
 
@@ -100,7 +120,11 @@ def test_a_job_for_an_instance_elsewhere_is_held_in_any_mode(
     words = ("--burst", "--burst-mode=isolated", "-N4", "true")
     system, urgency = seen(user, user.submit(*words))
     assert urgency == "0"
-    assert system["burst"] == {"mode": "isolated", "urgency": 16}
+    assert system["burst"] == {
+        "mode": "isolated",
+        "urgency": 16,
+        "wanted": True,
+    }
 
 
 def test_no_wait_keeps_the_job_to_lent_nodes(user: UserCli, site: Answer) -> None:
@@ -170,7 +194,11 @@ def test_without_a_daemon_the_job_is_held_and_its_user_told(user: UserCli) -> No
     assert "no burst daemon serves this instance" in said.error
     system, urgency = seen(user, said)
     assert urgency == "0"
-    assert system["burst"] == {"provider": "gke", "urgency": 16}
+    assert system["burst"] == {
+        "provider": "gke",
+        "urgency": 16,
+        "wanted": True,
+    }
 
 
 def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:
@@ -183,7 +211,7 @@ def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:
 def test_copies_are_all_marked(user: UserCli, site: Answer) -> None:
     site("hold")
     jobs = user.do("submit", "--cc=1-3", "--burst", "-N4", "true").split()
-    assert [seen(user, job)[0]["burst"] for job in jobs] == [{"urgency": 16}] * 3
+    assert [seen(user, job)[0]["burst"] for job in jobs] == [WANTED] * 3
 
 
 def test_without_the_option_nothing_changes(user: UserCli) -> None:

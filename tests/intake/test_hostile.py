@@ -15,7 +15,8 @@ import pytest
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import DaemonProcess, open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.user_cli import UserCli, wait_until
+from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import burst, wait_until
+from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, MISSING, pids_with
 from tests.support.fluxlead import broker_environment, free_port, short_directory
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,

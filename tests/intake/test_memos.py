@@ -18,7 +18,8 @@ import pytest
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.user_cli import UserCli, wait_until
+from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
 
 COMPILER = shutil.which("cc")
 pytestmark = [
@@ -72,7 +73,7 @@ def test_where_flux_drops_the_memo_the_job_is_told_again(
     let_go(user)
     with pytest.raises(KeyError):
         instance.memo(job)
-    # So soon that no turn of the daemon need have seen the job without its priority.
+    # So soon that no tick of the daemon need have seen the job without its priority.
     instance.rpc("job-manager.late-priority.say", {"id": job, "priority": 10})
     wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
 

@@ -18,7 +18,8 @@ from tests.intake.modes import (
     Serve,
     leave_nothing,
 )
-from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
+from tests.intake.user_cli import SCHEDULER, UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,

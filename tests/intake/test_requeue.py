@@ -13,7 +13,8 @@ import pytest
 from tests.cli.cli_harness import CliHarness
 from tests.flux_instance import FLUX, MISSING
 from tests.intake.modes import MODES, Serve, leave_nothing
-from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
+from tests.intake.user_cli import SCHEDULER, UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.minutes,

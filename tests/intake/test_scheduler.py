@@ -9,7 +9,8 @@ import pytest
 
 from burst.model.jobid import parse_jobid
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.user_cli import SCHEDULER, UserCli, wait_until
+from tests.intake.user_cli import SCHEDULER, UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -105,11 +104,3 @@ class UserCli:
         """Return what our scheduler counts. All it was sent before is done by then."""
         answer: dict[str, Any] = self.instance.rpc("sched-burst.stats-get", {})
         return answer
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds; fail after the deadline, saying what was waited for."""
-    ends = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < ends, f"waited {DEADLINE_S:.0f} s for {what}"
-        time.sleep(0.05)

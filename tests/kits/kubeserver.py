@@ -20,6 +20,8 @@ class Said:
         self.answers: dict[tuple[str, str], list[tuple[int, Any]]] = {}
         self.asked: list[tuple[str, str, str]] = []
         """Method, path with query, and the Authorization header."""
+        self.bodies: list[Any] = []
+        """What was sent with it; None if nothing was."""
 
     def answer(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
         """Answer so, one after the other, the last again and again."""
@@ -37,7 +39,8 @@ class _Answering(BaseHTTPRequestHandler):
 
     def reply(self) -> None:
         said = cast(_Server, self.server).said
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        said.bodies.append(json.loads(sent) if sent else None)
         authorization = self.headers.get("Authorization", "")
         said.asked.append((self.command, self.path, authorization))
         path = self.path.partition("?")[0]

@@ -10,7 +10,7 @@ import pytest
 from burst.errors import Transient
 from burst.kits import background_command
 from burst.kits.background_command import BackgroundCommand
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

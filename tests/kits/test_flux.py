@@ -24,8 +24,8 @@ from tests.support.fluxlead import (
     free_port,
     needs_flux,
     short_directory,
-    wait_until,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
 

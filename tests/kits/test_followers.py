@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -17,8 +18,10 @@ from burst.errors import Refused
 from burst.kits import certificate, followers
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
-from tests.support.fluxlead import short_directory, wait_until
+from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
 
+MKTEMP = shutil.which("mktemp")
 # It stands for flux: it says with what it runs, and waits.
 FOLLOWER = """#!/bin/sh
 env > "$SAYS/env"
@@ -94,6 +97,24 @@ def test_the_script_runs_a_follower_and_cleans_up(
             script.send_signal(signal.SIGTERM)
             assert script.wait(30) == 5, "the follower's own status"
         assert (tmp_path / "end").read_text() == "told\n"
+        assert list(rundirs.iterdir()) == []
+
+
+def test_a_signal_before_the_follower_is_started_leaves_nothing(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    mktemp = programs / "mktemp"
+    mktemp.write_text(f'#!/bin/sh\nkill -TERM $PPID\nexec {MKTEMP} "$@"\n')
+    mktemp.chmod(0o755)
+    early = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        command = ["/bin/sh", str(start), "burst-0-0"]
+        done = subprocess.run(command, env=early, timeout=60, check=False)
+        assert done.returncode == 128 + signal.SIGTERM
+        assert not (tmp_path / "ready").exists()
         assert list(rundirs.iterdir()) == []
 
 

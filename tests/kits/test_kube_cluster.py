@@ -139,6 +139,19 @@ def test_what_an_answer_means(
     assert error is not Refused or caught.type is Refused
 
 
+def test_a_policy_that_denies_one_object_refuses_that_one(
+    server: Said, cluster: Cluster
+) -> None:
+    words = 'admission webhook "policy.example.com" denied the request: hush-hush'
+    for kind in (CONFIG_MAP, SECRET):
+        server.answer("POST", kind.path("far"), status(403, "Forbidden", words))
+    with pytest.raises(SpecRefused, match="denied the request"):
+        cluster.create(config_map())
+    with pytest.raises(SpecRefused, match=r"create secrets a .*status 403") as caught:
+        cluster.create({**config_map(), "kind": "Secret"})
+    assert "hush" not in str(caught.value)
+
+
 def test_how_long_to_wait_is_taken_from_the_body_too(
     server: Said, cluster: Cluster
 ) -> None:
@@ -171,6 +184,42 @@ def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:
         cluster.get(SECRET, "far", "c")
 
 
+def config_map(**meta: str) -> Any:
+    named = {"name": "a", "namespace": "far", **meta}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
+
+
+def test_what_has_a_name_that_is_taken_is_not_created(
+    server: Said, cluster: Cluster
+) -> None:
+    path = CONFIG_MAP.path("far")
+    made = {"metadata": {"name": "a", "uid": "1"}}
+    taken = status(409, "AlreadyExists", "exists", name="a")
+    # At a quota that somebody else changes, which is no reason to stop.
+    busy = status(409, "Conflict", "Operation cannot be fulfilled on resourcequotas")
+    server.answer("POST", path, (201, made), taken, busy)
+    expected = {**made, "apiVersion": "v1", "kind": "ConfigMap"}
+    assert cluster.create(config_map()) == expected
+    assert cluster.create(config_map()) is None
+    with pytest.raises(Transient, match="cannot create configmaps a in namespace far"):
+        cluster.create(config_map())
+    assert "fieldValidation=Strict" in server.asked[0][1]
+
+
+def test_a_change_is_of_one_object_and_not_of_its_namesake(
+    server: Said, cluster: Cluster
+) -> None:
+    there = config_map(uid="1")
+    path = CONFIG_MAP.path("far", "a")
+    changed = {"metadata": {"name": "a"}}
+    server.answer("PATCH", path, (200, changed), status(409, "Conflict", "the UID"))
+    change = {"metadata": {"annotations": {"x": "y"}}}
+    assert cluster.merge(there, change) == changed
+    assert server.bodies[-1] == {"metadata": {"annotations": {"x": "y"}, "uid": "1"}}
+    with pytest.raises(Transient, match="the UID"):
+        cluster.merge(there, change)
+
+
 def test_deleting_what_is_gone_is_fine(server: Said, cluster: Cluster) -> None:
     meta = {"name": "a", "namespace": "far", "uid": "1"}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
@@ -192,19 +241,22 @@ def test_whether_a_kind_is_known(server: Said, cluster: Cluster) -> None:
 def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> None:
     log = POD.path("far", "a", "log")
     server.answer("GET", log, (200, "the end"))
-    assert cluster.tail("far", "a") == "the end"
+    assert cluster.tail("far", "a", "broker") == "the end"
+    assert "container=broker" in server.asked[-1][1]
     server.answer("GET", log, status(400, "BadRequest", "container is waiting"))
-    assert cluster.tail("far", "a", previous=True) == ""
-    assert "previous=true" in server.asked[-1][1]
+    assert cluster.tail("far", "a", "broker") == ""
+    assert cluster.log("far", "a", "broker") == ""
+    assert "container=broker" in server.asked[-1][1]
 
 
 def test_events_are_asked_for_by_what_they_are_about(
     server: Said, cluster: Cluster
 ) -> None:
     server.answer("GET", "/api/v1/namespaces/far/events", page("e"))
-    cluster.events("far", JOB, "burst-0")
-    asked = server.asked[-1][1]
-    assert "involvedObject.kind%3DJob%2CinvolvedObject.name%3Dburst-0" in asked
+    cluster.events("far", JOB)
+    assert "type%3DWarning%2CinvolvedObject.kind%3DJob" in server.asked[-1][1]
+    cluster.events("far", POD, reason="Pulling")
+    assert "reason%3DPulling%2CinvolvedObject.kind%3DPod" in server.asked[-1][1]
 
 
 def test_an_answer_that_is_no_json_is_tried_again(

@@ -62,16 +62,47 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
+class Time:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_credentials_that_are_not_good_are_refused_and_not_told(
     server: Said, tmp_path: Path
 ) -> None:
+    """Only after a while: an authenticator that is down answers in the same way."""
     path = kubeconfig(tmp_path / "config", server.url, {"token": "hush-hush"})
     server.answer("GET", "/version", NOT_AUTHORIZED)
-    with pytest.raises(Refused, match="does not accept the credentials of") as caught:
-        Cluster(Kubeconfig(path)).version()
-    assert path in caught.value.what
-    assert "hush-hush" not in str(caught.value)
+    clock = Time()
+    cluster = Cluster(Kubeconfig(path), clock=clock)
+    with pytest.raises(
+        Transient, match="does not accept the credentials of"
+    ) as passing:
+        cluster.version()
     assert len(server.asked) == 2
+    clock.now = 120
+    with pytest.raises(Refused, match="does not accept the credentials of") as caught:
+        cluster.version()
+    for error in (passing.value, caught.value):
+        assert path in error.what
+        assert "hush-hush" not in str(error)
+
+
+def test_credentials_that_work_again_were_good(server: Said, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "good"})
+    clock = Time()
+    cluster = Cluster(Kubeconfig(path), clock=clock)
+    for _ in range(2):
+        server.answer("GET", "/version", NOT_AUTHORIZED)
+        with pytest.raises(Transient):
+            cluster.version()
+        server.answer("GET", "/version", VERSION)
+        assert cluster.version() == "v1.34.4"
+        clock.now += 120
 
 
 def plugin(tmp_path: Path, script: str) -> dict[str, Any]:
@@ -105,10 +136,14 @@ def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
     user = plugin(tmp_path, "echo gone fishing >&2; exit 3")
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
     handlers = list(logging.getLogger().handlers)
-    with pytest.raises(Refused, match="gives no credentials") as caught:
-        Cluster(Kubeconfig(path)).version()
-    assert "process returned 3. gone fishing" in caught.value.what
-    assert "kubectl get pods" in caught.value.advice
+    clock = Time()
+    cluster = Cluster(Kubeconfig(path), clock=clock)
+    for now, error in ((0, Transient), (119, Transient), (120, Refused)):
+        clock.now = now
+        with pytest.raises(error, match="gives no credentials") as caught:
+            cluster.version()
+        assert "process returned 3. gone fishing" in caught.value.what
+        assert "kubectl get pods" in caught.value.advice
     assert logging.getLogger().handlers == handlers
 
 
@@ -137,7 +172,9 @@ def test_an_exec_plugin_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     version = "client.authentication.k8s.io/v1"
     user = {"exec": {"apiVersion": version, "command": "/no/plugin", "args": ["x"]}}
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
-    with pytest.raises(Refused, match="/no/plugin: No such file or directory"):
+    with pytest.raises(
+        Refused, match="/no/plugin: cannot be run: No such file or directory"
+    ):
         Cluster(Kubeconfig(path)).version()
 
 

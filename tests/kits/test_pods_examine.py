@@ -11,6 +11,7 @@ import pytest
 
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import PodBursts
+from burst.kits.pods.examine import needed_rights
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -72,6 +73,16 @@ def test_a_cluster_that_is_too_old(server: Said) -> None:
     assert "is Kubernetes v1.28.3-gke.1; upgrade it to 1.29" in why
 
 
+def test_nodes_that_cannot_be_seen_are_no_fault(server: Said) -> None:
+    rights = [(201, {"status": {"allowed": True}})] * len(needed_rights("job"))
+    refused = 201, {"status": {"allowed": False}}
+    server.answer("POST", REVIEWS, *rights, refused)
+    found = examine(server)
+    assert found[Level.WRONG] == []
+    assert "may not get nodes: a pod on a dead node" in found[Level.NOTE][0]
+    assert "burst down --force" in found[Level.NOTE][0]
+
+
 def test_rights_that_lack(server: Said) -> None:
     refused = 201, {"status": {"allowed": False}}
     server.answer("POST", REVIEWS, refused, (201, {"status": {"allowed": True}}))
@@ -110,7 +121,7 @@ def test_whether_the_operator_runs(
 
 
 def test_an_operator_that_may_not_be_seen(server: Said) -> None:
-    rights = [(201, {"status": {"allowed": True}})] * 27
+    rights = [(201, {"status": {"allowed": True}})] * len(needed_rights("operator"))
     refused = 201, {"status": {"allowed": False}}
     server.answer("POST", REVIEWS, *rights, refused)
     found = examine(server, form="operator")

@@ -79,7 +79,9 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
         host_paths=("/opt/flux",),
     )
     objects = render(spec, with_view, TAGS, 0)
-    assert [item["kind"] for item in objects] == ["Secret", "MiniCluster"]
+    kinds = [item["kind"] for item in objects]
+    assert kinds == ["ConfigMap", "Secret", "MiniCluster"]
+    assert "data" not in objects[0]
     made = objects[-1]["spec"]
     assert made["size"] == 2
     flux = made["flux"]

@@ -159,15 +159,18 @@ def thing(kind: str, name: str = "b", **more: Any) -> Manifest:
 
 
 def pod(index: int, phase: str = "Running", **more: Any) -> Manifest:
+    """Return a pod with a sidecar, which is first, is not ready, and never ends."""
     status: dict[str, Any] = {"phase": phase, **more.pop("status", {})}
-    if more.pop("ready", False):
-        status["conditions"] = [{"type": "Ready", "status": "True"}]
+    broker: Manifest = {"name": "broker", "ready": more.pop("ready", False)}
+    if phase == "Running":
+        broker["state"] = {"running": {}}
     if "ended" in more:
-        state = {"terminated": {"exitCode": 0, **more.pop("ended")}}
-        status["containerStatuses"] = [{"state": state}]
+        broker["state"] = {"terminated": {"exitCode": 0, **more.pop("ended")}}
+    sidecar = {"name": "istio-proxy", "ready": False, "state": {"running": {}}}
+    status["containerStatuses"] = [sidecar, broker]
     made = thing("Pod", f"p{index}", labels={INDEX: str(index)}, **more)
-    container = {"name": "broker", "image": "flux:1"}
-    spec = {"nodeName": "node", "containers": [container]}
+    containers = [{"name": "istio-proxy"}, {"name": "broker", "image": "flux:1"}]
+    spec = {"nodeName": "node", "containers": containers}
     return {**made, "status": status, "spec": spec}
 
 
@@ -198,7 +201,7 @@ def test_how_to_get_there_is_told() -> None:
     status = look(JOB, pod(0, ready=True), pod(1))
     assert status.instance
     assert status.instance.access == (
-        "kubectl exec -it -n jobs p0 -- flux proxy local:///burst/run/broker/local"
+        "kubectl exec -it -n jobs p0 -c broker -- flux proxy local:///burst/run/broker/local"
     )
     served = thing("Job", program="service")
     serving = look(served, pod(0, ready=True), service_port=8000)
@@ -225,6 +228,16 @@ def test_its_end_and_its_output_are_told() -> None:
     assert unread.phase is Phase.RUNNING
 
 
+def test_a_sidecar_that_goes_on_hides_no_end() -> None:
+    """Its pod is Running for as long as one container runs."""
+    done = pod(0, "Running", ended=RESULT)
+    assert seen(JOB, done, pod(1)) == (Phase.RUNNING, False, 3)
+    lost = pod(0, "Running", ended={"exitCode": 1})
+    assert seen(JOB, lost, pod(1)) == (Phase.FAILED, False, None)
+    early = pod(1, "Running", ended={"exitCode": 1})
+    assert seen(JOB, pod(0), early)[0] is Phase.FAILED
+
+
 def test_what_is_deleted_tells_its_end_all_the_same() -> None:
     ending = thing("Job", metadata={"deletionTimestamp": EARLIER})
     done = pod(0, "Succeeded", ended=RESULT)
@@ -244,12 +257,12 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
         (
             pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"}),
             "broker.crit: no\n",
-            "p0 ended without a result: exit status 1, Error: broker.crit: no",
+            "p0 ended without a result: exit status 1: broker.crit: no",
         ),
         (
             pod(0, "Failed", status={"reason": "Evicted"}),
             "",
-            "p0 ended without a result: exit status unknown, Evicted: its log is empty",
+            "p0 was evicted by its node",
         ),
         (
             pod(0, "Succeeded", ended={"message": "what?"}),
@@ -273,6 +286,19 @@ def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
     assert status.phase is Phase.FAILED
     assert "was deleted before" in status.why
     assert seen(thing("Job", status={key: "1"}), pod(1))[0] is Phase.PENDING
+
+
+def test_a_lead_that_made_way_for_others_was_reclaimed() -> None:
+    condition = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
+    lead = pod(0, "Failed", status={"conditions": [condition]})
+    status = look(JOB, lead, pod(1))
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
+    # Its program had ended before.
+    done = pod(0, "Succeeded", ended=RESULT)
+    gone = pod(1, "Failed", status={"conditions": [condition]})
+    over = thing("Job", status={"conditions": [{"type": "Failed", "status": "True"}]})
+    status = look(over, done, gone)
+    assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
 
 
 @pytest.mark.parametrize("program", ["interactive", "service"])
@@ -343,7 +369,7 @@ def test_the_log_is_read_whole(server: Said, bursts: PodBursts) -> None:
     server.answer("GET", LOG, (200, "one\ntwo\n"))
     assert result_of(bursts) == (3, "one\ntwo\n")
     (asked,) = {path for _, path, _ in server.asked if "/log" in path}
-    assert asked.endswith("?limitBytes=16777216")
+    assert asked.endswith("?limitBytes=16777216&container=broker")
 
 
 def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(

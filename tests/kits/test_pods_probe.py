@@ -26,6 +26,7 @@ from burst.testing import example_lead
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, replace
 
+CONTAINERS = [{"name": "istio-proxy"}, {"name": "probe", "image": "flux:0.88.0"}]
 ENDPOINT = "tcp://192.0.2.7:30093"
 CORE = "/api/v1/namespaces/jobs"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
@@ -175,8 +176,9 @@ def test_what_it_says_in_words(end: ProbeResult, words: str) -> None:
 
 
 def test_only_an_end_is_an_end() -> None:
-    assert result_of({"status": {"phase": "Pending"}}) is None
-    assert result_of({"status": {"containerStatuses": [{"state": {}}]}}) is None
+    pod: dict[str, Any] = {"metadata": {}, "spec": {"containers": CONTAINERS}}
+    assert result_of({**pod, "status": {"phase": "Pending"}}) is None
+    assert result_of({**pod, "status": container()}) is None
 
 
 class Time:
@@ -241,12 +243,13 @@ class Trial:
     def _pod(self, status: dict[str, Any]) -> dict[str, Any]:
         meta = self._meta()
         meta["labels"][INDEX] = "0"
-        spec = {"nodeName": "n", "containers": [{"image": "flux:0.88.0"}]}
+        spec = {"nodeName": "n", "containers": CONTAINERS}
         return {"metadata": meta, "spec": spec, "status": status}
 
 
 def container(**state: Any) -> dict[str, Any]:
-    return {"containerStatuses": [{"state": state}]}
+    sidecar = {"name": "istio-proxy", "state": {"running": {}}}
+    return {"containerStatuses": [sidecar, {"name": "probe", "state": state}]}
 
 
 RUNNING = {"phase": "Running", **container(running={})}
@@ -347,8 +350,8 @@ def test_what_may_have_been_made_is_removed(server: Said, lead: LeadIdentity) ->
 def test_what_cannot_be_removed_is_told(server: Said, lead: LeadIdentity) -> None:
     trial = Trial(server, lead)
     trial.shows(*[ended(0)] * 2)
-    server.answer("GET", f"{CORE}/secrets", (500, {}))
+    server.answer("GET", f"{JOBS}/{trial.id}", (500, {}))
     assert trial.run().level is Level.OK
-    assert f"{trial.id}: may be left: cannot list secrets" in trial.told[-1]
+    assert f"{trial.id}: may be left: cannot get jobs.batch" in trial.told[-1]
     assert "burst gc --yes" in trial.told[-1]
     assert trial.time.now >= 20

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from burst.kits import certificate
-from burst.kits.kube.kinds import name_of
-from burst.kits.pods import OfferTable, PodSettings, Toleration
-from burst.kits.pods.names import hosts_of
+from burst.kits.kube.kinds import annotations_of, name_of
+from burst.kits.pods import OfferTable, PodSettings, Toleration, offers
+from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
@@ -41,6 +41,43 @@ def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -
         assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
         assert hosts_of(item) == spec.hosts
     assert {name_of(item) for item in objects} == {spec.burst_id}
+
+
+def test_a_job_makes_no_pod_before_it_is_started_and_does_not_stay(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    job = by_kind(spec, settings)["Job"]["spec"]
+    assert job["suspend"] is True
+    assert job["ttlSecondsAfterFinished"] == 300
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_autoscalers_leave_its_pods_alone(
+    spec: BurstSpec, settings: PodSettings, form: Any
+) -> None:
+    parent = render(spec, replace(settings, form=form), TAGS, 0)[-1]["spec"]
+    pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
+    noted = pod["annotations"]
+    assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert noted["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_what_runs_on_spot_nodes_says_so(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    (name, table), *_ = settings.offers.items()
+    key, value = "karpenter.sh/capacity-type", "spot"
+    for spot in (
+        replace(settings, offers={name: replace(table, spot=True)}),
+        replace(settings, offers={name: replace(table, node_selector={key: value})}),
+        replace(settings, node_selector={key: value}),
+    ):
+        assert [offer.spot for offer in offers(spot)] == [True]
+        last = render(spec, spot, TAGS, 0)[-1]
+        for item in (last, last["spec"]["template"]):
+            assert annotations_of(item)[SPOT] == "true"
+    assert [offer.spot for offer in offers(settings)] == [False]
+    assert SPOT not in annotations_of(render(spec, settings, TAGS, 0)[-1])
 
 
 def test_it_is_the_same_each_time(spec: BurstSpec, settings: PodSettings) -> None:
@@ -179,6 +216,7 @@ def test_one_broker_a_node_or_several(spec: BurstSpec, settings: PodSettings) ->
     alone = pod_spec(spec, settings)
     (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
     assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["namespaceSelector"] == {}  # all of them
     shared = pod_spec(spec, replace(settings, one_per_node=False))
     assert "affinity" not in shared
     (constraint,) = shared["topologySpreadConstraints"]

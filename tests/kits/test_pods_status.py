@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import HOSTS, ID, INDEX
-from burst.kits.pods.status import (
-    Warnings,
-    describe,
-    followers,
-    group_by_burst,
-    latest_warnings,
-)
+from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
+from burst.kits.pods.status import describe, followers, group_by_burst
+from burst.kits.pods.warnings import Warnings, warnings_by_object, why_starting
 from burst.provider import BurstStatus, Failure, Phase
 
 NOW = 1000.0
+SIDECAR: Manifest = {
+    "name": "istio-proxy",
+    "restartCount": 7,
+    "ready": False,
+    "state": {"terminated": {"exitCode": 3}},
+}
 EARLIER = "1970-01-01T00:15:00Z"  # 100 s before
 
 
@@ -34,11 +35,22 @@ def thing(kind: str, name: str = "b", **more: Any) -> Manifest:
 
 
 def pod(index: int, **status: Any) -> Manifest:
-    """Return a pod that is bound, with this status."""
+    """Return a pod that is bound, with this status. Its sidecar came first."""
+    for container in status.get("containerStatuses", []):
+        container.setdefault("name", "broker")
+    if "containerStatuses" in status:
+        status["containerStatuses"] = [SIDECAR, *status["containerStatuses"]]
     made = thing("Pod", f"p{index}", status=status)
     made["metadata"]["labels"] = {ID: "b", INDEX: str(index)}
     container = {"name": "broker", "image": "flux:1"}
-    return {**made, "spec": {"nodeName": "node", "containers": [container]}}
+    sidecar = {"name": "istio-proxy", "image": "proxy:1"}
+    native = {"name": "gcsfuse", "restartPolicy": "Always"}
+    spec = {
+        "nodeName": "node",
+        "initContainers": [{"name": "view"}, native],
+        "containers": [sidecar, container],
+    }
+    return {**made, "spec": spec}
 
 
 def waiting(reason: str, message: str = "") -> Manifest:
@@ -53,6 +65,12 @@ def look(
 ) -> BurstStatus:
     (found,) = group_by_burst(objects)
     return describe(found, warnings or {}, logs or {}, schedule, NOW)
+
+
+def disruption(reason: str, message: str = "") -> dict[str, Any]:
+    """Return the status of a pod that Kubernetes ended, and said why."""
+    condition = {"type": "DisruptionTarget", "reason": reason, "message": message}
+    return {"phase": "Failed", "conditions": [condition]}
 
 
 RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
@@ -79,7 +97,7 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
             ],
         },
         Phase.PENDING,
-        "was preempted",
+        "was preempted by pods of a higher priority",
     ),
     ({"phase": "Failed", "reason": "Odd"}, Phase.PENDING, "ended: Odd"),
     ({"phase": "Failed"}, Phase.PENDING, "is ending"),
@@ -120,7 +138,7 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
             ],
         },
         Phase.RUNNING,
-        "ended with exit status 1, is started again",
+        "ended with exit status 1; is started again",
     ),
     (
         {
@@ -134,11 +152,11 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ),
     (
         {
-            "initContainerStatuses": [{"state": {"running": {}}}],
+            "initContainerStatuses": [{"name": "view", "state": {"running": {}}}],
             "containerStatuses": [waiting("PodInitializing")],
         },
         Phase.PENDING,
-        "is being started",
+        "waits for its init container view",
     ),
     (
         {"initContainerStatuses": [{"name": "view", "state": CRASHED}]},
@@ -160,12 +178,47 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ),
     (
         {
-            "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
+            "initContainerStatuses": [
+                {"name": "view", "state": {"terminated": {"exitCode": 0}}}
+            ],
             "containerStatuses": [waiting("PodInitializing")],
         },
         Phase.PENDING,
         "is being started",
     ),
+    (
+        {
+            "initContainerStatuses": [
+                {"name": "gcsfuse", "started": True, "state": {"running": {}}}
+            ],
+            "containerStatuses": [waiting("ContainerCreating")],
+        },
+        Phase.PENDING,
+        "is being started",
+    ),
+    (
+        {
+            "initContainerStatuses": [
+                {"name": "gcsfuse", "started": False, "state": {"running": {}}}
+            ],
+            "containerStatuses": [waiting("PodInitializing")],
+        },
+        Phase.PENDING,
+        "waits for its init container gcsfuse",
+    ),
+    (
+        {
+            "phase": "Running",
+            # It failed later, and is started again beside the broker.
+            "initContainerStatuses": [
+                {"name": "gcsfuse", "started": False, "state": CRASHED}
+            ],
+            "containerStatuses": [{"state": {"running": {}}}],
+        },
+        Phase.RUNNING,
+        "",
+    ),
+    ({"phase": "Running"}, Phase.PENDING, "is being started"),
 ]
 
 
@@ -215,6 +268,78 @@ def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
     assert seen.phase is Phase.RUNNING
 
 
+SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+NO_MEMORY = "The node was low on resource: memory."
+TAKEN: list[tuple[dict[str, Any], bool, bool]] = [
+    # What happened to the pod, and whether it was reclaimed: on spot nodes, on others.
+    (disruption("PreemptionByScheduler"), True, True),
+    (disruption("DeletionByTaintManager"), True, False),
+    (disruption("EvictionByEvictionAPI"), True, False),
+    (disruption("DeletionByPodGC"), True, False),
+    (disruption("TerminationByKubelet", SHUTDOWN), True, False),
+    (disruption("TerminationByKubelet", NO_MEMORY), False, False),
+    ({"phase": "Failed", "reason": "Terminated", "message": SHUTDOWN}, True, False),
+    ({"phase": "Failed", "reason": "Evicted", "message": NO_MEMORY}, False, False),
+    ({"phase": "Failed", "reason": "NodeLost"}, True, False),
+    ({"phase": "Failed"}, False, False),
+]
+
+
+@pytest.mark.parametrize("on_spot", [True, False])
+@pytest.mark.parametrize(("status", "spot", "other"), TAKEN)
+def test_a_node_that_is_taken_back_is_told_from_a_failure(
+    status: dict[str, Any], spot: bool, other: bool, on_spot: bool
+) -> None:
+    taken = pod(1, **status)
+    if on_spot:
+        taken["metadata"]["annotations"] = {HOSTS: "n-[0-1]", SPOT: "true"}
+    reclaimed = spot if on_spot else other
+    seen = look(thing("Job"), pod(0, **RUNNING), taken)
+    assert [f.reclaimed for f in seen.followers] == [False, reclaimed]
+    assert (seen.phase, seen.failure) == (Phase.PENDING, Failure.OTHER)
+
+    # Its next pod waits for a node; then it runs.
+    later = "1970-01-01T00:16:00Z"
+    waits, runs = pod(1, phase="Pending"), pod(1, **RUNNING)
+    for after in (waits, runs):
+        after["metadata"]["creationTimestamp"] = later
+    seen = look(thing("Job"), pod(0, **RUNNING), taken, waits)
+    assert seen.followers[1].reclaimed is reclaimed
+    assert ("its next pod is being started" in seen.why) is reclaimed
+    seen = look(thing("Job"), pod(0, **RUNNING), taken, runs)
+    assert (seen.phase, seen.followers[1].reclaimed) == (Phase.RUNNING, False)
+
+    # No Job makes another.
+    over = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
+    seen = look(thing("Job", status={"conditions": over}), pod(0, **RUNNING), taken)
+    assert seen.phase is Phase.FAILED
+    failure = Failure.RECLAIMED if reclaimed else Failure.OTHER
+    assert seen.failure is failure
+
+
+def preemption(pod: str, **times: str) -> Manifest:
+    about = {"kind": "Pod", "name": pod}
+    meta = {"creationTimestamp": EARLIER}
+    return {"involvedObject": about, "reason": "Preempted", "metadata": meta, **times}
+
+
+def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
+    found = warnings_by_object([preemption("b-1-xyz", lastTimestamp=EARLIER)])
+
+    for pods in ((), (pod(0, **RUNNING), pod(1))):
+        seen = look(thing("Job"), *pods, warnings=found)
+        assert [follower.reclaimed for follower in seen.followers] == [False, True]
+        assert (
+            "was preempted by pods of a higher priority; its" in seen.followers[1].why
+        )
+    # It runs again, or another pod has run since.
+    old = preemption("b-1-xyz", lastTimestamp="1970-01-01T00:10:00Z")
+    for last, events in ((RUNNING, found), ({}, warnings_by_object([old]))):
+        pods = pod(0, **RUNNING), pod(1, **last)
+        seen = look(thing("Job"), *pods, warnings=events)
+        assert not any(follower.reclaimed for follower in seen.followers)
+
+
 def test_a_pod_that_is_ending_is_not_running() -> None:
     going = pod(1, **RUNNING)
     going["metadata"]["deletionTimestamp"] = EARLIER
@@ -235,10 +360,51 @@ def test_an_index_is_found_in_the_annotation_too() -> None:
     }
 
 
+def test_an_event_says_that_an_image_is_pulled() -> None:
+    words = 'Pulling: Pulling image "flux:1"'
+    events = about("Pod", "p1", words)
+    seen = look(thing("Job"), pod(0, **RUNNING), pod(1), warnings=events)
+    assert seen.why == f"n-1 waits for its image: {words}"
+
+
+def test_what_was_said_before_it_had_a_node_is_over() -> None:
+    events = about("Pod", "p1", "FailedScheduling: 0/2 nodes are available")
+    seen = look(thing("Job"), pod(0, **RUNNING), pod(1), warnings=events)
+    assert seen.why == "n-1 is being started"
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [({"memory": "28Gi"}, "its limit of 28Gi"), ({}, "its node had left")],
+)
+def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
+    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    states = {"state": {"running": {}}, "lastState": killed, "restartCount": 1}
+    starved = pod(1, phase="Running", containerStatuses=[states])
+    starved["spec"]["containers"][-1]["resources"] = {"limits": limits}
+    seen = look(thing("Job"), pod(0, **RUNNING), starved)
+    assert seen.phase is Phase.RUNNING
+    assert seen.why == (
+        "n-1 was restarted once, last after exit status 137, OOMKilled:"
+        f" it used more memory than {words}"
+    )
+
+
+def about(kind: str, name: str, words: str, at: str = EARLIER) -> Warnings:
+    reason, _, message = words.partition(": ")
+    event = {
+        "metadata": {"creationTimestamp": at},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+    }
+    return warnings_by_object([event])
+
+
 def test_an_event_says_why_a_container_does_not_start() -> None:
     words = 'FailedMount: secret "b" not found'
     seen = look(
-        thing("Job"), pod(0, **RUNNING), pod(1), warnings={("Pod", "p1"): words}
+        thing("Job"), pod(0, **RUNNING), pod(1), warnings=about("Pod", "p1", words)
     )
     assert seen.why == f"n-1 cannot be started: {words}"
 
@@ -256,7 +422,7 @@ def test_a_log_says_why_a_broker_ended() -> None:
 
 def test_an_event_says_why_there_are_no_pods() -> None:
     words = "FailedCreate: exceeded quota: small"
-    warnings = {("Job", "b"): words}
+    warnings = about("Job", "b", words)
     seen = look(thing("Job"), warnings=warnings)
     assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
     late = look(thing("Job"), warnings=warnings, schedule=10)
@@ -291,7 +457,7 @@ def test_a_job_that_is_over_fails_the_burst(
 
 
 def test_a_condition_that_means_nothing_is_passed_over() -> None:
-    status = {"conditions": [{"type": "Suspended", "status": "True"}]}
+    status = {"conditions": [{"type": "Odd", "status": "True"}]}
     job = thing("Job", status=status)
     assert look(job, pod(0, **RUNNING), pod(1, **RUNNING)).phase is Phase.RUNNING
 
@@ -330,12 +496,96 @@ def test_what_bears_no_bursts_id_is_nobodys() -> None:
 
 
 def test_the_last_warning_counts() -> None:
-    about = {"kind": "Pod", "name": "p"}
     events: list[Manifest] = [
-        {"metadata": {}, "involvedObject": about, "eventTime": "2", "reason": "B"},
-        {"metadata": {"creationTimestamp": "1"}, "involvedObject": about},
-        {"metadata": {}, "lastTimestamp": "3", "reason": "C", "message": "x" * 999},
+        {
+            "metadata": {},
+            "involvedObject": {"kind": "Pod", "name": "p"},
+            "eventTime": "1970-01-01T00:00:02.000001Z",
+            "reason": "B",
+        },
+        {
+            "metadata": {"creationTimestamp": "1970-01-01T00:00:01Z"},
+            "involvedObject": {"kind": "Pod", "name": "p"},
+        },
+        {
+            "metadata": {},
+            "firstTimestamp": "1970-01-01T00:00:01Z",
+            "lastTimestamp": "1970-01-01T00:00:03Z",
+            "reason": "C",
+            "message": "x" * 999,
+        },
     ]
-    found = latest_warnings(events)
-    assert found["Pod", "p"] == "B:"
-    assert len(found["", ""]) < 400
+    found = warnings_by_object(events)
+    assert why_starting(found, "p") == "cannot be started: B:"
+    assert why_starting(found, "q") == ""
+    (long,) = found["", ""]
+    assert len(long.text) < 400
+    assert (long.first, long.last) == (1, 3)
+
+
+DENIALS = [
+    'pods "b-0" is forbidden: failed quota: q: must specify limits.cpu',
+    'pods "b-0" is forbidden: violates PodSecurity "restricted:latest"',
+    'pods "b-0" is forbidden: minimum memory usage per Container is 1Gi',
+    'pods "b-0" is forbidden: error looking up service account jobs/flux',
+    'pods "b-0" is forbidden: no PriorityClass with name high was found',
+    'admission webhook "policy.example.com" denied the request: no',
+]
+
+
+@pytest.mark.parametrize("denial", DENIALS)
+def test_a_pod_that_is_denied_fails_the_burst_after_a_minute(denial: str) -> None:
+    words = f"FailedCreate: Error creating: {denial}"
+    late = look(thing("Job"), warnings=about("Job", "b", words))
+    assert (late.phase, late.failure) == (Phase.FAILED, Failure.OTHER)
+    assert late.why == f"for 100 s, pods cannot be made: {words}"
+    assert {follower.phase for follower in late.followers} == {Phase.FAILED}
+    soon = look(thing("Job"), warnings=about("Job", "b", words, "1970-01-01T00:16:00Z"))
+    assert (soon.phase, soon.why) == (Phase.PENDING, f"pods cannot be made: {words}")
+
+
+def test_a_cluster_that_does_not_work_denies_nobody() -> None:
+    words = (
+        "FailedCreate: Internal error occurred: failed calling webhook: connect:"
+        " connection refused"
+    )
+    seen = look(thing("Job"), warnings=about("Job", "b", words))
+    assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
+
+
+def test_a_denial_from_before_the_newest_pod_is_over() -> None:
+    """Such as of the moment before the namespace had its service account."""
+    words = "FailedCreate: no service account"
+    later = pod(0, **RUNNING)
+    later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
+    seen = look(thing("Job"), later, warnings=about("Job", "b", words))
+    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
+
+
+def suspended(since: str = EARLIER, **noted: str) -> Manifest:
+    condition = {"type": "Suspended", "status": "True", "lastTransitionTime": since}
+    job = thing("Job", spec={"suspend": True}, status={"conditions": [condition]})
+    job["metadata"]["annotations"] = {**job["metadata"]["annotations"], **noted}
+    return job
+
+
+def test_a_job_that_is_suspended_is_queued() -> None:
+    queued = suspended(**{SPEC: "x", STARTED: "true"})
+    seen = look(queued)
+    assert seen.phase is Phase.PENDING
+    assert seen.why.startswith("is queued: its Job is suspended until Kueue")
+    late = look(queued, schedule=99)
+    assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert late.why.startswith("for 100 s, is queued")
+    # The operator's Job has no annotations of ours.
+    assert look(suspended(), thing("MiniCluster")).why.startswith("is queued")
+    bare = thing("Job", spec={"suspend": True})
+    assert look(bare, schedule=0).phase is Phase.PENDING
+
+
+def test_a_job_that_was_not_started_is_not_complete() -> None:
+    seen = look(suspended(**{SPEC: "x"}))
+    assert (seen.phase, seen.why) == (
+        Phase.PENDING,
+        "is not complete; provision or reap it again",
+    )

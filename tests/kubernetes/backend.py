@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 from burst_kube import KubeProvider, KubeSettings
 
+from burst.kits.kube.kinds import MINICLUSTER
+from burst.kits.pods.names import ID
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment
@@ -19,8 +21,10 @@ from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
-PUBLIC = ("/apis/batch/v1/{}/jobs", "/api/v1/{}/pods", "/api/v1/{}/configmaps")
+CONFIG_MAPS = ("/api/v1/{}/configmaps",)
+PUBLIC = ("/apis/batch/v1/{}/jobs", "/api/v1/{}/pods", *CONFIG_MAPS)
 ALL = (*PUBLIC, "/api/v1/{}/secrets", "/api/v1/{}/services")
+MINICLUSTERS = f"/apis/{MINICLUSTER.api}/{{}}/{MINICLUSTER.plural}"
 
 
 class KubeBackend(Backend):
@@ -42,10 +46,13 @@ class KubeBackend(Backend):
         self.way.faults.clear()
 
     def crashing(self, owner: str, when: Moment) -> Provider:
+        # Once, as the same provider reaps at the end. The last request starts a Job, or
+        # makes what a MiniCluster owns.
+        last = ("PATCH", "/jobs/") if self.settings.form == "job" else ("POST", "/sec")
         self.crash.faults += (
-            [Fault("PATCH", "", drop=True)]
+            [Fault("POST", "", drop=True, times=1)]
             if when == "before"
-            else [Fault("PATCH", "/(jobs|miniclusters)/", drop=True, after=True)]
+            else [Fault(*last, after=True, times=1)]
         )
         return self.provider(owner, "here", self.crash)
 
@@ -56,7 +63,7 @@ class KubeBackend(Backend):
         return json.dumps(self._objects(spec, PUBLIC))
 
     def given(self, spec: BurstSpec) -> str:
-        return json.dumps(self._objects(spec, ("/api/v1/{}/configmaps",)))
+        return json.dumps(self._objects(spec, CONFIG_MAPS))
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
         return [found["metadata"]["name"] for found in self._objects(spec, ALL)]
@@ -68,13 +75,24 @@ class KubeBackend(Backend):
         return KubeProvider(name, settings, owner)
 
     def _objects(self, spec: BurstSpec, kinds: Sequence[str]) -> list[Any]:
-        selector = f"?labelSelector=burst.flux-framework.org/id={spec.burst_id}"
+        """Return those that bear the burst's id, and what the operator made for it."""
         where = f"namespaces/{self.settings.namespace}"
+        if self.settings.form == "operator" and kinds != CONFIG_MAPS:
+            kinds = (*kinds, MINICLUSTERS)
         return [
             found
             for kind in kinds
-            for found in self.api.items(kind.format(where) + selector)
+            for found in self.api.items(kind.format(where))
+            if spec.burst_id in (_burst_of(found), *_owners_of(found))
         ]
+
+
+def _burst_of(found: Any) -> str:
+    return str((found["metadata"].get("labels") or {}).get(ID, ""))
+
+
+def _owners_of(found: Any) -> list[str]:
+    return [owner["name"] for owner in found["metadata"].get("ownerReferences") or []]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,9 @@ from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.api import Api
+from tests.support.waiting import wait_until
 
 PATIENCE_S = 30.0
-
-
-def wait_until(holds: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Poll until it holds; fail after the deadline, saying what was seen last."""
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, what()
-        time.sleep(0.02)
 
 
 class Bursts:
@@ -57,6 +49,25 @@ class Bursts:
         """Return what there is of a kind, such as `pods`."""
         group = "/apis/batch/v1" if kind == "jobs" else "/api/v1"
         return self.api.items(f"{group}/namespaces/{self.namespace}/{kind}")
+
+    def make_quota(self, **hard: str) -> None:
+        """Make a ResourceQuota, and wait until it holds."""
+        path = f"/api/v1/namespaces/{self.namespace}/resourcequotas"
+        self.api.create(path, {"metadata": {"name": "small"}, "spec": {"hard": hard}})
+
+        def counted() -> bool:
+            return "used" in self.api.get(f"{path}/small")["status"]
+
+        wait_until(counted, lambda: "the quota to hold")
+
+    def bind(self, pod: str, node: str) -> None:
+        """Put a pod on a node, as the scheduler would, whether there is one or not."""
+        binding = {
+            "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/binding"
+        self.api.create(path, binding)
 
     def patch_pod(self, pod: Any, status: dict[str, Any]) -> None:
         """Write a pod's status, as its kubelet would."""

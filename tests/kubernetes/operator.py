@@ -43,8 +43,12 @@ class PlayedOperator:
         meta = {"ownerReferences": [_owner(found)]}
         entry = f"{name}-entrypoint"
         if self._api.get(f"{core}/configmaps/{entry}") is None:
-            pre = found["spec"]["containers"][0]["commands"]["pre"]
-            data = {"wait-0": pre, "curve.cert": found["spec"]["flux"]["curveCert"]}
+            flux = found["spec"]["flux"]
+            data = {
+                "wait-0": found["spec"]["containers"][0]["commands"]["pre"],
+                flux["container"]["name"]: flux["brokerConfig"],
+                "curve.cert": flux["curveCert"],
+            }
             config = {"metadata": {**meta, "name": entry}, "data": data}
             self._api.create(f"{core}/configmaps", config)
         if self._api.get(f"{core}/services/{name}") is None:
@@ -75,6 +79,7 @@ def _job_spec(found: Any) -> dict[str, Any]:
         "completions": size,
         "parallelism": size,
         "completionMode": "Indexed",
+        "activeDeadlineSeconds": found["spec"]["deadlineSeconds"],
         "template": {
             "metadata": {"labels": pod["labels"], "annotations": pod["annotations"]},
             "spec": {

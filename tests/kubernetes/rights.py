@@ -8,7 +8,8 @@ from pathlib import Path
 from burst_kube import KubeProvider
 
 from burst.model.finding import Level
-from tests.kubernetes.bursts import Bursts, wait_until
+from tests.kubernetes.bursts import Bursts
+from tests.support.waiting import wait_until
 
 ROLE = Path(__file__).parents[2] / "manifests" / "role" / "role.yaml"
 

@@ -14,7 +14,8 @@ import yaml
 from burst.errors import Transient
 from burst.kits.kube import Cluster, Kubeconfig, install
 from tests.kubelab.cluster import Cluster as Lab
-from tests.kubernetes.bursts import attempt, wait_until
+from tests.kubernetes.bursts import attempt
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 

@@ -15,7 +15,8 @@ import pytest
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
 from burst.testing import isolate
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status, wait_until
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 KINDS = ("jobs", "pods", "configmaps", "secrets", "services")

@@ -11,6 +11,8 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import Refused, Transient
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.kube.kinds import POD
 from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
 from burst.provider import Phase
@@ -55,16 +57,22 @@ def test_without_rights_it_says_which_are_lacking(
     assert f"may not list jobs.batch in namespace {bursts.namespace}" in error.what
     assert "verb list on jobs" in error.advice
     (lacking,) = (f for f in account.examine(None) if f.level is Level.WRONG)
-    for right in ("patch secrets", "delete jobs.batch", "get pods/log", "list events"):
+    for right in ("create secrets", "delete jobs.batch", "get pods/log", "list events"):
         assert right in lacking.what
 
 
 def test_a_token_that_is_no_longer_good_is_refused(bursts: Bursts) -> None:
     config = bursts.lab.write_kubeconfig("old", {"token": "not-a-token"})
-    error = attempt(bursts.provider(kubeconfig=str(config)).observe)
-    assert isinstance(error, Refused)
-    assert "does not accept the credentials" in error.what
-    assert "not-a-token" not in str(error)
+    provider = bursts.provider(kubeconfig=str(config))
+    passing = attempt(provider.observe)
+    assert isinstance(passing, Transient)
+    clock = iter((0.0, 0.0, 120.0))
+    cluster = Cluster(Kubeconfig(str(config)), clock=lambda: next(clock))
+    for expected in (Transient, Refused):
+        error = attempt(lambda: cluster.find(POD, bursts.namespace))
+        assert isinstance(error, expected)
+        assert "does not accept the credentials" in error.what
+        assert "not-a-token" not in str(error)
 
 
 def test_a_namespace_that_is_not_there(bursts: Bursts) -> None:

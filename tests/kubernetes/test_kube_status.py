@@ -11,8 +11,12 @@ import pytest
 
 from burst.config import Seconds
 from burst.errors import InsufficientCapacity
+from burst.kits.pods import OfferTable
 from burst.provider import BurstStatus, Failure, Phase
-from tests.kubernetes.bursts import Bursts, attempt, wait_status, wait_until
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
+from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -38,18 +42,8 @@ def test_pods_without_a_node_are_pending_and_then_want_of_capacity(
     assert status.failure is Failure.CAPACITY
 
 
-def make_quota(bursts: Bursts, **hard: str) -> None:
-    path = f"/api/v1/namespaces/{bursts.namespace}/resourcequotas"
-    bursts.api.create(path, {"metadata": {"name": "small"}, "spec": {"hard": hard}})
-
-    def counted() -> bool:
-        return "used" in bursts.api.get(f"{path}/small")["status"]
-
-    wait_until(counted, lambda: "the quota to hold")
-
-
 def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) -> None:
-    make_quota(bursts, pods="1")
+    bursts.make_quota(pods="1")
     provider = bursts.provider()
     provider.provision(bursts.spec)
     status = wait_status(provider, lambda s: "exceeded quota" in s.why)
@@ -60,7 +54,7 @@ def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) ->
 
 
 def test_a_quota_on_what_we_make_ends_the_burst(bursts: Bursts) -> None:
-    make_quota(bursts, **{"count/jobs.batch": "0"})
+    bursts.make_quota(**{"count/jobs.batch": "0"})
     error = attempt(lambda: bursts.provider().provision(bursts.spec))
     assert isinstance(error, InsufficientCapacity)
     assert "exceeded quota" in error.what
@@ -104,7 +98,7 @@ def container(**fields: Any) -> dict[str, Any]:
                 lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
             ),
             Phase.RUNNING,
-            "was restarted 2 times, last after exit status 137, OOMKilled",
+            "last after exit status 137, OOMKilled: it used more memory",
             id="restarted",
         ),
         pytest.param(
@@ -123,6 +117,49 @@ def test_a_pods_own_word(
     assert seen.phase is phase
 
 
+def test_another_namespaces_followers_take_nodes_too(
+    bursts: Bursts, lab: Cluster
+) -> None:
+    """The lab has two nodes, and another provider's burst takes both."""
+    provider = bursts.provider(one_per_node=True)
+    provider.provision(bursts.spec)
+    wait_status(provider, running)
+    with new_namespace(lab, "elsewhere") as elsewhere:
+        other = bursts.provider(one_per_node=True, namespace=elsewhere)
+        other.provision(bursts.spec)
+        status = wait_status(other, lambda s: "finds no node" in s.why)
+        assert "didn't match pod anti-affinity rules" in status.why
+        reap_all(provider, bursts.spec)
+        wait_status(other, running)
+
+
+def test_an_image_that_takes_long_is_told_of(bursts: Bursts) -> None:
+    """Played: the event is that of a kubelet."""
+    nowhere = {"node.kubernetes.io/instance-type": "none"}
+    provider = bursts.provider(node_selector=nowhere)
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda s: "finds no node" in s.why)
+    pod = bursts.objects("pods")[0]["metadata"]
+    message = 'Pulling image "local.test/flux:v0.88.0"'
+    about = {"kind": "Pod", "name": pod["name"], "namespace": bursts.namespace}
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    event = {
+        "metadata": {"generateName": "pulling-"},
+        "involvedObject": {**about, "uid": pod["uid"]},
+        "reason": "Pulling",
+        "message": message,
+        "type": "Normal",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+    }
+    core = f"/api/v1/namespaces/{bursts.namespace}"
+    bursts.api.create(f"{core}/events", event)
+    bursts.bind(pod["name"], "not-there")
+    status = wait_status(provider, lambda s: "waits for its image" in s.why)
+    assert status.phase is Phase.PENDING
+    assert message in status.why
+
+
 def test_a_pod_that_was_evicted_gets_another_in_its_place(bursts: Bursts) -> None:
     provider = bursts.provider()
     provider.provision(bursts.spec)
@@ -134,6 +171,53 @@ def test_a_pod_that_was_evicted_gets_another_in_its_place(bursts: Bursts) -> Non
     status = wait_status(provider, lambda s: bool(s.why))
     assert status.phase is Phase.PENDING
     assert f"was evicted by its node: {message}" in status.why
+
+
+def test_a_spot_node_that_is_shut_down_is_reclaimed(bursts: Bursts) -> None:
+    spot = {"nodes": OfferTable(cores=1, max_nodes=4, spot=True)}
+    provider = bursts.provider(offers=spot)
+    assert [offer.spot for offer in provider.offers()] == [True]
+    provider.provision(bursts.spec)
+    wait_status(provider, running)
+    # As a kubelet writes it that has the node's notice (KEP-2000).
+    message = "Pod was terminated in response to imminent node shutdown."
+    shut_down = {"phase": "Failed", "reason": "Terminated", "message": message}
+    bursts.patch_pod(bursts.objects("pods")[0], shut_down)
+    status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
+    assert status.phase is Phase.PENDING
+    assert f"was ended with its node: {message}" in status.why
+    # Another pod takes its place, on a node that is there.
+    status = wait_status(provider, running)
+    assert not any(follower.reclaimed for follower in status.followers)
+
+
+def test_a_pod_that_made_way_for_others_is_reclaimed(bursts: Bursts) -> None:
+    """The lab's kubelets end a pod at once: by then only its event tells."""
+    provider = bursts.provider(one_per_node=True)
+    provider.provision(bursts.spec)
+    wait_status(provider, running)
+    nodes = bursts.api.items("/api/v1/nodes")
+    cores = max(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    urgent = f"urgent-{bursts.namespace}"
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    bursts.api.create(classes, {"metadata": {"name": urgent}, "value": 1000})
+    container = {
+        "name": "all",
+        "image": "local.test/all",
+        "resources": {"requests": {"cpu": str(cores)}},
+    }
+    pod = {
+        "metadata": {"name": "urgent"},
+        "spec": {"priorityClassName": urgent, "containers": [container]},
+    }
+    bursts.api.create(f"/api/v1/namespaces/{bursts.namespace}/pods", pod)
+    status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
+    assert status.phase is Phase.PENDING
+    assert "was preempted" in status.why
+    bursts.api.delete(f"/api/v1/namespaces/{bursts.namespace}/pods/urgent")
+    bursts.api.delete(f"{classes}/{urgent}")
+    status = wait_status(provider, running)
+    assert not any(follower.reclaimed for follower in status.followers)
 
 
 def test_kubernetes_ends_a_burst_whose_lease_is_over(bursts: Bursts) -> None:

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster
+from tests.kubernetes.kustomize import MANIFESTS, build
 from tests.manifests.rights import NEEDED
 
 pytestmark = pytest.mark.kubernetes
-MANIFESTS = Path(__file__).parents[2] / "manifests"
 ACCOUNT = "burst-daemon"
 RIGHTS = (
     *("ServiceAccount", "Role", "RoleBinding"),
@@ -25,22 +23,15 @@ RIGHTS = (
 FORBIDDEN = (
     ("", "pods", "create"),
     ("", "pods/exec", "create"),
+    *(
+        ("", "secrets", verb)
+        for verb in ("get", "list", "watch", "patch", "update", "delete")
+    ),
     ("", "secrets", "deletecollection"),
     ("", "serviceaccounts/token", "create"),
     ("rbac.authorization.k8s.io", "roles", "patch"),
     ("apps", "deployments", "create"),
 )
-
-
-def build(cluster: AnyCluster, folder: Path, part: str, **fields: Any) -> Path:
-    """Write a kustomization on top of a part of manifests/; return what it yields."""
-    resources = [os.path.relpath(MANIFESTS / part, folder.resolve())]
-    (folder / "kustomization.yaml").write_text(
-        json.dumps({"resources": resources, **fields})
-    )
-    built = folder / "built.yaml"
-    built.write_text(cluster.kubectl("kustomize", folder))
-    return built
 
 
 def dry_run(cluster: AnyCluster, manifest: Path) -> list[str]:
@@ -59,6 +50,7 @@ def test_the_plain_overlay_is_accepted(
         "job.batch/lead",
         f"namespace/{namespace}",
         "networkpolicy.networking.k8s.io/burst-lead",
+        "persistentvolumeclaim/burst-state",
         "role.rbac.authorization.k8s.io/burst-daemon",
         "rolebinding.rbac.authorization.k8s.io/burst-daemon",
         "service/burst-lead",
@@ -66,14 +58,59 @@ def test_the_plain_overlay_is_accepted(
     ]
 
 
-@pytest.mark.usefixtures("miniclusters")
-@pytest.mark.parametrize("overlay", ["kind", "gke"])
-def test_an_overlay_with_a_minicluster_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path, overlay: str
+def test_the_lead_behind_a_load_balancer_is_open_to_some_only(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
 ) -> None:
-    built = build(cluster, tmp_path, f"overlays/{overlay}", namespace=namespace)
+    part = os.path.relpath(MANIFESTS / "parts" / "load-balancer", tmp_path.resolve())
+    built = build(
+        cluster, tmp_path, "overlays/plain", namespace=namespace, components=[part]
+    )
+    assert "service/burst-lead" in dry_run(cluster, built)
+    found = yaml.safe_load_all(built.read_text())
+    (service,) = (thing["spec"] for thing in found if thing["kind"] == "Service")
+    assert service["type"] == "LoadBalancer"
+    assert service["loadBalancerSourceRanges"]
+    assert service["ports"] == [{"name": "broker", "port": 8050, "targetPort": 8050}]
+    assert service["externalTrafficPolicy"] == "Local"
+
+
+def test_in_gke_no_container_but_the_daemons_has_a_token(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    built = build(cluster, tmp_path, "overlays/gke", namespace=namespace)
+    assert "job.batch/lead" in dry_run(cluster, built)
+    found = list(yaml.safe_load_all(built.read_text()))
+    (job,) = (thing for thing in found if thing["kind"] == "Job")
+    pod = job["spec"]["template"]["spec"]
+    assert not pod["automountServiceAccountToken"]
+    tokens = {
+        volume["name"]
+        for volume in pod["volumes"]
+        for source in volume.get("projected", {}).get("sources", ())
+        if "serviceAccountToken" in source
+    }
+    assert tokens == {"token", "google"}
+    mounts = {
+        container["name"]: {m["name"] for m in container["volumeMounts"]} & tokens
+        for container in (*pod["initContainers"], *pod["containers"])
+    }
+    assert {name for name, its in mounts.items() if its} == {"burst"}
+    (account,) = (thing for thing in found if thing["kind"] == "ServiceAccount")
+    assert "annotations" not in account["metadata"]
+    (settings,) = (
+        thing["data"]["burst.toml"]
+        for thing in found
+        if thing["metadata"]["name"] == "burst-lead" and thing["kind"] == "ConfigMap"
+    )
+    assert 'type = "gke"' in settings
+
+
+@pytest.mark.usefixtures("miniclusters")
+def test_the_overlay_with_a_minicluster_is_accepted(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    built = build(cluster, tmp_path, "overlays/kind", namespace=namespace)
     assert "minicluster.flux-framework.org/lead" in dry_run(cluster, built)
-    assert ("iam.gke.io/gcp-service-account" in built.read_text()) == (overlay == "gke")
 
 
 def test_the_secret_example_is_accepted(

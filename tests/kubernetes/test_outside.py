@@ -13,7 +13,7 @@ import pytest
 from burst.config import LeadSettings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.runtime.service_address import read_service_address, resolve_service_address
+from burst.runtime.lead_service import read_from_service, resolve_service
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 
@@ -66,12 +66,21 @@ class Far:
             path = self.cluster.write_kubeconfig(self.namespace, user)
         client = Cluster(Kubeconfig(str(path)))
         try:
-            found = resolve_service_address(
+            found = resolve_service(
                 LeadSettings(address=address), client, self.namespace
             )
         finally:
             client.close()
         return f"{found.address}:{found.port}"
+
+    def owner(self) -> str:
+        """Return the owner tag that the Service makes."""
+        client = Cluster(Kubeconfig(str(self.cluster.kubeconfig)))
+        try:
+            settings = LeadSettings(owner="service")
+            return resolve_service(settings, client, self.namespace).owner
+        finally:
+            client.close()
 
     def port(self) -> int:
         """Return the NodePort that the cluster chose."""
@@ -167,6 +176,18 @@ def test_a_service_that_leads_to_no_pod(far: Far, selector: dict[str, str]) -> N
         far.learn("node")
 
 
+def test_the_owner_tag_is_that_of_the_service_as_long_as_it_exists(far: Far) -> None:
+    far.add_service("NodePort")
+    owner = far.owner()
+    assert re.fullmatch("burst-lead-[0-9a-f]{12}", owner)
+    far.add_lead()  # another pod of the lead changes nothing
+    assert far.owner() == owner
+    where = ("-n", far.namespace)
+    far.cluster.kubectl("delete", "service", SERVICE, *where)
+    far.add_service("NodePort")
+    assert far.owner() != owner
+
+
 def test_outside_of_a_pod_there_is_nobody_to_ask() -> None:
     with pytest.raises(ConfigError, match="runs in no pod with a service account"):
-        read_service_address(LeadSettings(address="node"))
+        read_from_service(LeadSettings(address="node"))

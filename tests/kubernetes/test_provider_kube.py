@@ -53,7 +53,8 @@ class KubeContract(ProviderContract):
     ends_leases = True
     lease = 8.0
     form: Literal["job", "operator"] = "job"
-    parent = "jobs"
+    lacking = "secrets"
+    """What a burst that was made in part has not."""
 
     @pytest.fixture
     def settings(self, lab: Cluster, place: str) -> KubeSettings:
@@ -92,7 +93,7 @@ class KubeContract(ProviderContract):
 
     @pytest.fixture
     def make_interrupted(self, settings: KubeSettings, proxy: Proxy) -> MakeProvider:
-        proxy.faults.append(Fault("PATCH", f"/{self.parent}/", drop=True))
+        proxy.faults.append(Fault("POST", f"/{self.lacking}\\?", drop=True))
         cut = msgspec.structs.replace(settings, kubeconfig=str(proxy.kubeconfig))
         return lambda owner: KubeProvider("here", cut, owner)
 
@@ -125,4 +126,4 @@ class TestKubeProviderByJob(KubeContract):
 @pytest.mark.usefixtures("operator")
 class TestKubeProviderByOperator(KubeContract):
     form = "operator"
-    parent = "miniclusters"
+    lacking = "miniclusters"

@@ -10,6 +10,9 @@ isolation one provider, user, record or RPC never ends the daemon or quarantines
 bounded   records, calls and ticks
 recorded  all that exists is on record; nothing is reaped under a job
 once      no demand is bursted twice, no isolated job runs twice
+money     nothing bought takes a budget past its limit, of all, a user or a bank; each
+          burst is settled once
+trial     what had failed is tried by one burst at a time
 told      each pending job has a verdict
 standing  a refusal that was not looked at again is what it would be if it were
 
@@ -25,13 +28,17 @@ from typing import Any
 from burst.core.placement.capacity import usable_nodes
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import DRAIN_TAG
+from burst.core.placement.trials import coming_bursts, running_trials
+from burst.core.provider_health import OfferHealth
 from burst.core.tick import run_tick
+from burst.core.worth.accounts import budgets_at
 from burst.errors import RecordUnreadable
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record
+from tests.machine.money import Spending
 from tests.machine.world import OWN, World
 
 # A record of the few jobs of one interleaving; one is at most 64 KiB in production.
@@ -87,9 +94,12 @@ class Invariants:
     def __init__(self, world: World, ignored: Container[str] = ()):
         self.world = world
         self._ignored = ignored
+        self._spending = Spending(world)
         self.reaped_under_a_job: list[str] = []
         self.taken_back: set[int] = set()
         """Jobs of which the user had his say, so that they may run twice by him."""
+        self._partly: set[str] = set()
+        """Bursts that were counted on by a job that lacked a part."""
         self._unneeded, self._unused = Since(), Since()
         self._ready, self._waits, self._blocked = Since(), Since(), Since()
         self._deadlines = Since()
@@ -121,7 +131,9 @@ class Invariants:
 
     def after_tick(self, healthy: bool):
         self.healthy = self.healthy + 1 if healthy else 0
+        self._spending.note()
         self._new()
+        self._trials()
         self._limits()
         if self.world.scenario.get("standing"):
             self._standing()
@@ -140,6 +152,7 @@ class Invariants:
         self._recorded()
         self._isolation()
         self._once()
+        self._money()
         largest = self.world.lead.disk.largest
         self.must(
             "bounded", largest <= RECORD_MOST, f"a record of {largest} characters"
@@ -171,6 +184,8 @@ class Invariants:
             whole = request is not None and there >= request.nodes
             if bursts and whole and all(b.id in up for b in bursts):
                 ready.add(job)
+            if not whole:
+                self._partly.update(b.id for b in bursts)
         self._ready.note(ready, now)
         stuck = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
         unneeded = [
@@ -186,10 +201,20 @@ class Invariants:
         for burst in coming:
             held = self._unneeded.ticks(burst) >= 3 and self._unneeded.lasting(burst, 5)
             self.must("use", not held, f"{burst} comes, and no job needs it")
+        told = world.engine.snapshot.decisions.values()
+        reserves = any(decision.reason is Reason.RESERVED for decision in told)
+        took = {b.id: _time_to_make(b) for b in online if reserves}
         for burst in idle:
-            # That a job counted on it for a while, and ran elsewhere, is no use.
+            # That a job counted on it for a while, and ran elsewhere, is no use. One
+            # that the job with a reservation is to have may stay for as long as it
+            # took to make.
             held = self._unneeded.ticks(burst) >= 3
-            held = held and self._unused.lasting(unused[burst], deadlines.idle + 1.0)
+            limit = max(deadlines.idle, took.get(burst, 0.0)) + 1.0
+            # A job that lacks a part may keep the rest for as long as that, once: it is
+            # idle from when it was given back, or from before the job came.
+            # Both deadlines are seen to be over by the next tick, in 5 s at most.
+            limit += deadlines.complete + 10.0 if burst in self._partly else 0.0
+            held = held and self._unused.lasting(unused[burst], limit)
             self.must("use", not held, f"{burst} is idle past its deadline")
         for burst, key in unused.items():
             held = self._unused.lasting(key, IN_VAIN)
@@ -329,6 +354,27 @@ class Invariants:
             vain = vain and any(self._is_patient(job) for job in burst.jobs)
             self.must("use", not vain, f"{burst.id} is made for jobs that run already")
 
+    def _trials(self):
+        """What failed gets one burst, or those of one job, until that is online."""
+        world, coming = self.world, coming_bursts(self.world.live)
+        for name in running_trials(world.records.health, coming, world.now):
+            provider, _, offer = name.partition("/")
+            aside = world.records.health[provider].offers.get(offer, OfferHealth())
+            tries = [
+                burst
+                for burst in coming
+                if burst.lease.provider == provider
+                and offer in {"", burst.lease.offer}
+                and burst.lease.nodes >= aside.nodes
+            ]
+            known = self._before.keys() | world.spoiled
+            new = [burst for burst in tries if burst.id not in known]
+            requested = not any(burst.lease.userids for burst in new)
+            its = [burst.jobs for burst in new]
+            one = requested or bool(frozenset.intersection(*its))
+            fits = not new or (len(new) == len(tries) and one)
+            self.must("trial", fits, f"{[b.id for b in tries]} all try {name}")
+
     def _is_patient(self, job):
         patience = self.world.settings.intake.local_wait
         view = self.world.lead.jobs[job]
@@ -394,6 +440,7 @@ class Invariants:
             self.must(
                 "recorded", record.lease.id == name, f"{name} has another's record"
             )
+            self.must("recorded", f"entry/{name}" in records, f"{name} has no entry")
             reaped = "reaped" in [event.name for event in record.events]
             self.must("recorded", not reaped, f"{name} exists, and was reaped")
         under = self.reaped_under_a_job
@@ -432,6 +479,33 @@ class Invariants:
         ]
         self.must("once", not both, f"jobs {both} run here and elsewhere")
 
+    def _money(self):
+        """All that lives is reserved for; what has ended is settled, once.
+
+        Beside what bursts have cost that lived longer than their deadlines allow.
+        """
+        world, records = self.world, self.world.records
+        live = {b.id for b in world.live if b.id not in world.spoiled}
+        self.must("money", live <= records.entries.keys(), "a burst has no entry")
+        ended = {b.id for b in world.bursts if not b.live} - world.spoiled
+        twice = ended & records.entries.keys()
+        self.must("money", not twice, f"{twice} ended and are not settled")
+        self.must("money", ended <= records.settled.keys(), "no row of what ended")
+        settled = list(records.settled.values())
+        sums = sum(period.total.total for period in records.periods.values())
+        rows = sum(each.costs.total for each in settled)
+        self.must("money", sums == rows, f"settled are {sums}, the rows are {rows}")
+        count = sum(period.bursts for period in records.periods.values())
+        self.must("money", count == len(settled), f"{count} of {len(settled)} settled")
+        late = sum(each.grown for each in settled)
+        self._spending.note()
+        for state in budgets_at(records, world.settings, {}, world.now).states():
+            counts, bought = self._spending.used(state)
+            text = f"{state.budget}: {counts} are used, not {state.used}"
+            self.must("money", counts == state.used, text)
+            text = f"{state.budget}: {bought - late} of {state.limit} bought"
+            self.must("money", bought - late <= state.limit, text)
+
     def _help_on_the_way(self):
         """Nodes that each pending job can count on before the tick."""
         view = self.world.engine.snapshot.world.lead
@@ -446,3 +520,9 @@ class Invariants:
                     help_ = min(most, usable_nodes(burst, view))
                     nodes[job] = nodes.get(job, 0) + help_
         return nodes
+
+
+def _time_to_make(burst):
+    """Return how long it took from `provision` to online, in seconds."""
+    times = {event.name: event.timestamp for event in burst.events}
+    return times["online"] - times["provision-start"]

@@ -20,6 +20,29 @@ _SITES: tuple[dict[str, dict[str, Any]], ...] = (
     {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}},
 )
 _Table = dict[str, Any]
+BEFORE_MIDNIGHT = 36_700.0
+"""Some seconds before a day ends, from T0 on."""
+# A node costs a unit for an hour; reserved are 240 s with the longest time limit of
+# the jobs that have one, and an hour of those that have none.
+_BUDGETS: tuple[list[_Table], ...] = (
+    [{"limit": 1.0, "per": "day"}],
+    [{"limit": 8.0}, {"limit": 0.6, "per": "day", "match": {"provider": "a"}}],
+    [{"limit": 4.5, "per": "week"}],
+    [{"limit": 0, "match": {"provider": "a"}}],
+    [
+        {"limit": 4.4, "match": {"user": "1"}},
+        {"limit": 6, "match": {"user": ["2", "3"]}},
+    ],
+    [{"limit": 3.0, "per": "day", "match": {"user": ["1", "2"]}}, {"limit": 8}],
+    [
+        {"limit": 4.4, "match": {"bank": "physics"}},
+        {"limit": 5, "per": "week", "match": {"bank": "maths"}},
+    ],
+    [
+        {"limit": 1.2, "per": "day", "match": {"bank": "maths", "user": "2"}},
+        {"limit": 3.0, "match": {"bank": ["physics", "maths"], "provider": "a"}},
+    ],
+)
 _LIMITS: tuple[_Table, ...] = (
     {},
     {},
@@ -61,10 +84,17 @@ def draw(random: Random) -> dict[str, Any]:
     }
     if random.random() < 0.2:
         scenario["deadlines"] = {"lease": "300s"}
+    for site in sites.values():
+        site.setdefault("price", 1.0)
     kind = random.random()
+    # Where all that can be served must be, nothing is refused for want of money.
     if kind < 0.35:
         scenario["serve"] = True
         scenario["stream"] = kind < 0.1
+    elif kind < 0.75:
+        scenario["budget"] = random.choice(_BUDGETS)
+        scenario["banks"] = kind < 0.55
+        scenario["begins"] = random.choice((0.0, BEFORE_MIDNIGHT))
     if random.random() < 0.3:
         scenario["standing"] = True
     return scenario

@@ -56,6 +56,7 @@ WISHES = (
     BurstPreferences(max_price=1.0),
     BurstPreferences(wait=0.0),
 )
+BANKS = ("", "physics", "maths")
 RPCS = (
     *("hold", "release", "tell", "drain", "undrain", "store", "observe", "fail"),
     *("move", "lend", "jobspec"),
@@ -283,6 +284,35 @@ class Steps:
             provider, name = chosen
             provider.fail(name, "crash loop") if fails else provider.lose(name)
 
+    @step(2, burst=_ANY, host=[None, 0, 1], ends=[True, False])
+    def cloud_reclaims(self, burst, host, ends):
+        """The cloud takes back all nodes of a burst or one, as those of spot offers."""
+        made = [
+            (provider, name, found)
+            for provider in self.world.providers.values()
+            for name, found in provider._mine().items()
+            if not found.spec.program and found.ends_in is None
+        ]
+        chosen = self._one(made, burst)
+        if chosen:
+            provider, name, found = chosen
+            hosts = () if host is None else found.spec.hosts[host : host + 1]
+            if host is None or hosts:
+                provider.reclaim(name, hosts, ends=ends)
+
+    @step(2, burst=_ANY)
+    def cloud_restores(self, burst):
+        """What was taken back is started elsewhere."""
+        made = [
+            (provider, name)
+            for provider in self.world.providers.values()
+            for name, found in provider._mine().items()
+            if found.reclaimed and not found.failed and found.ends_in is None
+        ]
+        chosen = self._one(made, burst)
+        if chosen:
+            chosen[0].restore(chosen[1])
+
     @step(4, name=["a", "b"], error=sorted(ERRORS), call=CALLS)
     def provider_fails(self, name, error, call):
         provider = self.world.providers.get(name)
@@ -455,7 +485,11 @@ class Steps:
 
     def _submit(self, request, user, **fields):
         queue = self._queue()
-        job = self.world.lead.submit(request, userid=user, queue=queue, **fields)
+        # By turns, so that a user names several, and now and then another's.
+        bank = BANKS[len(self.world.lead.jobs) % len(BANKS)]
+        job = self.world.lead.submit(
+            request, userid=user, queue=queue, bank=bank, **fields
+        )
         if fields.get("urgency") == 0 and not fields["preferences"].urgency:
             self.invariants.taken_back.add(job)
 

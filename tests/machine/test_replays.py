@@ -276,3 +276,42 @@ def test_a_refusal_may_stand_while_nodes_are_given_to_some_job() -> None:
             ("submit_hostile", {"kind": "environment is large", "user": 1}),
         ],
     )
+
+
+def test_a_user_who_joins_a_burst_bears_it_beside_a_new_one() -> None:
+    many = {"max_nodes": 4, "modes": ["joined", "isolated"]}
+    first = {"nodes": 3, "user": 3, "wish": 2, "constraint": 0, "duration": 30.0}
+    second = {"nodes": 4, "user": 2, "wish": 0, "constraint": 0, "duration": 300.0}
+    replay(
+        {
+            "limits": {"max_nodes_per_user": 4},
+            "plan": {"share_users": True},
+            "providers": {"a": {**many, "price": 2.0}, "b": {**many, "price": 1.0}},
+        },
+        [
+            ("submit", {**first, "held": True}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 1.0}),
+            ("submit", {**second, "held": False}),
+        ],
+    )
+
+
+def test_a_job_that_does_not_start_leaves_all_of_its_bursts_at_once() -> None:
+    replay(
+        {"limits": {"max_nodes_per_burst": 3}, "providers": {"a": {"max_nodes": 4}}},
+        [
+            ("person_stops_queues", {"stopped": True}),
+            ("submit", {"nodes": 4, "user": 3, "wish": 4, "duration": 30.0}),
+            (
+                "submit",
+                {"nodes": 2, "user": 2, "wish": 4, "constraint": 2, "held": True},
+            ),
+            ("settings_change", {"change": 8, "reload": False}),
+            ("time_passes", {"ticks": 3}),
+            ("tick", {"seconds": 40.0}),
+            ("user_changes_urgency", {"job": 0, "urgency": 8}),
+            ("submit_isolated", {"nodes": 4, "duration": 0.0, "held": False}),
+            ("tick", {"seconds": 40.0}),
+        ],
+    )

@@ -12,6 +12,7 @@ from burst import config
 from burst.core import timeline
 from burst.core.observation import why_out_of_reach
 from burst.core.placement.slots import find_slots
+from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
@@ -19,14 +20,21 @@ from burst.provider import BurstSpec
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import run_call
+from burst.runtime.side_threads import SideThreads
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
 from tests.builders import NODE, T0, identity
-from tests.fakes import HandExecutor
+from tests.fakes import HandExecutor, KnownBanks
 from tests.machine.lead import SimLead
 
 OWN = (0, 1)
 _OURS = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
+VERIFIED = Banks(
+    Associations(
+        {1: frozenset({"physics", "maths"}), 2: frozenset({"maths"})}, {1: "physics"}
+    )
+)
+"""As flux-accounting says where a scenario has `banks`; user 3 has none."""
 _PARSED: dict[str, config.Settings] = {}
 STORE_PAUSE = 5.0
 """When the daemon runs the next tick after one that the store refused."""
@@ -39,6 +47,8 @@ TABLES: dict[str, dict[str, Any]] = {
         "drain": "60s",
         "release": "60s",
         "complete": "120s",
+        "reap": "60s",
+        "run": "1h",
     },
     "limits": {"max_nodes": 8, "max_bursts": 3, "cooldown": "20s"},
     "intake": {"local_wait": "10s"},
@@ -88,7 +98,7 @@ class World:
     """Everything that the steps change and the invariants look at."""
 
     def __init__(self, scenario: dict[str, Any]):
-        self.now = T0
+        self.now = T0 + scenario.get("begins", 0.0)
         self.scenario = scenario
         self.tables = {
             name: {**table, **scenario.get(name, {})} for name, table in TABLES.items()
@@ -121,7 +131,9 @@ class World:
         self.executor = SimExecutor(lambda: self.now)
         self.providers = self._make_providers()
         self.due = self.now
-        self.engine = Engine(self.lead, self._config(), self.executor, self.now)
+        banks = VERIFIED if self.scenario.get("banks") else NOT_VERIFIED
+        beside = SideThreads(banks=KnownBanks(banks))
+        self.engine = Engine(self.lead, self._config(), self.executor, self.now, beside)
 
     def reload(self) -> bool:
         """Have the engine go on with other settings; tell whether it may, as Runtime.
@@ -237,7 +249,7 @@ class World:
     def is_obeyed(self, job) -> bool:
         """Tell whether its user took it back from us."""
         hold = self.records.holds.get(job.id)
-        return hold is not None and hold.state is HoldState.OBEYED
+        return hold is not None and hold.state is HoldState.TAKEN_BACK
 
     def story(self) -> str:
         """Return what happened to the bursts, and the jobs as they are."""
@@ -263,7 +275,8 @@ class World:
             name: {"type": "fake", "enabled": site.get("enabled", True)}
             for name, site in self.sites.items()
         }
-        tables = {**self.tables, "providers": providers}
+        budget = self.scenario.get("budget", [])
+        tables = {**self.tables, "providers": providers, "budget": budget}
         # The same few are asked for again and again, and parsing takes long.
         key = repr(tables)
         if key not in _PARSED:

@@ -3,21 +3,14 @@
 
 from __future__ import annotations
 
-from burst.kits.kube.kinds import (
-    CONFIG_MAP,
-    JOB,
-    MINICLUSTER,
-    POD,
-    SECRET,
-    SERVICE,
-)
 from burst.kits.pods.examine import needed_rights
+from burst.kits.pods.settings import PodForm
 
-_MADE = (JOB, POD, CONFIG_MAP, SECRET, SERVICE)
+_FORMS: tuple[PodForm, ...] = ("job", "operator")
 NEEDED = {
     (kind.group, f"{kind.plural}/{part}" if part else kind.plural, verb)
-    for kinds in (_MADE, (MINICLUSTER, *_MADE))
-    for verb, kind, part in needed_rights(kinds)
+    for form in _FORMS
+    for verb, kind, part in needed_rights(form)
 }
 """API group, resource, verb. Learning the lead's address needs none besides: it gets a
 Service and lists pods."""

@@ -23,6 +23,10 @@ from tests.manifests.rights import NEEDED
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = MANIFESTS / "base" / "lead"
+NO_OBJECTS = {"kustomization.yaml", "daemon-token.yaml", "iam-role.yaml"}
+"""What kustomize builds by, a patch, and a role of Google's."""
+EXAMPLES = MANIFESTS.parent / "examples"
+SHIPPED = [LEAD / "burst.toml", *sorted(EXAMPLES.glob("*/burst.toml"))]
 OWN = "/mnt/flux/burst"
 PLAN = LeadPlan(
     hosts="lead-0",
@@ -42,7 +46,7 @@ def planned(tmp_path: Path) -> LeadFiles:
 
 def objects() -> Iterator[dict[str, Any]]:
     for path in MANIFESTS.rglob("*.yaml"):
-        if path.name != "kustomization.yaml":
+        if path.name not in NO_OBJECTS:
             yield from yaml.safe_load_all(path.read_text())
 
 
@@ -61,7 +65,9 @@ def test_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
 def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
     script = (LEAD / "start.sh").read_text()
     [line] = script.replace("\\\n", "").partition("exec ")[2].splitlines()
-    started = shlex.split(line.replace("$own", OWN))
+    # The KVS is on a volume of its own.
+    assert "\nstate=/var/lib/burst/state\n" in script
+    started = shlex.split(line.replace("$state", f"{OWN}/state").replace("$own", OWN))
     place = str(planned.config.parent)
     expected = [
         word.replace(str(planned.config), "/etc/burst/lead/broker.toml")
@@ -74,6 +80,33 @@ def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
 
 def test_the_daemon_looks_where_the_lead_listens() -> None:
     assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_no_burst_of_shipped_settings_lives_for_ever(path: Path) -> None:
+    assert load(path).deadlines.lease <= 86400
+
+
+def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
+    lead = load(LEAD / "burst.toml").lead
+    assert lead.has_owner_of_service
+    services = [thing for thing in objects() if thing["kind"] == "Service"]
+    assert [service["metadata"]["name"] for service in services] == [lead.service]
+
+
+def test_the_state_of_the_lead_outlives_its_pod() -> None:
+    claims = [o for o in objects() if o["kind"] == "PersistentVolumeClaim"]
+    [claim] = [claim["metadata"]["name"] for claim in claims]
+    [job] = [thing for thing in objects() if thing["kind"] == "Job"]
+    pod = job["spec"]["template"]["spec"]
+    volume = {"name": "state", "persistentVolumeClaim": {"claimName": claim}}
+    assert volume in pod["volumes"]
+    mount = {"name": "state", "mountPath": "/var/lib/burst"}
+    assert mount in pod["containers"][0]["volumeMounts"]
+    [lead] = [thing for thing in objects() if thing["kind"] == "MiniCluster"]
+    volumes = lead["spec"]["containers"][0]["volumes"].values()
+    mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
+    assert mounts == [(claim, "/var/lib/burst")]
 
 
 def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
@@ -98,15 +131,36 @@ def test_nothing_in_manifests_holds_a_key() -> None:
 
 
 def test_the_role_is_what_is_needed_and_no_more() -> None:
-    [role] = [thing for thing in objects() if thing["kind"] == "Role"]
-    given = {
+    assert rights("burst-daemon") == NEEDED
+
+
+def rights(name: str) -> set[tuple[str, str, str]]:
+    """Return what a Role grants: API group, resource, verb."""
+    roles = [thing for thing in objects() if thing["kind"] == "Role"]
+    (role,) = (role for role in roles if role["metadata"]["name"] == name)
+    return {
         (group, resource, verb)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert given == NEEDED
+
+
+def test_who_deletes_what_has_expired_can_make_nothing() -> None:
+    granted = rights("burst-gc")
+    assert granted <= NEEDED
+    assert {verb for _, _, verb in granted} == {"get", "list", "delete"}
+    (cronjob,) = (thing for thing in objects() if thing["kind"] == "CronJob")
+    pod = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "burst-gc"
+    assert pod["securityContext"]["runAsNonRoot"]
+    (container,) = pod["containers"]
+    assert {"--any-owner", "--expired", "--yes"} <= set(container["args"])
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    tables = load(MANIFESTS / "gc" / "burst.toml").providers
+    assert f"--provider={next(iter(tables))}" in container["args"]
+    convert(KubeSettings, tables["kube"].options, "providers.kube")
 
 
 def test_no_rule_has_a_wildcard_and_only_reading_nodes_is_cluster_wide() -> None:

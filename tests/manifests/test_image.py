@@ -81,8 +81,8 @@ def test_what_is_copied_is_there_and_let_in() -> None:
     assert PROJECT["readme"] in copied
 
 
-def test_it_has_every_extra_but_that_for_development() -> None:
-    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev"}
+def test_it_has_every_extra_that_a_daemon_needs() -> None:
+    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev", "plot"}
 
 
 def test_all_that_it_installs_is_pinned() -> None:

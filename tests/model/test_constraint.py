@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job may ask of whoever evaluates its constraint."""
+"""What a job may ask of whoever evaluates its constraint, and what it admits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from burst.model.constraint import (
     LONGEST,
     MOST_HOSTS,
     MOST_OPERATORS,
+    ConstraintEvaluator,
     canonical,
+    ranks_of_mask,
 )
 from burst.model.request import parse_request
 from tests.builders import identity
 
 SLOT = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
 BURST = {"properties": ["burst"]}
+RANKS = ConstraintEvaluator({"lead-0": 0, "burst-0-2": 4}, {"burst": {4}, "local": {0}})
 
 anything = st.recursive(
     st.one_of(
@@ -119,3 +122,60 @@ def test_what_is_within_it_can_be_evaluated(constraint: Any) -> None:
         return
     lead = identity()
     assert Constraints(lead).admitted(text) <= set(range(len(lead.hosts)))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "holds"),
+    [
+        ({"properties": ["burst"]}, True),
+        ({"properties": ["burst", "gpu"]}, False),
+        ({"properties": ["^gpu"]}, True),
+        ({"properties": ["^burst"]}, False),
+        ({"properties": []}, True),
+        ({"hostlist": ["burst-0-[0-2]"]}, True),
+        ({"hostlist": ["burst-0-[0-1]", "lead-0"]}, False),
+        ({"ranks": ["0-3"]}, False),
+        ({"ranks": ["0", "4"]}, True),
+        ({"ranks": "2-5"}, True),
+        ({"and": [{"properties": ["burst"]}, {"ranks": ["9"]}]}, False),
+        ({"or": [{"properties": ["burst"]}, {"ranks": ["9"]}]}, True),
+        ({"not": [{"properties": ["burst"]}]}, False),
+        ({"not": [{"or": [{"ranks": ["1"]}, {"hostlist": ["x"]}]}]}, True),
+        ({"ranks": ["3-9"]}, True),
+        ({"and": []}, True),
+        ({"or": []}, False),
+    ],
+)
+def test_constraints_of_rfc_31(constraint: Any, holds: bool) -> None:
+    assert (4 in RANKS.admitted(canonical(constraint))) is holds
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {},
+        {"feature": ["x"]},
+        {"properties": [1]},
+        {"properties": 1},
+        {"ranks": ["x"]},
+        {"hostlist": ["n[0"]},
+        {"not": []},
+        {"and": [{"properties": ["none"]}, {"nonsense": []}]},
+        {"or": [{"properties": ["burst"]}, {"nonsense": []}]},
+        "burst",
+        ["burst"],
+    ],
+)
+def test_a_constraint_that_cannot_be_read_is_said_wholly(constraint: Any) -> None:
+    with pytest.raises(JobspecError, match="constraint"):
+        RANKS.mask(canonical(constraint))
+
+
+@given(st.frozensets(st.integers(0, 200)))
+def test_a_mask_has_the_bits_of_its_ranks(ranks: frozenset[int]) -> None:
+    assert ranks_of_mask(sum(1 << rank for rank in ranks)) == ranks
+
+
+def test_without_a_constraint_all_ranks_are_admitted() -> None:
+    assert RANKS.admitted("") == {0, 4}
+    assert ConstraintEvaluator({}, {}).admitted("") == frozenset()

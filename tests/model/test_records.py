@@ -48,8 +48,8 @@ def test_a_record_of_another_version_is_left_to_that_version() -> None:
 def test_a_hold_comes_back(state: HoldState) -> None:
     hold = Hold(urgency=7, state=state, since=1.5)
     assert decode_hold(encode_hold(hold)) == hold
-    assert hold.then(HoldState.OBEYED, 2.5) == Hold(
-        urgency=7, state=HoldState.OBEYED, since=2.5
+    assert hold.then(HoldState.TAKEN_BACK, 2.5) == Hold(
+        urgency=7, state=HoldState.TAKEN_BACK, since=2.5
     )
 
 

@@ -10,7 +10,10 @@ from burst.model.request import (
     BurstPreferences,
     ResourceRequest,
     is_burstable,
+    parse_attributes,
+    parse_bank,
     parse_duration,
+    parse_name,
     parse_preferences,
     parse_queue,
     parse_request,
@@ -173,6 +176,17 @@ def test_a_queue_that_is_no_text_is_refused(queue):
         parse_queue(jobspec(SLOT, queue=queue))
 
 
+def test_a_bank_is_read():
+    assert parse_bank(jobspec(SLOT, bank="physics")) == "physics"
+    assert parse_bank(jobspec(SLOT)) == ""
+
+
+@pytest.mark.parametrize("bank", [7, ["a"], "x" * 65, "a b", "\n"])
+def test_a_bank_that_is_no_name_is_refused(bank):
+    with pytest.raises(JobspecError, match="bank"):
+        parse_bank(jobspec(SLOT, bank=bank))
+
+
 @pytest.mark.parametrize("duration", ["soon", [1]])
 def test_a_duration_that_is_none_is_refused(duration):
     with pytest.raises(JobspecError, match="duration"):
@@ -233,3 +247,53 @@ def test_burstable_is_an_attribute_that_is_true(spec, may):
 )
 def test_a_request_reads_as_words(request_, text):
     assert str(request_) == text
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({"attributes": {"system": {"job": {"name": "train"}}}}, "train"),
+        ({"tasks": [{"command": ["/usr/bin/app", "-n"]}]}, "app"),
+        ({"tasks": [{"command": "app"}], "attributes": {}}, "app"),
+        ({"attributes": {"system": {"job": {"name": 7}}}, "tasks": []}, ""),
+        ({"attributes": {"system": {"job": 7}}}, ""),
+        ({}, ""),
+        ({"attributes": {"system": {"job": {"name": "a" * 300}}}}, "a" * 255),
+    ],
+)
+def test_a_job_has_the_name_that_flux_jobs_shows(
+    spec: dict[str, Any], name: str
+) -> None:
+    assert parse_name(spec) == name
+
+
+def test_attributes_that_rules_may_ask_for_are_texts() -> None:
+    spec = jobspec(
+        SLOT,
+        burstable=True,
+        project="alpha",
+        cost={"center": 7, "deep": {"er": {"est": {"of": 1}}}},
+        duration=60,
+        listed=[1],
+        long="x" * 300,
+        off=False,
+    )
+    assert parse_attributes(spec) == {
+        "burstable": "true",
+        "project": "alpha",
+        "cost.center": "7",
+        "off": "false",
+    }
+    assert parse_attributes({}) == {}
+    assert parse_attributes({"attributes": {"system": [1]}}) == {}
+    many = jobspec(SLOT, **{f"a{n}": n for n in range(99)})
+    assert len(parse_attributes(many)) == 32
+
+
+def test_preferences_take_providers_that_user_and_rule_allow() -> None:
+    assert BurstPreferences().takes("gke")
+    assert not BurstPreferences("kube").takes("gke")
+    assert not BurstPreferences(allowed=("kube",)).takes("gke")
+    assert BurstPreferences("gke", allowed=("kube", "gke")).takes("gke")
+    found = parse_preferences(jobspec(SLOT, burst={"wanted": True, "allowed": ["a"]}))
+    assert (found.wanted, found.allowed) == (True, ())

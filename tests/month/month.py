@@ -19,10 +19,11 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.cli_harness import DaemonProcess, wait_until
+from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
 from tests.month import faulty
 from tests.month.jobs import Jobs, Killing
+from tests.support.waiting import wait_until
 
 BATCH = 100
 WAITING = 150
@@ -270,6 +271,9 @@ class Month:
         told.append(self.site.flux("jobs", "-no", form)[-4000:])
         told.append(self.site.flux("resource", "list"))
         told.append(self.site.flux("resource", "drain"))
+        # Ranks on which jobs still run for one of them are not deleted.
+        for topic in ("job-manager.resource-status", "sched.resource-status"):
+            told.append(f"{topic}: {self.site.instance.rpc(topic, {})}"[:4000])
         told.append(self.site.instance.log("lead-0")[-4000:])
         told.append(self.site.cli.run("status").stdout[-4000:])
         told.append(self._daemon.log[-4000:])

@@ -24,10 +24,10 @@ class Asking:
         self.reloads = 0
         served_by = describe_process(self.sim.now, "/site/burst.toml")
         self.api = ServiceApi(
-            lambda: self.sim.engine, self.turn, self.reload, served_by
+            lambda: self.sim.engine, self.tick, self.reload, served_by
         )
 
-    def turn(self):
+    def tick(self):
         self.sim.tick()
 
     def reload(self):

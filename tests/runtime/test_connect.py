@@ -10,7 +10,7 @@ import pytest
 
 from burst.config import LeadSettings
 from burst.errors import ConfigError, LeadError
-from burst.runtime.connect import GROUP, connect, is_flux, with_public_endpoint
+from burst.runtime.connect import GROUP, connect, is_flux, owner_tag, with_settings
 from tests.builders import identity
 
 
@@ -31,8 +31,19 @@ def test_followers_are_told_what_the_settings_say_and_else_what_the_lead_says(
     known: str, address: str, port: int, endpoint: str
 ) -> None:
     settings = LeadSettings(address=address, port=port)
-    found = with_public_endpoint(identity(endpoint=known), settings)
+    found = with_settings(identity(endpoint=known), settings)
     assert found.endpoint == endpoint
+
+
+def test_the_settings_give_the_owner_tag_where_they_have_one() -> None:
+    lead = identity(owner="lead-0-12345678")
+    assert with_settings(lead, LeadSettings()).owner == "lead-0-12345678"
+    assert with_settings(lead, LeadSettings(owner="site-a")).owner == "site-a"
+    # Where the address is not needed, nobody is asked for it.
+    assert owner_tag(lead, LeadSettings(owner="site-a", address="node")) == "site-a"
+    assert owner_tag(lead, LeadSettings(port=1)) == "lead-0-12345678"
+    with pytest.raises(ConfigError, match=r'lead\.owner = "service" is read from'):
+        with_settings(lead, LeadSettings(owner="service"))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +55,7 @@ def test_followers_are_told_what_the_settings_say_and_else_what_the_lead_says(
 )
 def test_half_an_endpoint_is_refused(settings: LeadSettings, key: str) -> None:
     with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
-        with_public_endpoint(identity(endpoint=""), settings)
+        with_settings(identity(endpoint=""), settings)
 
 
 def test_the_environment_names_the_lead_where_nothing_else_does(

@@ -19,7 +19,7 @@ from burst.embedded.lead_client import connect
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.flux.bindings import find_program
 from burst.lead import Lead
-from burst.runtime.connect import with_public_endpoint
+from burst.runtime.connect import with_settings
 from tests.builders import identity
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
@@ -129,7 +129,7 @@ def test_an_address_of_others_may_be_out_of_reach_from_here(
 
 def test_an_address_that_the_cluster_knows_is_not_known_outside_of_a_pod() -> None:
     with pytest.raises(ConfigError, match="runs in no pod with a service account"):
-        with_public_endpoint(identity(), LeadSettings(address="node"))
+        with_settings(identity(), LeadSettings(address="node"))
 
 
 def test_beside_a_follower_the_daemon_has_nothing_to_do(

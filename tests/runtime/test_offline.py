@@ -44,7 +44,7 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
     free, failures = release_held_jobs(lead, None)
     assert (free, failures) == ([1, 2], {})
     assert [job.urgency for job in lead.jobs.values()] == [16, 7]
-    assert recorded(lead, 1) is recorded(lead, 2) is HoldState.OBEYED
+    assert recorded(lead, 1) is recorded(lead, 2) is HoldState.TAKEN_BACK
 
 
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:

@@ -4,13 +4,14 @@
 import msgspec
 import pytest
 
-from burst.core.orphans import Orphan, find_orphans
+from burst.core.orphans import find_orphans
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.errors import Refused, Transient
 from burst.model.burst import BurstId, State
 from burst.provider import BurstSpec
-from burst.runtime.offline import reap_orphans
+from burst.runtime.last_call import describe_reap
+from burst.runtime.reap_bursts import reap_until_gone
 from burst.testing import FakeProvider
 from tests.builders import NODE, whole
 from tests.sim import Sim
@@ -147,8 +148,11 @@ def test_without_a_daemon_a_passing_fault_is_not_the_end():
     s.provider.next_reap_error = Transient("busy", retry_after=0.01)
     told: list[str] = []
 
-    orphan = Orphan("local", ORPHAN, "no record", ())
-    assert reap_orphans([orphan], {"local": s.provider}, told.append, 20.0) == {}
+    def tell(key, call):
+        told.append(describe_reap(key, call))
+
+    providers = {"local": s.provider}
+    assert reap_until_gone([("local", ORPHAN)], providers, tell, 20.0) == {}
     assert s.cloud.bursts == {}
     assert told[0].endswith("busy")
     assert told[-1].endswith("nothing of it is left")
@@ -159,6 +163,6 @@ def test_without_a_daemon_what_is_left_is_told():
         def reap(self, burst_id):
             raise KeyError(burst_id)
 
-    orphan = Orphan("local", ORPHAN, "no record", ())
-    left = reap_orphans([orphan], {"local": Stubborn()}, lambda _: None, 0.5)
+    providers = {"local": Stubborn()}
+    left = reap_until_gone([("local", ORPHAN)], providers, lambda *_: None, 0.5)
     assert left == {ORPHAN: f"KeyError: '{ORPHAN}'"}

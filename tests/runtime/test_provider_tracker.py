@@ -262,3 +262,16 @@ def test_what_is_no_answer_is_a_failure_of_the_provider():
 
     assert view.no_offers == "offers: BadAnswer: it returned 'small', not Offer"
     assert bench.tracker.answered[0].outcome is Outcome.UNEXPECTED
+
+
+def test_a_call_that_ends_while_its_provider_is_disabled_is_not_pending_for_ever():
+    bench = Bench()
+    (burst,) = PROVISION.bursts.values()
+    daemon = settings().daemon
+    bench.tracker.reap(burst)
+    bench.tracker.replace({}, daemon)
+    bench.executor.pump()
+    bench.tracker.collect_results(PROVISION, bench.now)
+    bench.tracker.replace({"local": bench.provider}, daemon)
+
+    assert bench.tracker.calls[burst.id].outcome is not Outcome.PENDING

@@ -126,6 +126,14 @@ def test_the_answer_is_what_changed(bench):
     assert one.made == ["local", "other"]
 
 
+def test_rules_that_changed_are_told_as_one_key(bench):
+    one = bench()
+    one.tables["policy"] = [{"name": "night", "worth": 0.2}]
+
+    assert one.reload() == {"changed": ["policy"], "late": []}
+    assert [rule.name for rule in one.session.settings.policy] == ["night"]
+
+
 def test_the_answer_to_a_bad_file_is_what_is_wrong_and_nothing_changes(bench):
     one = bench()
     before = one.session.settings
@@ -262,6 +270,20 @@ def test_a_place_cannot_change_under_live_bursts(bench):
     assert one.bursts[0].state is State.ONLINE
     one.site["local"] = {"type": "fake", "zone": "a"}
     assert one.reload()["changed"] == ["providers.local"]
+
+
+def test_the_owner_tag_cannot_change_under_live_bursts(bench):
+    one = bench()
+    one.tables["lead"] = {"owner": "site-a"}
+    assert one.reload()["changed"] == ["lead.owner"]
+    assert one.provider().owner == one.session.owner == "site-a"
+    job = one.lead.submit(whole(4))
+    one.until(lambda: one.lead.running() == [job])
+    assert one.bursts[0].lease.place == "fake cloud as site-a"
+    one.tables["lead"] = {"owner": "site-b"}
+    with pytest.raises(ConfigError, match="in fake cloud as site-a, and provider"):
+        one.reload()
+    assert one.provider().owner == "site-a"
 
 
 def test_a_provider_that_hangs_while_it_is_made_does_not_hang_the_daemons_start():

@@ -21,7 +21,7 @@ from tests.runtime.asking import GUEST, Asking
 def test_a_status_shows_everything_at_a_glance():
     asking = Asking()
     job = asking.sim.lead.submit(whole(4))
-    asking.turn()
+    asking.tick()
     found = asking.ask("status")
 
     (burst,) = found["bursts"]
@@ -49,7 +49,7 @@ def test_a_status_names_what_keeps_a_slot():
     assert [slot["state"] for slot in slots] == ["drained", "occupied"]
     asking.sim.boot()
     asking.sim.lead.unreadable = True
-    asking.turn()
+    asking.tick()
     found = asking.ask("status")
     assert [s["state"] for s in found["slots"]] == ["quarantined", "unknown"]
     assert found["lead"]["trouble"] == "job manager is reloading"
@@ -73,14 +73,14 @@ def test_a_status_shows_the_last_word_on_a_burst():
 def test_a_quarantined_burst_shows_why():
     asking = Asking()
     asking.sim.lead.submit(whole(4))
-    asking.turn()
+    asking.tick()
     draft_state = asking.sim.burst
     record = asking.sim.lead.disk.records[f"burst/{draft_state.id}"]
     event = ',{"timestamp":1.0,"name":"reaped","context":{}}],"sums"'
     spoilt = record.replace('],"sums"', event)
     asking.sim.lead.disk.records[f"burst/{draft_state.id}"] = spoilt
     asking.sim.boot()
-    asking.turn()
+    asking.tick()
 
     (burst,) = asking.ask("status")["bursts"]
     assert burst["state"] == "quarantined"
@@ -134,13 +134,13 @@ def test_the_story_of_a_job():
     assert story["refusals"][0]["offer"] == "local/nodes"
     asking.sim.joins = True
     asking.sim.until(lambda: asking.sim.lead.running() == [job])
-    asking.turn()
+    asking.tick()
     assert asking.ask("explain", id=format_f58(job))["why"].startswith("it runs on ")
     asking.sim.lead.finish(job)
-    asking.turn()
+    asking.tick()
     assert asking.ask("explain", id=format_f58(job))["why"] == "it ended: completed"
     del asking.sim.lead.jobs[job]
-    asking.turn()
+    asking.tick()
     gone = asking.ask("explain", id=format_f58(job))
     assert (gone["state"], gone["why"]) == ("gone", "")
     assert len(gone["bursts"]) == 1
@@ -285,7 +285,7 @@ def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
     asking.sim.tick(2)
     asking.sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
     asking.sim.boot()
-    asking.turn()
+    asking.tick()
 
     (listed,) = asking.ask("gc")["orphans"]
     assert (listed["id"], listed["why"]) == (

@@ -191,5 +191,5 @@ def test_who_was_let_go_is_released_though_the_lead_was_silent() -> None:
     )
     sim.tick(6)
     assert lead.jobs[job].urgency == 16
-    assert sim.engine.snapshot.records.holds[job].state is HoldState.OBEYED
+    assert sim.engine.snapshot.records.holds[job].state is HoldState.TAKEN_BACK
     assert lead.jobs[job].state is JobState.SCHED

@@ -10,8 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,6 +22,7 @@ from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
+from tests.support.waiting import wait_until
 
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
@@ -46,15 +46,6 @@ def short_directory() -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path)
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds. Fails after the deadline, saying what was waited for."""
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {DEADLINE:.0f} s for {what}")
-        time.sleep(0.05)
 
 
 def broker_environment() -> dict[str, str]:

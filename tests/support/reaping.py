@@ -6,7 +6,7 @@ from __future__ import annotations
 from burst.errors import NotFound, Transient
 from burst.model.burst import BurstId
 from burst.provider import Provider
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 
 def reap_until_gone(provider: Provider, burst_id: BurstId) -> None:

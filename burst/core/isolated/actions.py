@@ -114,7 +114,7 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
 def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
     """Tell whether a job may be started here, by its user's doing or Flux's."""
     hold, view = tx.holds.get(job), lead.jobs.get(job)
-    if hold is not None and hold.state in (HoldState.OBEYED, HoldState.RELEASED):
+    if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
         return True
     return view is not None and view.state in (JobState.RUN, JobState.CLEANUP)
 

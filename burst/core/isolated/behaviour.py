@@ -20,13 +20,13 @@ class IsolatedBehaviour:
 
     holds_its_job = True
 
-    def observe(
+    def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:
-        """Record the states that a live burst is seen to have reached."""
-        observation.observe(tx, burst, world, limits)
+        """Record the states that a live burst has reached, by what was read."""
+        observation.record_states(tx, burst, world, limits)
 
-    def observe_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
         """Record what became of its job; after its end, too."""
         record_job_events(tx, burst, lead)
 
@@ -43,8 +43,7 @@ class IsolatedBehaviour:
         limit = format_fsd(settings.deadlines.join)
         why = provider_message(burst, world) or "its provider does not say why"
         note = f"its own instance was not up within {limit}: {why}"
-        tx.fail(burst.id, "timeout", note)
-        tx.cool_down(burst, settings.limits)
+        tx.fail_late(burst, note, settings.limits)
 
     def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
         """End it at once: nothing of it is known to the lead that could be drained."""

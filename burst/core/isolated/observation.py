@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is seen of an isolated burst, and the table that says what it means.
+"""The truth table of isolated bursts, and what is read for it.
 
-It has no ranks of the lead: there is our record, and what the provider says of the
-nodes and of the burst's own instance.
+An isolated burst has no ranks of the lead. Its state follows from its record and from
+what the provider shows of the nodes and of the burst's own instance.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from burst.core.observation import (
     FAILURES,
     Observation,
     ProviderPhase,
+    failure_kind,
     failure_note,
-    lacks_capacity,
     provider_phase,
     status_of,
 )
+from burst.core.reclaim import record_reclaim
 from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, State
+from burst.model.burst import CAPACITY, Burst, State
 from burst.provider import BurstStatus
 
 UNDER_WAY = (State.PROVISION, State.JOIN, State.ONLINE)
@@ -34,7 +35,7 @@ _FAILURE_OF = {
 
 
 class InstancePhase(enum.Enum):
-    """How far the burst's own instance is, as its provider sees it."""
+    """What the provider shows of the burst's own instance."""
 
     UNREAD = "unread"
     """Nothing is known of it now."""
@@ -48,13 +49,13 @@ def look_up(
 ) -> Observation | None:
     """Return what the combination means; None if it cannot be, which quarantines."""
     if state is State.NEW:
-        # The provider was not called yet. What it shows all the same is not from us.
+        # The provider was not called yet, so what it shows was not made for the burst.
         expected = phase in (ProviderPhase.UNREAD, ProviderPhase.ABSENT)
         return Observation.WAIT if expected else None
     if phase is ProviderPhase.UNREAD or state not in UNDER_WAY:
         return Observation.WAIT
     if instance is InstancePhase.FINISHED:
-        # Whatever became of the nodes since: there is a result.
+        # There is a result, whatever happened to the nodes since.
         return Observation.FINISHED
     if phase in _FAILURE_OF:
         return _FAILURE_OF[phase]
@@ -65,9 +66,11 @@ def look_up(
     return Observation.ONLINE if up and state is State.JOIN else Observation.WAIT
 
 
-def observe(tx: Transaction, burst: Burst, world: World, limits: LimitSettings) -> None:
-    """Record the states that an isolated burst is seen to have reached."""
-    before = burst
+def record_states(
+    tx: Transaction, burst: Burst, world: World, limits: LimitSettings
+) -> None:
+    """Record the states that a live burst has reached, by what was read."""
+    before = burst = record_reclaim(tx, burst, world)
     status, phase = status_of(burst, world), provider_phase(burst, world)
     while True:
         what = look_up(burst.state, phase, _instance_phase(status))
@@ -75,6 +78,7 @@ def observe(tx: Transaction, burst: Burst, world: World, limits: LimitSettings) 
             burst = tx.record(burst.id, "provision-finish", {})
         elif what is Observation.ONLINE:
             burst = tx.record(burst.id, "online", {"ranks": ""})
+            tx.forgive(burst)
         else:
             break
     if what is None:
@@ -83,12 +87,11 @@ def observe(tx: Transaction, burst: Burst, world: World, limits: LimitSettings) 
         assert status is not None
         _record_result(tx, burst, status)
     elif what in FAILURES:
-        # Once all nodes were started, the job may have run: they were not lacking then.
-        coming = before.state is State.PROVISION
-        lacking = coming and lacks_capacity(burst, world)
-        tx.fail_as_seen(
-            burst, failure_note(burst, world, what), limits, lacking=lacking
-        )
+        # Once all nodes were started the job may have run, so capacity was not lacking.
+        kind = failure_kind(burst, world)
+        if kind == CAPACITY and before.state is not State.PROVISION:
+            kind = "failed"
+        tx.fail_as_seen(burst, failure_note(burst, world, what), limits, kind)
 
 
 def _instance_phase(status: BurstStatus | None) -> InstancePhase:
@@ -102,6 +105,7 @@ def _instance_phase(status: BurstStatus | None) -> InstancePhase:
 def _record_result(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
     """Record exit status and output at once: a reaped burst has neither."""
     assert status.instance is not None
+    tx.forgive(burst)
     code = status.instance.exit_status
     tx.outputs[burst.id] = status.instance.output
     tx.record(burst.id, "finish", {"status": code, "note": f"exit status {code}"})

@@ -8,8 +8,9 @@ from collections.abc import Container
 
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
+from burst.core.placement.trials import PlanTrials
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
@@ -53,17 +54,19 @@ class IsolatedPlacement:
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
-        self, candidate: ProviderOffer, demand: Demand, catalog: OfferCatalog
+        self, candidate: ProviderOffer, demand: Demand, trials: PlanTrials
     ) -> OfferRejection | None:
         """Place a demand on an offer; return why not, None if it is."""
         nodes = nodes_needed(demand.request, candidate.offer.shape)
-        refusal = self._refuse(candidate, demand, nodes) or catalog.why_refused(
+        refusal = self._refuse(candidate, demand, nodes) or trials.why_refused(
             candidate, "", nodes
         )
         if refusal is None:
             userids = [] if demand.userid is None else [demand.userid]
             self.usage.add(nodes, 1, userids)
+            self.usage.purchases.buy(candidate, demand, nodes)
             self._placed.append((candidate, demand, nodes))
+            trials.note(candidate, (nodes,))
         return refusal
 
     def propose(self, owner: str, now: float) -> list[Proposal]:
@@ -84,6 +87,7 @@ class IsolatedPlacement:
                 userids=() if demand.userid is None else (demand.userid,),
                 created=now,
                 price=candidate.offer.price,
+                priced_by=candidate.priced_by,
                 end=candidate.lease_end,
                 place=candidate.place,
                 isolated=demand.isolated,
@@ -107,12 +111,14 @@ class IsolatedPlacement:
         if nodes > offer.max_nodes:
             facts = {"most": offer.max_nodes, "need": nodes}
             return OfferRejection(key, Reason.FEW_NODES, facts)
-        return self.usage.refuse(key, (nodes,), 0) or self.usage.refuse_user(
-            key, nodes, demand.userid
+        return (
+            self.usage.refuse(key, (nodes,), 0)
+            or self.usage.refuse_user(key, nodes, demand.userid)
+            or self.usage.purchases.refuse(candidate, demand, nodes)
         )
 
     def _name(self, content: tuple[object, ...], made: Container[BurstId]) -> BurstId:
-        """Return an id that ends in a hash of what it is, and that nobody has."""
+        """Return an id that ends in a hash of its arguments, and that no burst has."""
         number = 0
         while True:
             text = repr((*content, number))

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 
 from burst.config import Settings
-from burst.core.placement.demand import NodePool, nodes_needed
+from burst.core.placement.demand import NodePool, merged, nodes_needed
 from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import BurstCapacity
 from burst.core.records import RecordsView
-from burst.model.burst import Burst, State
-from burst.model.lead import LeadView
+from burst.model.burst import Burst, BurstId, State
+from burst.model.jobid import JobId
+from burst.model.lead import JobView, LeadView
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
@@ -21,8 +23,7 @@ _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 def own_ranks(records: RecordsView, lead: LeadView) -> list[int]:
     """Return the ranks that can run jobs and that no live burst leases."""
     leased = {rank for burst in records.live for rank in burst.lease.ranks}
-    unfit = leased | lead.torpid | lead.excluded | set(lead.drained)
-    return sorted(lead.online - unfit)
+    return sorted(lead.usable - leased)
 
 
 def usable_nodes(burst: Burst, lead: LeadView) -> int:
@@ -31,7 +32,7 @@ def usable_nodes(burst: Burst, lead: LeadView) -> int:
         return burst.lease.nodes
     # What was lost counts until its deadline: buying more for a glitch is dear.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
-    return len(there - lead.drained.keys() - lead.excluded)
+    return len(there - lead.closed)
 
 
 def missing_nodes(
@@ -50,46 +51,78 @@ def burst_capacities(
 
     Of a burst that is not up yet that is all of it but what its jobs will take.
     """
-    capacities: list[BurstCapacity] = []
-    share = settings.plan.share
-    for burst in records.live:
-        if burst.quarantined or burst.state not in _OPEN or (burst.jobs and not share):
-            continue
-        if burst.lease.isolated:
-            continue
-        whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
-        free = whole
-        if burst.state is State.ONLINE:
-            free = {
-                rank: lead.free.get(rank, Shape(0)) for rank in _usable(burst, lead)
-            }
-        pool = NodePool(free, whole)
-        for job in sorted(burst.jobs - burst.started):
-            view = lead.jobs.get(job)
-            if view and view.request and not pool.take(view.request):
-                # A job with several bursts has all of each.
-                pool = NodePool({}, {})
-        capacities.append(
-            BurstCapacity(
-                burst=burst.id,
-                userids=frozenset(burst.lease.userids),
-                provider=burst.lease.provider,
-                price=burst.lease.price,
-                nodes=burst.lease.nodes,
-                idle=burst.idle_since is not None,
-                lasts=remaining_run_time(burst.lease, settings.deadlines, now),
-                pool=pool,
-            )
+    usable = lead.usable
+    pools = {
+        burst.id: _free_nodes(burst, lead, usable)
+        for burst in records.live
+        if burst.state in _OPEN and not burst.quarantined and not burst.lease.isolated
+    }
+    _take_for_pending(records, lead, pools)
+    return [
+        BurstCapacity(
+            burst=burst.id,
+            userids=frozenset(burst.lease.userids),
+            provider=burst.lease.provider,
+            price=burst.lease.price,
+            nodes=burst.lease.nodes,
+            jobs=burst.jobs,
+            idle=burst.idle_since is not None,
+            kept=_kept(burst, lead, settings.deadlines.idle, now),
+            lasts=remaining_run_time(burst.lease, settings.deadlines, now),
+            pool=pools[burst.id],
         )
-    return capacities
+        for burst in records.live
+        if burst.id in pools and (settings.plan.share or not burst.jobs)
+    ]
+
+
+def _kept(burst: Burst, lead: LeadView, idle: float, now: float) -> float:
+    """Return for how many seconds a burst is kept if it gets no further job."""
+    if burst.idle_since is not None:
+        return max(0.0, burst.idle_since + idle - now)
+    jobs = [lead.jobs[job] for job in burst.jobs if job in lead.jobs]
+    return max((_time_left(job, now) for job in jobs), default=0.0)
+
+
+def _time_left(job: JobView, now: float) -> float:
+    if not job.duration:
+        return math.inf
+    return max(0.0, job.duration - (now - job.t_start if job.t_start else 0.0))
+
+
+def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
+    """Return what is free on a burst; all of it where that is not up yet."""
+    whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
+    if burst.state is not State.ONLINE:
+        return NodePool(whole, whole)
+    ranks = [rank for rank in burst.lease.ranks if rank in usable]
+    free = {rank: lead.free.get(rank, Shape(0)) for rank in ranks}
+    return NodePool(free, whole)
+
+
+def _take_for_pending(
+    records: RecordsView, lead: LeadView, pools: Mapping[BurstId, NodePool]
+) -> None:
+    """Take what jobs that have not started will have of their bursts.
+
+    One whose nodes are not all free yet will have all that becomes free.
+    """
+    bursts_of: dict[JobId, list[BurstId]] = {}
+    for burst in records.live:
+        if burst.id in pools:
+            for job in burst.jobs - burst.started:
+                bursts_of.setdefault(job, []).append(burst.id)
+    for job in sorted(bursts_of):
+        view = lead.jobs.get(job)
+        if view is None or view.request is None:
+            continue
+        its = [pools[burst] for burst in bursts_of[job]]
+        shares = merged(its).fit(view.request)
+        for pool in its:
+            pool.take_shares(shares) if shares else pool.clear()
 
 
 def is_up(burst: Burst) -> bool:
     """Tell whether a job that is released now finds the burst's nodes."""
     joined = burst.lease.isolated is None
     return joined and burst.state is State.ONLINE and burst.lost_since is None
-
-
-def _usable(burst: Burst, lead: LeadView) -> list[int]:
-    unfit = lead.torpid | lead.excluded | set(lead.drained)
-    return [r for r in burst.lease.ranks if r in lead.online and r not in unfit]

@@ -6,7 +6,7 @@ Flux decides what starts; this only foresees it. Real Flux is the oracle in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
@@ -38,15 +38,15 @@ class NodePool:
     """
 
     def __init__(self, free: Mapping[int, Shape], whole: Mapping[int, Shape]) -> None:
-        self._free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
-        self._whole = dict(whole)
+        self.free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
+        self.whole = dict(whole)
 
     def add(self, rank: int, shape: Shape) -> None:
         """Add an idle node."""
-        self._free[rank] = self._whole[rank] = shape
+        self.free[rank] = self.whole[rank] = shape
 
     def __bool__(self) -> bool:
-        return bool(self._free)
+        return bool(self.free)
 
     def fit(
         self, request: ResourceRequest, admitted: frozenset[int] | None = None
@@ -55,7 +55,7 @@ class NodePool:
 
         `admitted` are the ranks that it may have, None for all.
         """
-        ranks = [rank for rank in self._free if admitted is None or rank in admitted]
+        ranks = [rank for rank in self.free if admitted is None or rank in admitted]
         ranks.sort(key=self._key, reverse=True)
         return self._on_nodes(request, ranks)
 
@@ -66,17 +66,47 @@ class NodePool:
         shares = self.fit(request, admitted)
         if not shares:
             return False
-        for rank, share in shares.items():
-            left = self._free[rank]
-            left = Shape(left.cores - share.cores, left.gpus - share.gpus)
-            if left.cores:
-                self._free[rank] = left
-            else:
-                del self._free[rank]
+        self.take_shares(shares)
         return True
 
+    def take_shares(self, shares: Mapping[int, Shape]) -> None:
+        """Take a job's share of each rank that is one of these nodes."""
+        for rank in shares.keys() & self.free.keys():
+            left, share = self.free[rank], shares[rank]
+            left = Shape(left.cores - share.cores, left.gpus - share.gpus)
+            if left.cores:
+                self.free[rank] = left
+            else:
+                del self.free[rank]
+
+    def clear(self) -> None:
+        """Take all that is free."""
+        self.free.clear()
+
+    def idle(
+        self, request: ResourceRequest, admitted: frozenset[int] | None = None
+    ) -> list[int]:
+        """Return the ranks of idle nodes that would do for a job, lowest first."""
+        return [
+            rank
+            for rank, free in self.free.items()
+            if free == self.whole[rank]
+            and nodes_needed(request, free)
+            and (admitted is None or rank in admitted)
+        ]
+
+    @property
+    def shape(self) -> Shape:
+        """What a node has when idle; all nodes of a burst have the same."""
+        return next(iter(self.whole.values()))
+
+    def remove(self, ranks: Iterable[int]) -> None:
+        """Take all of some nodes."""
+        for rank in ranks:
+            del self.free[rank]
+
     def _key(self, rank: int) -> tuple[int, int]:
-        return self._free[rank].cores, self._free[rank].gpus
+        return self.free[rank].cores, self.free[rank].gpus
 
     def _on_nodes(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         """Return each rank's share, or nothing where the job does not fit."""
@@ -84,7 +114,7 @@ class NodePool:
         if not request.nodes:
             return self._by_slots(request, ranks)
         for rank in ranks:
-            free = self._free[rank]
+            free = self.free[rank]
             share = free if request.exclusive else _per_node(request)
             if request.exclusive and not self._can_be_exclusive(request, rank):
                 continue
@@ -96,15 +126,15 @@ class NodePool:
 
     def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
         # A whole node is given whatever its cores, as Rv1Pool does; GPUs are counted.
-        free = self._free[rank]
-        whole = free.cores == self._whole[rank].cores
+        free = self.free[rank]
+        whole = free.cores == self.whole[rank].cores
         return whole and free.gpus >= request.gpus_per_slot
 
     def _by_slots(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         shares: dict[int, Shape] = {}
         missing = request.slots
         for rank in ranks:
-            here = min(missing, slots_on(request, self._free[rank]))
+            here = min(missing, slots_on(request, self.free[rank]))
             if here:
                 shares[rank] = Shape(
                     here * request.cores_per_slot, here * request.gpus_per_slot
@@ -113,6 +143,15 @@ class NodePool:
             if not missing:
                 return shares
         return {}
+
+
+def merged(pools: Sequence[NodePool]) -> NodePool:
+    """Return a pool of the nodes of several, as it is now."""
+    if len(pools) == 1:
+        return pools[0]
+    free = {rank: shape for pool in pools for rank, shape in pool.free.items()}
+    whole = {rank: shape for pool in pools for rank, shape in pool.whole.items()}
+    return NodePool(free, whole)
 
 
 def _per_node(request: ResourceRequest) -> Shape:

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
-_MOST_DOUBLINGS = 6
+from burst.model.backoff import backoff
+
+# A job is left alone for at most this many times the limit of its wait.
+_MOST_TIMES = 64
 
 
 class JobBackoff(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +29,9 @@ class JobBackoff(msgspec.Struct, frozen=True, kw_only=True):
         since = now if self.since is None else self.since
         if now - since <= limit:
             return msgspec.structs.replace(self, since=since)
-        pause = limit * 2.0 ** min(self.expired, _MOST_DOUBLINGS)
-        return JobBackoff(expired=self.expired + 1, until=now + pause)
+        expired = self.expired + 1
+        pause = backoff(limit, expired, longest=limit * _MOST_TIMES)
+        return JobBackoff(expired=expired, until=now + pause)
 
     def without_wait(self) -> JobBackoff:
         """Return what is known of a job that does not wait now."""

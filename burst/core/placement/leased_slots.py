@@ -27,6 +27,10 @@ class LeasedSlot(msgspec.Struct, frozen=True, kw_only=True):
     shares: Mapping[BurstId, BurstUsage] = {}
     """The bursts that have ranks of it, and what limits count of each until it is gone.
     A burst may have ranks of several slots, as slots may be declared anew."""
+    spare: int = 0
+    """How many further ranks of the slot other bursts can have, now or soon."""
+    leaving: bool = False
+    """Whether ranks of it are still drained for a burst that is gone or going."""
 
 
 class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,9 @@ class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
     capacities: Sequence[BurstCapacity] = ()
     slots: Mapping[str, LeasedSlot] = {}
     """By name."""
+    overtaken: Mapping[JobId, int] | None = None
+    """How many nodes were given to others that came after a job, while it waited for
+    them; None where none may be given."""
 
 
 def find_leased_slots(
@@ -61,7 +68,12 @@ def find_leased_slots(
         # Once a burst is gone, its ranks are still drained for a moment.
         busy = bool(on) or not own.isdisjoint(slot.ranks)
         if busy and not stuck and never.isdisjoint(slot.ranks):
-            found[slot.name] = _leased(slot, on.values(), lead)
+            leased = _leased(slot, on.values(), lead)
+            if on and slot.divisible:
+                left = sum(rank not in bursts for rank in slot.ranks)
+                leaving = not own.isdisjoint(slot.ranks)
+                leased = msgspec.structs.replace(leased, spare=left, leaving=leaving)
+            found[slot.name] = leased
     return found
 
 

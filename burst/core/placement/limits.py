@@ -10,6 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from burst.config import LimitSettings
+from burst.core.placement.purchases import NO_PURCHASES, Purchases
 from burst.model.burst import Burst
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
@@ -33,9 +34,12 @@ class Usage:
         limits: LimitSettings,
         live: Iterable[Burst],
         jobs: Mapping[JobId, JobView] = MappingProxyType({}),
+        purchases: Purchases | None = None,
     ) -> None:
         """Count live bursts; `jobs` tells the users of jobs that joined them later."""
         self._limits = limits
+        self.purchases = purchases or NO_PURCHASES
+        """What the plan buys, against the budgets."""
         self._nodes = 0
         self._bursts = 0
         self._by_user: dict[int, int] = {}

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Which offers can be taken now, in the order in which they are preferred."""
+"""Which offers can be taken now, in the order in which they are preferred.
+
+`burst.core.placement.planner` takes the first that nothing speaks against for a job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 
 import msgspec
 
@@ -16,10 +20,12 @@ from burst.core.provider_health import (
     spec_key,
     why_unavailable,
 )
-from burst.model.burst import Burst, State
+from burst.model.burst import PriceSource
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
 from burst.provider import Offer
+
+_NO_PRICES: Mapping[str, float] = MappingProxyType({})
 
 
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +39,8 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
     """For how many seconds jobs could run on it; math.inf without a limit."""
     place: str
     """Where its provider would make it: see `Lease.place`."""
+    priced_by: PriceSource = "offer"
+    """Where the offer's price came from."""
 
     @property
     def key(self) -> str:
@@ -56,6 +64,11 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
 
     aside: Mapping[str, OfferHealth] = {}
     """By key of an offer: of what size bursts of it are not made for a while."""
+    trials: Set[str] = frozenset()
+    """What one burst tries now: providers, and keys of offers."""
+    to_try: Mapping[str, int] = {}
+    """Offers whose cooldown is over, by key: one burst of at least so many nodes may be
+    made of each, as a trial."""
 
     def why_refused(
         self, candidate: ProviderOffer, slot: str, nodes: int
@@ -63,6 +76,8 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
         """Return why the provider is not asked for such a burst, None if it may be."""
         aside = self.aside.get(candidate.key)
         if aside and nodes >= aside.nodes:
+            if candidate.key in self.trials:
+                return on_trial(candidate, f"offer {candidate.key}")
             return OfferRejection(
                 candidate.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
             )
@@ -87,10 +102,20 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
         return self.unread.union(candidate.provider for candidate in self.known)
 
 
-def provisioning_providers(live: Iterable[Burst]) -> set[str]:
-    """Return the providers of which a burst is being made, by their names."""
-    asked = (State.NEW, State.PROVISION)
-    return {burst.lease.provider for burst in live if burst.state in asked}
+def price_of(
+    provider: str, offer: Offer, prices: Mapping[str, float]
+) -> tuple[float, PriceSource]:
+    """Return what a node of an offer costs in an hour, and where that came from.
+
+    The site's price, where `[prices]` has one.
+    """
+    site = prices.get(f"{provider}.{offer.name}")
+    return (offer.price, "offer") if site is None else (site, "site")
+
+
+def on_trial(candidate: ProviderOffer, what: str) -> OfferRejection:
+    """Return that one burst tries whether something works again, and others wait."""
+    return OfferRejection(candidate.key, Reason.ON_TRIAL, {"what": what})
 
 
 def provider_offers(
@@ -98,13 +123,18 @@ def provider_offers(
     places: Mapping[str, str],
     deadlines: DeadlineSettings,
     now: float,
+    prices: Mapping[str, float] = _NO_PRICES,
 ) -> Mapping[str, Sequence[ProviderOffer] | None]:
     """Return the offers of each provider, None where they could not be read yet.
 
-    `places` are where the providers make bursts, by the provider's name.
+    `places` are where the providers make bursts, by the provider's name; `prices` those
+    of the site, as `[prices]` has them.
     """
 
     def made(provider: str, offer: Offer) -> ProviderOffer:
+        price, source = price_of(provider, offer, prices)
+        if price != offer.price:
+            offer = msgspec.structs.replace(offer, price=price)
         end = lease_end(offer, deadlines.lease, now)
         return ProviderOffer(
             provider=provider,
@@ -112,6 +142,7 @@ def provider_offers(
             lease_end=end,
             run_time=offered_run_time(offer, end, deadlines, now),
             place=places.get(provider, ""),
+            priced_by=source,
         )
 
     return {
@@ -124,11 +155,11 @@ def offer_catalog(
     offers: Mapping[str, Sequence[ProviderOffer] | None],
     health: Mapping[str, Health],
     now: float,
-    asked: Container[str] = (),
+    trials: Set[str] = frozenset(),
 ) -> OfferCatalog:
     """Sort the offers of each provider, None where one could not be read yet.
 
-    `asked` are providers of which a burst is being made.
+    `trials` are those under way (`burst.core.placement.trials.running_trials`).
 
     Cheapest first; among equal prices the quickest to join, then the order in which
     the providers stand in the settings.
@@ -137,26 +168,26 @@ def offer_catalog(
     usable: list[ProviderOffer] = []
     refusals: list[OfferRejection] = []
     aside: dict[str, OfferHealth] = {}
+    to_try: dict[str, int] = {}
     for provider, its_offers in offers.items():
         if its_offers is None:
             facts = {"provider": provider}
             refusals.append(
                 OfferRejection(f"{provider}/*", Reason.OFFERS_UNKNOWN, facts)
             )
+        held = health.get(provider, Health())
         for candidate in its_offers or ():
-            offer = candidate.offer
             known.append(candidate)
-            held = health.get(provider, Health())
-            why = why_unavailable(provider, offer.name, held, now)
-            if not why and provider in asked and held.on_trial(now):
-                why = Reason.ON_TRIAL, {"provider": provider}
-            if why:
-                refusals.append(OfferRejection(candidate.key, *why))
-            else:
-                usable.append(candidate)
-                small = held.offers.get(offer.name)
-                if small and small.until > now:
-                    aside[candidate.key] = small
+            refusal = _refuse_now(candidate, held, now, trials)
+            if refusal:
+                refusals.append(refusal)
+                continue
+            usable.append(candidate)
+            small = held.offers.get(candidate.offer.name)
+            if small and (small.until > now or candidate.key in trials):
+                aside[candidate.key] = small
+            elif small:
+                to_try[candidate.key] = small.nodes
     return OfferCatalog(
         offers=tuple(_preferred(usable)),
         refusals=tuple(refusals),
@@ -165,14 +196,39 @@ def offer_catalog(
         on_trial=frozenset(
             n for n in offers if n in health and health[n].on_trial(now)
         ),
-        refused_specs={
-            (name, key): {"why": spec.why, "provider": name, "until": spec.until}
-            for name, held in health.items()
-            for key, spec in held.specs.items()
-            if spec.until > now
-        },
+        refused_specs=_refused_specs(health, now),
         aside=aside,
+        trials=trials,
+        to_try=to_try,
     )
+
+
+def _refuse_now(
+    candidate: ProviderOffer, held: Health, now: float, trials: Container[str]
+) -> OfferRejection | None:
+    """Return why no burst of an offer is made now, of whatever size."""
+    provider = candidate.provider
+    why = why_unavailable(provider, candidate.offer.name, held, now)
+    if why:
+        return OfferRejection(candidate.key, *why)
+    if provider in trials and held.on_trial(now):
+        return on_trial(candidate, f"provider {provider}")
+    aside = held.offers.get(candidate.offer.name)
+    if aside and aside.nodes <= 1 and candidate.key in trials:
+        return on_trial(candidate, f"offer {candidate.key}")
+    return None
+
+
+def _refused_specs(
+    health: Mapping[str, Health], now: float
+) -> dict[tuple[str, str], dict[str, object]]:
+    """Return the facts of each refusal of a spec, by provider and the spec's key."""
+    return {
+        (name, key): {"why": spec.why, "provider": name, "until": spec.until}
+        for name, held in health.items()
+        for key, spec in held.specs.items()
+        if spec.until > now
+    }
 
 
 def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:

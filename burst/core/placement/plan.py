@@ -5,17 +5,34 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from burst.core.placement.demand import NodePool
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.slots import RankSlot
+from burst.core.worth.budget import Commitment
+from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
 from burst.model.burst import BurstId, Isolated, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
+
+
+class LiveBurstWorth(msgspec.Struct, frozen=True):
+    """What a job's rule asks of live bursts, which would be kept for the job."""
+
+    here: StartEstimate
+    run_time: float
+    """For how long the job may run, in seconds."""
+    asks: float
+    now: float
+
+    def pays(self, nodes: int, kept: float) -> bool:
+        """Tell whether it pays to keep a burst that is kept so many seconds anyway."""
+        purchase = keep_purchase(nodes, self.run_time, kept)
+        return judge(self.here, purchase, self.asks, self.now).pays
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +50,20 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Whether slots were kept for it for too long, and none are to be now."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
+    not_worth: Decision | None = None
+    """Why nothing is bought for it; it may have what is there or bought anyway. None if
+    something may be."""
+    live_worth: LiveBurstWorth | None = None
+    """What a live burst has to be worth to the job; None: it may have any."""
+
+
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plan is to place."""
+
+    demands: Sequence[Demand]
+    """In the order in which they are to be served."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes of bursts that a job waited for were given to others before."""
 
 
 class BurstCapacity(msgspec.Struct, kw_only=True):
@@ -45,8 +76,13 @@ class BurstCapacity(msgspec.Struct, kw_only=True):
     price: float = 0.0
     """Per node and hour."""
     nodes: int = 0
+    jobs: frozenset[JobId] = frozenset()
+    """Those that count on it."""
     idle: bool = False
     """Whether nothing runs on it and no job counts on it."""
+    kept: float = 0.0
+    """For how many seconds it is kept anyway: by the time limits of its jobs, or while
+    it is idle."""
     lasts: float = math.inf
     """For how many seconds jobs can run on it, from now on."""
     pool: NodePool
@@ -73,9 +109,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...] = ()
     assignments: Mapping[JobId, BurstId] = {}
+    """Jobs that get nodes of one live burst."""
+    combined: Mapping[JobId, tuple[BurstId, ...]] = {}
+    """Jobs that get idle nodes of these live bursts together, or of these and of bursts
+    that are to be made."""
+    overtaken: Mapping[JobId, int] = {}
+    """Of the job that has the reservation: how many nodes of bursts that it waits for
+    were given to others, in this plan and before."""
     ending: frozenset[BurstId] = frozenset()
     """Idle bursts in the way of a job: it would have got them, had their leases not
     ended too soon, or their slots are kept for it."""
+    awaited: frozenset[BurstId] = frozenset()
+    """Idle bursts that the job with the reservation will have with what is busy now."""
     reservation: Reservation | None = None
     decisions: Mapping[JobId | None, Decision] = {}
 
@@ -91,6 +136,8 @@ class PlannedBurst:
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
         self.pool = NodePool({}, {})
+        self.bought: Commitment | None = None
+        """What is reserved for it, where there are budgets."""
 
     @property
     def full(self) -> bool:
@@ -126,6 +173,7 @@ class PlannedBurst:
             userids=tuple(sorted(self.userids)),
             created=now,
             price=self.provider_offer.offer.price,
+            priced_by=self.provider_offer.priced_by,
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,
         )

@@ -8,20 +8,26 @@ jobs times offers times slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from burst.config import PlanSettings
-from burst.core.isolated.placement import IsolatedPlacement, burst_mode
+from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.placement.demand import NodePool, describe_need, nodes_needed
 from burst.core.placement.leased_slots import LiveBursts
+from burst.core.placement.live_nodes import LiveNodes
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
-from burst.core.placement.plan import BurstCapacity, Demand, Plan, PlannedBurst
-from burst.core.placement.preferences import accepts, why_unwanted
+from burst.core.placement.plan import Demand, Plan, PlannedBurst
+from burst.core.placement.preferences import OfferSorter, WantedOffer, accepts
 from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.slot_choice import SlotChooser
-from burst.core.placement.slot_index import SlotClass, SlotIndex, SlotShare
-from burst.model.burst import BurstId
+from burst.core.placement.slot_index import SlotIndex, SlotShare
+from burst.core.placement.slot_rests import SlotClass
+from burst.core.placement.trials import PlanTrials
+from burst.model.burst import PRICE_SOURCES, Lease
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -45,33 +51,37 @@ class Planner:
         self._index = index
         self._catalog = catalog
         self._usage = isolated_placement.usage
-        self._capacities = live.capacities
         self._settings = settings
-        self._slots = SlotChooser(index, catalog, self._usage)
+        self._trials = PlanTrials(catalog)
+        self._slots = SlotChooser(index, self._trials, self._usage)
         self._isolated = isolated_placement
         self._planned: list[PlannedBurst] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[_Key, PlannedBurst] = {}
         self._refused: dict[_Key, Decision] = {}
         self._decisions: dict[JobId | None, Decision] = {}
-        self._assignments: dict[JobId, BurstId] = {}
-        self._caps: dict[str, int] = {}
-        self._tried: set[str] = set()
-        self._ending: set[BurstId] = set()
+        self._least_behind = math.inf
         self._run_times = RunTimes(
             catalog, [capacity.lasts for capacity in live.capacities]
         )
         self._reservations = SlotReservations(
-            index, catalog, self._run_times, self._usage, live
+            index, self._trials, self._run_times, self._usage, live
         )
-        for candidate in catalog.known:
-            cap = max(self._caps.get(candidate.provider, 0), candidate.offer.max_nodes)
-            self._caps[candidate.provider] = cap
+        self._live = LiveNodes(
+            live, index, self._run_times, self._reservations, settings
+        )
+        self._sorter = OfferSorter(catalog)
 
     def make(self, demands: Iterable[Demand], owner: str, now: float) -> Plan:
         """Place all demands and return the plan. Deterministic."""
-        for demand in demands:
-            self._place(demand)
+        ordered = list(demands)
+        if self._live.any:
+            for demand, least in zip(ordered, _least_behind(ordered), strict=True):
+                self._least_behind = least
+                self._place(demand)
+        else:
+            for demand in ordered:
+                self._place(demand)
         proposals = [planned.propose(owner, now) for planned in self._planned]
         proposals += self._isolated.propose(owner, now)
         for proposal in proposals:
@@ -80,6 +90,7 @@ class Planner:
                 "nodes": lease.nodes,
                 "offer": f"{lease.provider}/{lease.offer}",
                 "burst": lease.id,
+                "price": _price_words(lease),
             }
             decision = Decision(Reason.PROPOSED, facts)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -87,8 +98,11 @@ class Planner:
                 self._decisions.setdefault(job, decision)
         return Plan(
             proposals=tuple(proposals),
-            assignments=self._assignments,
-            ending=frozenset(self._ending),
+            assignments=self._live.assignments,
+            combined=self._live.combined,
+            overtaken=self._reservations.overtaken,
+            ending=frozenset(self._live.ending),
+            awaited=self._live.awaited,
             reservation=self._reservations.made,
             decisions=self._decisions,
         )
@@ -102,21 +116,24 @@ class Planner:
         brief = bool(self._reservations.made) and self._reservations.is_brief(demand)
         key = self._key(demand, brief)
         refused = self._refused.get(key)
+        others = _may_use_other_bursts(demand)
         if refused:
-            self._decisions[demand.job] = refused
+            # A live burst that is not worth it to one job may be to another.
+            if not (others and demand.live_worth and self._reuse(demand)):
+                self._decisions[demand.job] = demand.not_worth or refused
             return
-        if _may_use_other_bursts(demand) and (
-            self._reuse(demand) or self._join(demand, key)
-        ):
+        if others and (self._reuse(demand) or self._join_planned(demand, key)):
             return
         if brief:
             # Until the other slots are free it may have those that are kept.
             self._reservations.lend()
-            refused = self._open(demand, key)
+        refused = self._combine_or_open(demand, key)
+        if brief:
             self._reservations.withhold()
-        else:
-            refused = self._open(demand, key)
         if refused is None:
+            return
+        if demand.not_worth:
+            self._decisions[demand.job] = demand.not_worth
             return
         reserved = self._reserve(demand, refused)
         if reserved is None:
@@ -133,6 +150,7 @@ class Planner:
             demand.isolated is not None,
             self._run_times.rank(demand),
             brief,
+            *self._usage.purchases.key(demand),
         )
 
     def _reserve(self, demand: Demand, decision: Decision) -> Decision | None:
@@ -140,73 +158,51 @@ class Planner:
         spread = self._may_spread(demand)
         reserved = self._reservations.reserve(demand, decision, spread, self._planned)
         if reserved:
-            assigned = self._assignments.values()
-            idle = {
-                capacity.burst
-                for capacity in self._capacities
-                if self._reservations.must_go(capacity)
-            }
-            self._ending |= idle.difference(assigned)
+            self._live.make_way_for_first(demand)
         return reserved
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
-        for capacity in self._capacities:
-            if not self._may_have(demand, capacity):
-                continue
-            if capacity.lasts < self._run_times.needed(demand):
-                self._make_way(demand, capacity)
-            elif capacity.pool.take(demand.request, self._admitted(demand)):
-                self._count(demand.userid, capacity)
-                self._reservations.join(demand, capacity)
-                assert demand.job is not None
-                self._assignments[demand.job] = capacity.burst
-                decision = Decision(Reason.ASSIGNED, {"burst": capacity.burst})
-                self._decisions[demand.job] = decision
-                return True
-        return False
-
-    def _may_have(self, demand: Demand, capacity: BurstCapacity) -> bool:
-        """Tell whether a live burst, if large enough, may be used for the job."""
-        if not capacity.pool or capacity.burst in self._ending:
+        burst = self._live.reuse(demand)
+        if burst is None:
             return False
-        kept = not self._reservations.may_use(demand, capacity)
-        if kept or not self._may_share(demand, capacity.userids):
-            return False
-        joins = bool(capacity.userids) and demand.userid not in capacity.userids
-        over = (
-            self._usage.refuse_user("", capacity.nodes, demand.userid)
-            if joins
-            else None
-        )
-        return over is None and accepts(
-            demand.preferences, capacity.provider, capacity.price
-        )
+        self._decisions[demand.job] = Decision(Reason.ASSIGNED, {"burst": burst})
+        return True
 
-    def _count(self, userid: int | None, capacity: BurstCapacity) -> None:
-        """Count a live burst against a user who joins it."""
-        if capacity.userids and userid is not None and userid not in capacity.userids:
-            self._usage.add_user(capacity.nodes, userid)
-            capacity.userids |= {userid}
+    def _combine_or_open(self, demand: Demand, key: _Key) -> Decision | None:
+        """Give a job idle nodes of several live bursts, new bursts, or some of both.
 
-    def _make_way(self, demand: Demand, capacity: BurstCapacity) -> None:
-        """End an idle burst that would do for a job, but not for long enough.
-
-        Where Flux is to start the job by itself, it might start it there; and the job
-        may need the rank slot.
+        Return why not, None if it did. What is idle and would serve a job behind it by
+        itself is left to that, if the job can have new bursts instead.
         """
-        unused = capacity.idle and capacity.burst not in self._assignments.values()
-        served = self._run_times.needed(demand) <= self._run_times.longest_offered(
-            demand.preferences
-        )
-        if (
-            unused
-            and served
-            and capacity.pool.take(demand.request, self._admitted(demand))
-        ):
-            self._ending.add(capacity.burst)
+        spread = self._live.any and _may_combine(demand) and self._may_spread(demand)
+        shares = self._live.idle_nodes(demand) if spread else []
+        if not shares:
+            return demand.not_worth or self._open(demand, key)
+        idle = sum(len(ranks) for _, ranks in shares)
+        rest = msgspec.structs.replace(demand, coming=demand.coming + idle)
+        whole = nodes_needed(demand.request, shares[0][0].pool.shape) <= rest.coming
+        if whole and self._live.buys(demand, shares):
+            facts = {"burst": ", ".join(capacity.burst for capacity, _ in shares)}
+            self._decisions[demand.job] = Decision(Reason.ASSIGNED, facts)
+            self._live.give(demand, shares)
+            return None
+        if whole or demand.not_worth:
+            return demand.not_worth or self._open(demand, key)
+        if self._least_behind <= idle and self._open(demand, key) is None:
+            return None
+        if not self._live.buys(demand, shares):
+            return self._open(demand, key)
+        # Its user bears all nodes of a burst that the job joins, beside the new ones.
+        bears = self._live.nodes_borne(demand, shares)
+        self._usage.add_user(bears, demand.userid)
+        refused = self._open(rest, key)
+        self._usage.add_user(-bears, demand.userid)
+        if refused is None:
+            self._live.give(demand, shares)
+        return refused
 
-    def _join(self, demand: Demand, key: _Key) -> bool:
+    def _join_planned(self, demand: Demand, key: _Key) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
         if not self._settings.share:
             return False
@@ -252,6 +248,9 @@ class Planner:
         bears = planned.nodes if new else 0
         if self._usage.refuse_user(planned.provider_offer.key, bears, demand.userid):
             return False
+        offer, purchases = planned.provider_offer, self._usage.purchases
+        if purchases.refuse(offer, demand, planned.nodes, planned.bought):
+            return False
         admitted = self._admitted(demand)
         kept = planned.slot.name in self._reservations.slots
         kept = kept and not self._reservations.is_brief(demand)
@@ -263,21 +262,30 @@ class Planner:
             planned.pool.take(demand.request, admitted)
             bears = planned.nodes if new else 0
         self._usage.add_user(bears, demand.userid)
+        self._buy(planned, demand)
         planned.add(demand)
         return True
+
+    def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
+        """Count what a burst of this plan costs, with a demand that it gets."""
+        planned.bought = self._usage.purchases.buy(
+            planned.provider_offer, demand, planned.nodes, planned.bought
+        )
 
     def _grow(self, planned: PlannedBurst, demand: Demand, bears: int) -> bool:
         """Have a burst of this plan grow for a job; tell whether it did.
 
         `bears` is how many of the nodes that it has count anew against the job's user.
         """
+        if demand.not_worth:
+            return False
         offer, slot = planned.provider_offer, planned.slot
         nodes = nodes_needed(demand.request, slot.shape)
         size = planned.nodes + nodes
         usable = self._index.usable(slot, demand.request.constraint)
         if not nodes or size > min(planned.most, usable):
             return False
-        if self._catalog.why_refused(offer, slot.name, size):
+        if self._trials.why_refused(offer, slot.name, size, planned.nodes):
             return False
         # Whoever it is made for bears what it grows by.
         more = dict.fromkeys((*planned.userids, demand.userid), nodes)
@@ -287,23 +295,24 @@ class Planner:
             for user, each in more.items()
         ):
             return False
+        if self._usage.purchases.refuse(offer, demand, size, planned.bought):
+            return False
         planned.grow(nodes)
+        self._trials.note(offer, (size,))
         self._usage.add(nodes, 0, planned.userids)
         return True
 
     def _open(self, demand: Demand, key: _Key) -> Decision | None:
         """Make one burst or several for the job; return why not, None if it did."""
         refusals: list[OfferRejection] = []
-        for candidate in self._catalog.offers:
-            refusal = self._try(candidate, demand, key)
+        wanted = self._sorter.wanted(demand.preferences)
+        needed = self._run_times.needed(demand)
+        for offer in wanted.offers:
+            refusal = offer.unwanted or self._try(offer, demand, key, needed)
             if refusal is None:
-                self._tried.add(candidate.provider)
                 return None
             refusals.append(refusal)
-        modes = {
-            burst_mode(demand.preferences, known.offer) for known in self._catalog.known
-        }
-        isolated = "isolated" in modes
+        isolated = wanted.some_isolated
         if not self._index and not isolated:
             return Decision(Reason.NO_SLOTS)
         refusals.extend(self._catalog.refusals)
@@ -316,19 +325,17 @@ class Planner:
 
     def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
         """Return why nothing could ever serve a demand, None if something could."""
-        request, preferences = demand.request, demand.preferences.provider
+        request, wanted = demand.request, self._sorter.wanted(demand.preferences)
         limit = self._usage.why_never(self._index.least_nodes(request), demand.userid)
         if limit:
             return Reason.OVER_LIMIT, limit
-        if self._catalog.unread & (
-            {preferences} if preferences else self._catalog.unread
-        ):
+        if wanted.unread:
             # A job that is failed for what one more answer would show is lost.
             return None
         too_long = self._run_times.why_never(demand)
         if too_long:
             return Reason.TOO_LONG, too_long
-        caps = {n: cap for n, cap in self._caps.items() if preferences in {"", n}}
+        caps = wanted.most_nodes
         never = self._index.why_never(request, caps, self._may_spread(demand))
         if not caps or not never:
             return None
@@ -342,19 +349,20 @@ class Planner:
         return reason, facts
 
     def _try(
-        self, candidate: ProviderOffer, demand: Demand, key: _Key
+        self, wanted: WantedOffer, demand: Demand, key: _Key, needed: float
     ) -> OfferRejection | None:
-        refused = why_unwanted(demand.preferences, candidate)
-        if refused:
-            return refused
-        if candidate.provider in self._tried & self._catalog.on_trial:
-            facts = {"provider": candidate.provider}
-            return OfferRejection(candidate.key, Reason.ON_TRIAL, facts)
-        too_short = self._run_times.why_too_short(candidate, demand)
-        if too_short:
-            return too_short
-        if burst_mode(demand.preferences, candidate.offer) == "isolated":
-            return self._isolated.take(candidate, demand, self._catalog)
+        """Take an offer that a job may have; return why not, None if it was taken.
+
+        `needed` is for how many seconds a burst has to last for the job.
+        """
+        candidate = wanted.candidate
+        tried = self._trials.why_tried(candidate)
+        if tried:
+            return tried
+        if candidate.run_time < needed:
+            return self._run_times.why_too_short(candidate, demand)
+        if wanted.isolated:
+            return self._isolated.take(candidate, demand, self._trials)
         refusal: OfferRejection | None = None
         for slot_class in self._index.free_classes(candidate.provider):
             shares = self._slots.choose(
@@ -364,11 +372,15 @@ class Planner:
                 refusal = shares
                 continue
             sizes = tuple(nodes for _, nodes in shares)
-            too_much = self._usage.refuse(
-                candidate.key, sizes, 0
-            ) or self._usage.refuse_user(candidate.key, sum(sizes), demand.userid)
+            nodes = sum(sizes)
+            too_much = (
+                self._usage.refuse(candidate.key, sizes, 0)
+                or self._usage.refuse_user(candidate.key, nodes, demand.userid)
+                or self._usage.purchases.refuse(candidate, demand, nodes)
+            )
             if too_much is None:
                 self._take(candidate, demand, slot_class, shares)
+                self._trials.note(candidate, sizes)
                 self._last[key] = self._planned[-1]
                 return None
             refusal = too_much
@@ -384,6 +396,7 @@ class Planner:
         for slot, nodes in shares:
             planned = PlannedBurst(candidate, slot)
             planned.grow(nodes)
+            self._buy(planned, demand)
             planned.add(demand)
             # Whether the job's share fits is known; of several bursts it takes all.
             if not planned.pool.take(demand.request):
@@ -402,6 +415,32 @@ class Planner:
     def _admitted(self, demand: Demand) -> frozenset[int] | None:
         constraint = demand.request.constraint
         return self._index.admitted(constraint) if constraint else None
+
+
+def _least_behind(demands: Sequence[Demand]) -> list[float]:
+    """Return for each demand the least `_least_nodes` of all those behind it."""
+    least = [math.inf]
+    for demand in reversed(demands):
+        least.append(min(least[-1], _least_nodes(demand)))
+    return least[-2::-1]
+
+
+def _price_words(lease: Lease) -> str:
+    """Return what a node of a burst costs, and where that comes from; or nothing."""
+    if not lease.price:
+        return ""
+    source = PRICE_SOURCES[lease.priced_by]
+    return f", at {lease.price:g} for a node and hour {source}"
+
+
+def _least_nodes(demand: Demand) -> float:
+    """Return on how few idle nodes the job of a demand might start."""
+    return (demand.request.nodes or 1) if demand.job is not None else math.inf
+
+
+def _may_combine(demand: Demand) -> bool:
+    """Tell whether a demand may be served by idle nodes of several bursts."""
+    return demand.job is not None and demand.preferences.mode != "isolated"
 
 
 def _may_use_other_bursts(demand: Demand) -> bool:

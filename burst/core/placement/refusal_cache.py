@@ -11,26 +11,34 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
 from burst.config import Settings
+from burst.core.placement.capacity import own_ranks
 from burst.core.placement.job_backoff import JobBackoff
+from burst.core.placement.judging_turns import JUDGED, Backlog
 from burst.core.placement.leased_slots import find_leased_slots
-from burst.core.placement.offers import provisioning_providers
 from burst.core.placement.plan import Reservation
-from burst.core.placement.slots import RankSlot, free_slots
+from burst.core.placement.slots import RankSlot, free_rests, free_slots
+from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Records, Transaction
 from burst.core.select.queues import in_stopped_queue
 from burst.core.select.triage import wants_isolated
 from burst.core.world import World
+from burst.core.worth.budget import next_begin
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.rules import RuleSet
+from burst.core.worth.stage_times import ProviderTimes
+from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
+from burst.model.reason import Reason
 from burst.model.shape import Shape
 
 
@@ -51,18 +59,31 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     slots: Sequence[RankSlot]
     offers: Mapping[str, object]
     free_slots: frozenset[str]
+    free_rests: frozenset[int] = frozenset()
+    """Ranks of other slots that no burst has."""
     free_in_time: frozenset[str]
     """Slots that are free, or that bursts have and will give back."""
     bursts: Mapping[BurstId, tuple[CapacityPhase, frozenset[JobId]]]
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
     """What is free of the ranks that can run jobs: our own, and those of bursts."""
-    on_trial: frozenset[str] = frozenset()
-    """Providers of which one burst is to show whether they work, and is being made."""
+    own: frozenset[int] = frozenset()
+    """Those of them that no burst has."""
+    trials: frozenset[str] = frozenset()
+    """Providers and offers of which one burst is to show whether they work, and that is
+    not online yet."""
     unreadable: frozenset[str]
     """Keys of records that cannot be read: of what they may be, nothing is made."""
     until: float
     """Then a time runs out on which some of it rests."""
+    banks: Banks = NOT_VERIFIED
+    open_rules: int = 1
+    """The rules whose hours it was, as bits."""
+    forecasts: Mapping[JobId, StartEstimate] | None = None
+    times: Mapping[str, ProviderTimes] = {}
+    """How long bursts took to come and to go."""
+    has_room: bool = False
+    """Whether some live burst may have room for a further job."""
 
     def no_larger(self, before: RefusalInputs) -> bool:
         """Tell whether what is impossible without a constraint still is.
@@ -74,6 +95,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
             and self.identity is before.identity
             and self.slots is before.slots
             and self.offers == before.offers
+            and self.banks is before.banks
+            and self.open_rules == before.open_rules
             and all(self._gives_no_more(*burst) for burst in before.bursts.items())
             and all(
                 rank in before.free and before.free[rank].holds(shape)
@@ -86,8 +109,9 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.no_larger(before)
             and self.health == before.health
-            and self.on_trial >= before.on_trial
+            and self.trials >= before.trials
             and self.free_slots <= before.free_slots
+            and self.free_rests <= before.free_rests
             and self.free_in_time <= before.free_in_time
             and self.unreadable == before.unreadable
             # One that is gone gives back its slot and its share of the limits.
@@ -117,14 +141,22 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals: of jobs that wait where they harm nobody."""
     shortfalls: Mapping[JobId, JobBackoff] = {}
     """Of jobs that could not have all the nodes that they need."""
+    unforecast: Mapping[JobId, float] = {}
+    """Since when jobs whose rule asks for a forecast have had none."""
+    rules: RuleSet | None = None
+    """Those of the settings, as far as jobs were compared with them; None for none."""
+    backlog: Backlog = Backlog()
+    """Jobs whose refusals are outdated, and that are looked at in a later tick."""
     reservation: Reservation | None = None
     """What was kept when these jobs were refused."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes that pending jobs waited for were given to others."""
     reservation_backoffs: Mapping[JobId, JobBackoff] = {}
     """Of jobs for which slots are kept, or were kept for too long."""
 
     def without_refusals(self) -> RefusalCache:
         """Return what it says of the jobs that decides, not only spares work."""
-        return msgspec.structs.replace(self, decisions={})
+        return msgspec.structs.replace(self, decisions={}, backlog=Backlog())
 
 
 class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +166,8 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """What the tick saw and, of what there was, left; without its refusals."""
     helped: Set[JobId] = frozenset()
     """Jobs that have bursts, though not enough."""
+    left_to_flux: Set[JobId] = frozenset()
+    """Jobs that own nodes would do for: where Flux has them, they block nobody."""
     still_refused: Mapping[JobId, Decision]
     """On jobs that were not looked at again."""
     fresh: Mapping[JobId, Decision]
@@ -144,14 +178,28 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some jobs are left for a later tick."""
 
 
-def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> RefusalInputs:
+def rules_of(before: RefusalCache | None, settings: Settings, world: World) -> RuleSet:
+    """Return the rules of the settings; those of the tick before, if they are these."""
+    known = before.rules if before is not None else None
+    if known is not None and before is not None:
+        same = before.inputs.settings is settings
+        if same and known.userids == world.userids:
+            return known
+    return RuleSet(settings.rules, world.userids)
+
+
+def refusal_inputs(
+    tx: Transaction, world: World, settings: Settings, rules: RuleSet
+) -> RefusalInputs:
     """Return what refusals of this tick rest on."""
     lead = world.lead
     assert lead is not None
     live = tx.live
-    usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
     open_slots = free_slots(world.slots, live, lead, tx.unread_leases)
     names = frozenset(slot.name for slot in open_slots)
+    # What bursts of this plan leave was not looked at.
+    new = {burst.lease.slot for burst in live if burst.lease.created == tx.now}
+    rests = free_rests(world.slots, live, lead, tx.unread_leases)
     return RefusalInputs(
         health=dict(tx.health),
         settings=settings,
@@ -159,19 +207,32 @@ def refusal_inputs(tx: Transaction, world: World, settings: Settings) -> Refusal
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
         free_slots=names,
+        free_rests=frozenset(
+            rank for rest in rests if rest.name not in new for rank in rest.ranks
+        ),
         free_in_time=names.union(find_leased_slots(world.slots, tx, lead)),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
-        free={rank: lead.free[rank] for rank in usable if rank in lead.free},
-        on_trial=frozenset(
-            name
-            for name in provisioning_providers(live)
-            if name in tx.health and tx.health[name].on_trial(tx.now)
-        ),
+        free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
+        own=frozenset(own_ranks(tx, lead)),
+        trials=running_trials(tx.health, coming_bursts(live), tx.now),
         unreadable=frozenset(tx.unreadable),
-        until=_next_change(tx.health, tx.now),
+        until=min(_next_change(tx.health, tx.now), next_begin(settings.budget, tx.now)),
+        banks=world.banks,
+        open_rules=rules.open_at(tx.now),
+        forecasts=world.forecasts,
+        times=dict(tx.times),
+        has_room=any(_may_have_room(burst, lead) for burst in live),
     )
+
+
+def _may_have_room(burst: Burst, lead: LeadView) -> bool:
+    stage = _stage(burst)
+    if stage is CapacityPhase.UP:
+        usable = (lead.free.get(r) for r in burst.lease.ranks if r in lead.usable)
+        return any(shape is not None and shape.cores for shape in usable)
+    return stage is CapacityPhase.COMING
 
 
 def _stage(burst: Burst) -> CapacityPhase:
@@ -209,10 +270,65 @@ def valid_refusals(
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
     if before is None or not inputs.no_larger(before.inputs):
         return {}
+    same = _without_worthwhile(same, before.inputs, inputs, now)
+    same = _without_forecast(same, before.unforecast, inputs, now)
+    if not before.inputs.own <= inputs.own:
+        # Own nodes may be gone that a job was left to wait for, as it now may not be.
+        same = {j: v for j, v in same.items() if _stays_held(before, j)}
     ordered = not _is_first_changed(before, lead)
     if ordered and now < before.inputs.until and inputs.no_better(before.inputs):
         return {} if _room_may_be_left(before, inputs, lead) else same
     return lasting_refusals(same, lead)
+
+
+def _without_worthwhile(
+    same: Mapping[JobId, Decision],
+    before: RefusalInputs,
+    inputs: RefusalInputs,
+    now: float,
+) -> Mapping[JobId, Decision]:
+    """Return the refusals without those of jobs for which a burst may pay by now.
+
+    As time goes by a start that was forecast comes nearer, so that a burst saves less.
+    """
+    forecasts = inputs.forecasts or {}
+    # On own nodes that went away the job cannot wait.
+    changed = inputs.times != before.times
+    changed = changed or inputs.free.keys() != before.free.keys()
+    if not changed and inputs.forecasts is before.forecasts:
+        return same
+    due = set()
+    for job, decision in same.items():
+        if decision.reason is Reason.NOT_WORTH:
+            here = forecasts.get(job)
+            then = decision.facts["comparison"]
+            wait = here.expected - now if here else 0.0
+            # A live burst, if it was not worth it before, may be for a longer wait.
+            longer = inputs.has_room and wait > then.here.expected - then.now
+            if changed or not here or longer or wait >= then.pays_after:
+                due.add(job)
+    return {job: v for job, v in same.items() if job not in due} if due else same
+
+
+def _without_forecast(
+    same: Mapping[JobId, Decision],
+    unforecast: Iterable[JobId],
+    inputs: RefusalInputs,
+    now: float,
+) -> Mapping[JobId, Decision]:
+    """Return the refusals without those for want of a forecast that is there now.
+
+    Or that has been waited for as long as the settings say.
+    """
+    forecasts = inputs.forecasts or {}
+    due = set()
+    for job in unforecast:
+        decision = same.get(job)
+        if decision is not None and decision.reason is Reason.NOT_FORECAST:
+            late: float = decision.facts["until"]
+            if job in forecasts or now >= late:
+                due.add(job)
+    return {job: v for job, v in same.items() if job not in due} if due else same
 
 
 def lasting_refusals(
@@ -235,7 +351,7 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
     new = {
         job: decision
         for job, decision in made.fresh.items()
-        if decision.reason.about_job.refused
+        if (decision.reason.about_job.refused or decision.reason in JUDGED)
         and job not in made.helped
         # Slots may be kept for it again at a time of its own.
         and job not in made.left.reservation_backoffs
@@ -254,18 +370,28 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     Neither the daemon nor Flux would do anything with it.
 
     It is held, and seen to be; or it need not be, in the stopped queue, or in our
-    scheduler, where no room on own nodes was counted as its.
+    scheduler, or as it waits for own nodes, and no room on those was counted as its.
     """
-    intake = made.left.inputs.settings.intake
+    intake, view = made.left.inputs.settings.intake, made.left.jobs[job]
     if made.fresh[job].reason.about_job.final and intake.fails_impossible:
         return False  # it is failed, until that took
+    released = hold is None or hold.state is HoldState.RELEASED
+    if released and job in made.left_to_flux and not in_stopped_queue(view, intake):
+        # It blocks nobody: it runs on own nodes in its turn.
+        return job not in made.left.here
     if hold is not None:
         return hold.state is HoldState.HELD
-    if wants_isolated(made.left.jobs[job]):
+    if wants_isolated(view):
         return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
         return job not in made.left.here
-    return in_stopped_queue(made.left.jobs[job], intake)
+    return in_stopped_queue(view, intake)
+
+
+def _stays_held(before: RefusalCache, job: JobId) -> bool:
+    """Tell whether the scheduler does not have the job, whatever nodes there are."""
+    hold = before.holds.get(job)
+    return hold is not None and hold.state is HoldState.HELD
 
 
 def _is_first_changed(before: RefusalCache, lead: LeadView) -> bool:

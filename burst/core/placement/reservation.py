@@ -17,12 +17,14 @@ from burst.core.placement.demand import nodes_needed
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import LeasedSlot, LiveBursts
 from burst.core.placement.limits import BurstUsage, Usage
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import BurstCapacity, Demand, PlannedBurst, Reservation
 from burst.core.placement.preferences import why_unwanted
 from burst.core.placement.run_time import RunTimes
-from burst.core.placement.slot_index import SlotClass, SlotIndex
+from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.slot_rests import SlotClass
 from burst.core.placement.slots import RankSlot
+from burst.core.placement.trials import PlanTrials
 from burst.model.burst import BurstId
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId, format_f58
@@ -44,7 +46,7 @@ class SlotReservations:
     def __init__(
         self,
         index: SlotIndex,
-        catalog: OfferCatalog,
+        trials: PlanTrials,
         run_times: RunTimes,
         usage: Usage,
         live: LiveBursts,
@@ -53,16 +55,19 @@ class SlotReservations:
         self.demand: Demand | None = None
         """That of the job."""
         self._index = index
-        self._catalog = catalog
+        self._trials = trials
         self._run_times = run_times
-        self._usage = usage
+        self.usage = usage
         self._now = live.now
+        self._overtaken = live.overtaken
         self._leased = dict(live.slots)
         self._names = index.free_slot_names() | live.slots.keys()
         self._able: dict[tuple[str, SlotClass, str], _Able] = {}
         self._kept: list[tuple[SlotClass, RankSlot]] = []
+        self._need = self._passed = 0
+        self._may_combine = False
         self._tries = 0
-        joins = (candidate.offer.join_time for candidate in catalog.offers)
+        joins = (candidate.offer.join_time for candidate in trials.catalog.offers)
         self._join = max(joins, default=0.0)
 
     @property
@@ -77,19 +82,49 @@ class SlotReservations:
         ends = self._now + self._join + demand.duration
         return ends <= self.made.start < math.inf
 
-    def may_use(self, demand: Demand, capacity: BurstCapacity) -> bool:
-        """Tell whether a live burst may get a job: it delays none that slots wait for.
+    @property
+    def overtaken(self) -> Mapping[JobId, int]:
+        """How many nodes the job waits for that others were given, if there are any."""
+        return {self.made.job: self._passed} if self.made and self._passed else {}
 
-        It ends before all of the slots could be used, or, if it is not known when that
-        is, before those do that the burst has.
+    def may_use(self, demand: Demand, capacity: BurstCapacity, nodes: int) -> bool:
+        """Tell whether a live burst may give nodes to a job.
+
+        The job delays none that slots wait for: it ends before all of the slots could
+        be used, or, if it is not known when that is, before those do that the burst
+        has. Where that is not known either, nodes that are paid for would be idle for
+        long. So others get as many of them as the first job needs, but no more.
         """
-        on = self._kept_under(capacity)
-        if self.made is None or not on:
+        on = self._kept_under(capacity.burst)
+        if self.made is None or not on or self._ends_in_time(demand, on):
             return True
+        unknown = math.isinf(self.made.start) and self._overtaken is not None
+        return unknown and self._passed + nodes <= self._need
+
+    def _ends_in_time(self, demand: Demand, on: list[str]) -> bool:
+        """Tell whether a job ends before slots that a burst has are needed."""
+        assert self.made is not None
         start = self.made.start
         latest = min(map(self._until, on)) if math.isinf(start) else start
         brief = demand.duration and self._now + demand.duration <= latest
         return bool(brief) and not math.isinf(latest)
+
+    def composes(self, idle: Set[BurstId]) -> bool:
+        """Tell whether the job will have these idle bursts, with what it waits for.
+
+        Together with the other ranks of the slots that are kept, which are busy now.
+        """
+        assert self.made is not None
+        nodes, waits = 0, False
+        for name in self.slots:
+            leased = self._leased.get(name)
+            if leased is None or not leased.shares:
+                nodes += self._index.size_of(name)
+                waits = waits or leased is not None
+                continue
+            nodes += leased.spare + sum(each.nodes for each in leased.shares.values())
+            waits = waits or leased.leaving or not leased.shares.keys() <= idle
+        return waits and self._may_combine and nodes >= self._need
 
     def must_go(self, capacity: BurstCapacity) -> bool:
         """Tell whether an idle burst is to be taken down, as its slot is kept.
@@ -98,25 +133,32 @@ class SlotReservations:
         brief jobs, for which it would have to be made again. One that was requested
         ahead of jobs ends by its own deadline.
         """
-        if self.made is None or not self._kept_under(capacity):
+        if self.made is None or not self._kept_under(capacity.burst):
             return False
         due = math.isinf(self.made.start) or self.made.start <= self._now
         return due and capacity.idle and bool(capacity.userids)
 
-    def _kept_under(self, capacity: BurstCapacity) -> list[str]:
+    def is_kept(self, burst: BurstId) -> bool:
+        """Tell whether a live burst has ranks of a slot that is kept."""
+        return bool(self._kept_under(burst))
+
+    def _kept_under(self, burst: BurstId) -> list[str]:
         """Return the slots that are kept and of which a live burst has ranks."""
         return [
             name
             for name in self.slots
-            if name in self._leased and capacity.burst in self._leased[name].shares
+            if name in self._leased and burst in self._leased[name].shares
         ]
 
-    def join(self, demand: Demand, capacity: BurstCapacity) -> None:
-        """Note that a live burst gets a job, as the next tick will see it.
+    def join(self, demand: Demand, capacity: BurstCapacity, nodes: int) -> None:
+        """Note that a live burst gives nodes to a job, as the next tick will see it.
 
         It is not known when that ends, and its user bears the burst, too.
         """
         assert demand.job is not None  # only jobs are given what is there
+        on = self._kept_under(capacity.burst)
+        if on and not self._ends_in_time(demand, on):
+            self._passed += nodes
         replace = msgspec.structs.replace
         for name, leased in self._leased.items():
             share = leased.shares.get(capacity.burst)
@@ -141,7 +183,7 @@ class SlotReservations:
 
     def busy_or_kept(self, offer: str) -> OfferRejection:
         """Return why no slot is free for a job."""
-        if self.made and self._kept:
+        if self.made and (self._kept or self._index.withholds_rest):
             return OfferRejection(
                 offer, Reason.SLOTS_RESERVED, {"job": format_f58(self.made.job)}
             )
@@ -166,12 +208,14 @@ class SlotReservations:
             or not turned_down
         ):
             return None
-        for candidate in self._catalog.offers:
+        for candidate in self._trials.catalog.offers:
             if self._never_suits(candidate, demand):
                 continue
             found = self._find(candidate, demand, spread, planned)
             if found:
                 self.made, self.demand = found, demand
+                self._may_combine = spread
+                self._passed = (self._overtaken or {}).get(demand.job, 0)
                 self.withhold()
                 facts = {"slots": ", ".join(sorted(found.slots))}
                 return Decision(Reason.RESERVED, facts, decision.refusals)
@@ -181,11 +225,15 @@ class SlotReservations:
         """Tell whether an offer is none for a job, however many slots are free."""
         if (
             why_unwanted(demand.preferences, candidate)
-            or candidate.provider in self._catalog.on_trial
+            or candidate.provider in self._trials.catalog.on_trial
         ):
             return True
         isolated = burst_mode(demand.preferences, candidate.offer) == "isolated"
-        return isolated or self._run_times.why_too_short(candidate, demand) is not None
+        if isolated or self._run_times.why_too_short(candidate, demand) is not None:
+            return True
+        nodes = nodes_needed(demand.request, candidate.offer.shape)
+        purchases = self.usage.purchases
+        return purchases.refuse(candidate, demand, nodes - demand.coming) is not None
 
     def _find(
         self,
@@ -202,9 +250,13 @@ class SlotReservations:
             if need > (together if spread else largest) or self._tries >= _TRIES:
                 continue
             self._tries += 1
-            self._leased |= {one.slot.name: _taken_by(one) for one in planned}
+            for one in planned:
+                self._leased[one.slot.name] = _taken_by(
+                    one, self._leased.get(one.slot.name)
+                )
             found = self._choose(candidate, demand, able, need, spread)
             if found:
+                self._need = need
                 return found
         return None
 
@@ -218,7 +270,7 @@ class SlotReservations:
         constraint = demand.request.constraint
         key = candidate.key, slot_class, constraint
         if key not in self._able:
-            most = int(min(candidate.offer.max_nodes, self._usage.largest_burst))
+            most = int(min(candidate.offer.max_nodes, self.usage.largest_burst))
             able = [
                 (slot, min(nodes, most))
                 for slot, nodes in self._index.usable_slots(slot_class, constraint)
@@ -241,7 +293,7 @@ class SlotReservations:
             (slot, nodes)
             for slot, nodes in able
             if not self._has(slot.name, demand.job)
-            and not self._catalog.why_refused(candidate, slot.name, min(nodes, need))
+            and not self._trials.why_refused(candidate, slot.name, min(nodes, need))
         ]
         groups = [[s.name] for s, nodes in self._by_time(usable, 1) if nodes >= need]
         if spread:
@@ -270,7 +322,7 @@ class SlotReservations:
         """
         kept = list(group)
         others = self._leased.keys() - set(group) if wider else set()
-        lacks = self._usage.exceeded(more, self._shares(kept))
+        lacks = self.usage.exceeded(more, self._shares(kept))
         for name in sorted(others, key=lambda name: (self._until(name), name)):
             if lacks is None:
                 break
@@ -281,7 +333,7 @@ class SlotReservations:
                 more.userids & share.userids for share in shares
             ):
                 kept.append(name)
-                lacks = self._usage.exceeded(more, self._shares(kept))
+                lacks = self.usage.exceeded(more, self._shares(kept))
         return None if lacks else kept
 
     def _shares(self, names: Sequence[str]) -> list[BurstUsage]:
@@ -342,10 +394,19 @@ def _first(slots: list[tuple[RankSlot, int]], need: int) -> list[str] | None:
     return None
 
 
-def _taken_by(planned: PlannedBurst) -> LeasedSlot:
+def _taken_by(planned: PlannedBurst, before: LeasedSlot | None) -> LeasedSlot:
+    """Return what is known of a slot that a burst of the plan has ranks of."""
     share = BurstUsage(
         nodes=planned.nodes, bursts=1, userids=frozenset(planned.userids)
     )
-    # It has no id yet, and its slot is in no other.
-    shares = {BurstId(planned.slot.name): share}
-    return LeasedSlot(until=math.inf, jobs=frozenset(planned.jobs), shares=shares)
+    # It has no id yet, but its ranks are in no other.
+    shares = {BurstId(f"{planned.slot.name}/{planned.slot.ranks[0]}"): share}
+    jobs = frozenset(planned.jobs)
+    if before is None:
+        return LeasedSlot(until=math.inf, jobs=jobs, shares=shares)
+    return msgspec.structs.replace(
+        before,
+        until=math.inf,
+        jobs=before.jobs | jobs,
+        shares={**before.shares, **shares},
+    )

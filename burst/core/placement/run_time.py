@@ -24,14 +24,15 @@ class RunTimes:
         self._lasts = sorted(
             {*live, *(candidate.run_time for candidate in catalog.known)}
         )
-        self._longest: dict[str, float] = {}
+        self._longest: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def longest_offered(self, preferences: BurstPreferences) -> float:
         """Return for how many seconds any offer that a job may have lasts."""
-        found = self._longest.get(preferences.provider)
+        wanted = preferences.provider, preferences.allowed
+        found = self._longest.get(wanted)
         if found is None:
             lasts = [candidate.run_time for candidate in self._may_have(preferences)]
-            found = self._longest[preferences.provider] = max(lasts, default=0.0)
+            found = self._longest[wanted] = max(lasts, default=0.0)
         return found
 
     def needed(self, demand: Demand) -> float:
@@ -72,7 +73,7 @@ class RunTimes:
         return {"most": format_fsd(longest), "need": format_fsd(demand.duration)}
 
     def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
-        """Return the offers of the provider that a job asks for."""
+        """Return the offers of the providers that a job may have."""
         for candidate in self._catalog.known:
-            if preferences.provider in {"", candidate.provider}:
+            if preferences.takes(candidate.provider):
                 yield candidate

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
-from burst.core.placement.slot_index import SlotClass, SlotIndex, SlotShare
+from burst.core.placement.slot_index import SlotIndex, SlotShare
+from burst.core.placement.slot_rests import SlotClass
+from burst.core.placement.trials import PlanTrials
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
 
@@ -15,9 +17,9 @@ from burst.model.reason import Reason
 class SlotChooser:
     """Chooses slots that are free while a plan is made. Takes none of them."""
 
-    def __init__(self, index: SlotIndex, catalog: OfferCatalog, usage: Usage) -> None:
+    def __init__(self, index: SlotIndex, trials: PlanTrials, usage: Usage) -> None:
         self._index = index
-        self._catalog = catalog
+        self._trials = trials
         self._usage = usage
 
     def choose(
@@ -43,16 +45,16 @@ class SlotChooser:
             if found and not _lacks_capacity(found):
                 return found
         if spread:
-            size = self._catalog.split_size(candidate, most)
+            size = self._trials.split_size(candidate, most)
             shares = self._index.split_over_slots(slot_class, need, constraint, size)
             if shares:
                 refused = (
-                    self._catalog.why_refused(candidate, slot.name, nodes)
+                    self._trials.why_refused(candidate, slot.name, nodes)
                     for slot, nodes in shares
                 )
                 return next(filter(None, refused), shares)
             if size < most:
-                found = self._catalog.why_refused(candidate, "", need)
+                found = self._trials.why_refused(candidate, "", need)
         return found or self._too_few(candidate, need, spread, (slot_class, constraint))
 
     def _nodes_needed(
@@ -82,7 +84,7 @@ class SlotChooser:
         """
         refused = None
         for slot in self._index.fitting(slot_class, nodes, constraint):
-            refused = self._catalog.why_refused(candidate, slot.name, nodes)
+            refused = self._trials.why_refused(candidate, slot.name, nodes)
             if refused is None:
                 return [(slot, nodes)]
         return refused
@@ -110,5 +112,9 @@ class SlotChooser:
 
 
 def _lacks_capacity(found: list[SlotShare] | OfferRejection) -> bool:
-    """Tell whether the provider had no capacity for a burst of this size."""
-    return isinstance(found, OfferRejection) and found.reason is Reason.OFFER_COOLDOWN
+    """Tell whether the provider had no capacity for a burst of this size.
+
+    Or has one burst of at least this size at a time, to try whether it has again.
+    """
+    lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
+    return isinstance(found, OfferRejection) and found.reason in lacks

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from burst.core.placement.demand import nodes_needed
+from burst.core.placement.slot_rests import SlotClass, SlotRests, by_size, run_of
 from burst.core.placement.slots import LENT, RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
-from burst.model.shape import Shape
 
-SlotClass = tuple[Shape, frozenset[str]]
-"""What slots are alike in: a node's shape, and the providers they are kept for."""
 SlotShare = tuple[RankSlot, int]
 """A slot and how many nodes of it, from its first rank."""
 
@@ -32,7 +30,9 @@ class SlotIndex:
         free: Iterable[RankSlot],
         constraints: Constraints,
         providers: frozenset[str],
+        rests: Iterable[RankSlot] = (),
     ) -> None:
+        """`rests` are what live bursts leave of slots that are not free as a whole."""
         self._constraints = constraints
         self._slots = slots
         self._first = {slot.ranks[0]: slot for slot in slots}
@@ -42,6 +42,8 @@ class SlotIndex:
         self._all = self._by_class(slots)
         self._free = self._by_class(free)
         self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
+        self._rests = SlotRests(rests, self._slot_class)
+        self._free_kinds: dict[str, list[SlotClass]] = {}
         self._prefixes: dict[str, Mapping[str, int]] = {}
         self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
 
@@ -54,15 +56,24 @@ class SlotIndex:
 
     def usable(self, slot: RankSlot, constraint: str) -> int:
         """Return how many ranks from the slot's first one a constraint admits."""
-        return self._prefix(constraint).get(slot.name, 0) if constraint else slot.size
+        if not constraint:
+            return slot.size
+        if slot.size < self._named[slot.name].size:
+            return run_of(slot, self.admitted(constraint))
+        return self._prefix(constraint).get(slot.name, 0)
 
     def free_classes(self, provider: str) -> list[SlotClass]:
         """Return the kinds of free slots that a provider may use."""
-        return [
-            slot_class
-            for slot_class in self._free
-            if not slot_class[1] or provider in slot_class[1]
-        ]
+        found = self._free_kinds.get(provider)
+        if found is None:
+            classes = dict.fromkeys(self._free)
+            classes |= dict.fromkeys(self._rests.classes())
+            found = self._free_kinds[provider] = [
+                slot_class
+                for slot_class in classes
+                if not slot_class[1] or provider in slot_class[1]
+            ]
+        return found
 
     def all_classes(self, provider: str) -> list[SlotClass]:
         """Return the kinds of all slots that a provider may use."""
@@ -79,11 +90,15 @@ class SlotIndex:
         each = ((slot, self.usable(slot, constraint)) for slot in self._all[slot_class])
         return [(slot, nodes) for slot, nodes in each if nodes]
 
+    def size_of(self, name: str) -> int:
+        """Return how many ranks a slot has, free or not."""
+        return self._named[name].size
+
     def free_slot_names(self) -> frozenset[str]:
         """Return the names of all slots that are free."""
         return frozenset().union(*self._names.values())
 
-    def withhold(self, names: Iterable[str]) -> list[tuple[SlotClass, RankSlot]]:
+    def withhold(self, names: Set[str]) -> list[tuple[SlotClass, RankSlot]]:
         """Take what is free of these slots out of those that are; return it."""
         slots = [
             self._named[name] for name in self.free_slot_names().intersection(names)
@@ -91,32 +106,46 @@ class SlotIndex:
         kept = [(self._slot_class(slot), slot) for slot in slots]
         for slot_class, slot in kept:
             self.take(slot_class, slot)
+        self._rests.withhold(names)
+        self._free_kinds.clear()
         return kept
 
+    @property
+    def withholds_rest(self) -> bool:
+        """Whether what is left of some slot is withheld."""
+        return self._rests.withholds
+
     def restore(self, kept: Iterable[tuple[SlotClass, RankSlot]]) -> None:
-        """Make slots that were kept free again."""
+        """Make slots that were kept free again, and what is left of others."""
+        self._rests.withhold(frozenset())
+        self._free_kinds.clear()
         for slot_class, slot in kept:
-            bisect.insort(self._free.setdefault(slot_class, []), slot, key=_by_size)
+            bisect.insort(self._free.setdefault(slot_class, []), slot, key=by_size)
             self._names.setdefault(slot_class, set()).add(slot.name)
 
     def fitting(
         self, slot_class: SlotClass, nodes: int, constraint: str
     ) -> Iterator[RankSlot]:
-        """Return the free slots of a kind that hold that many nodes, smallest first."""
+        """Return the free slots of a kind that hold that many nodes, smallest first.
+
+        Then what is left of others.
+        """
         slots = self._fit(slot_class, constraint)
         first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
-        fit = itertools.islice(slots, first, None)
-        if not constraint:
-            return fit
-        prefix = self._prefix(constraint)
-        return (slot for slot in fit if prefix[slot.name] >= nodes)
+        fit: Iterator[RankSlot] = itertools.islice(slots, first, None)
+        if constraint:
+            prefix = self._prefix(constraint)
+            fit = (slot for slot in fit if prefix[slot.name] >= nodes)
+        return itertools.chain(fit, self._rests_for(slot_class, nodes, constraint))
 
     def split_over_slots(
         self, slot_class: SlotClass, nodes: int, constraint: str, cap: int
     ) -> list[SlotShare] | None:
         """Return free slots of a kind that hold them together, largest first."""
         pieces: list[SlotShare] = []
-        for slot in reversed(self._fit(slot_class, constraint)):
+        slots = reversed(self._fit(slot_class, constraint))
+        rests = reversed(list(self._rests_for(slot_class, 1, constraint)))
+        for slot in itertools.chain(slots, rests):
             here = min(nodes, cap, self.usable(slot, constraint))
             pieces.append((slot, here))
             nodes -= here
@@ -127,17 +156,30 @@ class SlotIndex:
     def largest_free(self, slot_class: SlotClass, constraint: str) -> int:
         """Return the size of the largest free slot of a kind, 0 if there is none."""
         slots = self._fit(slot_class, constraint)
+        rests = self._rests_for(slot_class, 1, constraint)
         if constraint:
-            return max((self.usable(slot, constraint) for slot in slots), default=0)
-        return slots[-1].size
+            both = itertools.chain(slots, rests)
+            return max((self.usable(slot, constraint) for slot in both), default=0)
+        return max((slot.size for slot in [*slots[-1:], *rests]), default=0)
 
     def take(self, slot_class: SlotClass, slot: RankSlot) -> None:
-        """Lease the slot: it is not free any more."""
+        """Lease the slot: nothing of it is free any more in this plan."""
+        self._free_kinds.clear()
+        if self._rests.remove(slot):
+            return
         slots = self._free[slot_class]
         slots.remove(slot)
         self._names[slot_class].remove(slot.name)
         if not slots:
             del self._free[slot_class]
+
+    def _rests_for(
+        self, slot_class: SlotClass, nodes: int, constraint: str
+    ) -> Iterator[RankSlot]:
+        """Return what is left of slots of a kind that holds so many nodes."""
+        if not constraint:
+            return self._rests.fitting(slot_class, nodes)
+        return self._rests.admitted(slot_class, nodes, self.admitted(constraint))
 
     def least_nodes(self, request: ResourceRequest) -> int:
         """Return how many nodes of some slot would do for a job; 0 if none would."""
@@ -177,14 +219,14 @@ class SlotIndex:
 
         By size, then rank, as all lists of slots here.
         """
-        slots = self._free[slot_class]
-        if not constraint:
+        slots = self._free.get(slot_class, [])
+        if not constraint or not slots:
             return slots
         prefix = self._prefix(constraint)
         if len(prefix) < len(slots):
             free = self._names[slot_class]
             few = [self._named[name] for name in prefix if name in free]
-            return sorted(few, key=_by_size)
+            return sorted(few, key=by_size)
         return [slot for slot in slots if slot.name in prefix]
 
     def _prefix(self, constraint: str) -> Mapping[str, int]:
@@ -195,7 +237,7 @@ class SlotIndex:
             few = len(admitted) < len(first)
             starts = filter(first.__contains__, admitted) if few else first
             found = {
-                first[rank].name: _run(first[rank], admitted)
+                first[rank].name: run_of(first[rank], admitted)
                 for rank in starts
                 if rank in admitted
             }
@@ -228,16 +270,5 @@ class SlotIndex:
         for slot in slots:
             classes.setdefault(self._slot_class(slot), []).append(slot)
         for group in classes.values():
-            group.sort(key=_by_size)
+            group.sort(key=by_size)
         return classes
-
-
-def _by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:
-    return slot.size, slot.ranks
-
-
-def _run(slot: RankSlot, admitted: frozenset[int]) -> int:
-    for number, rank in enumerate(slot.ranks):
-        if rank not in admitted:
-            return number
-    return slot.size

@@ -2,7 +2,8 @@
 """Rank slots: runs of the lead's ranks whose brokers may be absent, leased to bursts.
 
 Ranks are fixed when the lead starts (flux-config-bootstrap(5)), so these are all the
-places there are; a slot is leased whole, to one burst at a time, from its first rank.
+places there are. A burst leases ranks of one slot, from its first free one; what it
+leaves of the slot can be leased by others, unless the hosts join through a gateway.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
     """What every node of it has at least, by R."""
     properties: frozenset[str] = frozenset()
     """Of all its ranks."""
+    divisible: bool = True
+    """Whether several bursts may have ranks of it. Not where hosts of it join through
+    another, which has to be in the same burst."""
 
     @property
     def size(self) -> int:
@@ -63,7 +67,8 @@ def find_slots(
                 f"lead.slots: {format_hostlist(sorted(twice))} stands in two slots"
             )
         leased.update(group)
-    slots = [_slot(group, ranks, identity) for group in groups]
+    through = _joined_through(identity)
+    slots = [_slot(group, ranks, identity, through) for group in groups]
     return tuple(sorted(_name_apart(slots), key=lambda slot: slot.ranks))
 
 
@@ -125,12 +130,49 @@ def free_slots(
     drained or excluded: a broker that is still there, or a person's decision.
     """
     leased = slot_holders(slots, bursts, unread)
-    unfit = view.online | view.torpid | view.excluded | set(view.drained)
+    unfit = view.online | view.torpid | view.closed
     return [
         slot
         for slot in slots
         if slot.name not in leased and unfit.isdisjoint(slot.ranks)
     ]
+
+
+def free_rests(
+    slots: Sequence[RankSlot],
+    bursts: Iterable[Burst],
+    view: LeadView,
+    unread: Iterable[str] = (),
+) -> list[RankSlot]:
+    """Return what live bursts leave of slots, each as a slot of its free ranks.
+
+    Nothing of a slot of which a rank that no burst has is up or excluded, or drained by
+    a person. Ranks that we drained are not free until they are undrained.
+    """
+    found: list[RankSlot] = []
+    live = [burst for burst in bursts if burst.live]
+    leased = {rank for burst in live for rank in burst.lease.ranks}
+    hosts = {host for burst in live for host in burst.lease.hosts}
+    stuck = slot_holders(slots, (), unread)
+    ours = {r for r, why in view.drained.items() if why.startswith(DRAIN_TAG)}
+    unfit = view.online | view.torpid | view.excluded | (view.drained.keys() - ours)
+    for slot in slots:
+        if not slot.divisible or slot.name in stuck:
+            continue
+        left = [
+            (rank, host)
+            for rank, host in zip(slot.ranks, slot.hosts, strict=True)
+            if rank not in leased and host not in hosts
+        ]
+        free = [(rank, host) for rank, host in left if rank not in ours]
+        if (
+            free
+            and len(free) < slot.size
+            and unfit.isdisjoint(rank for rank, _ in left)
+        ):
+            ranks, names = zip(*free, strict=True)
+            found.append(msgspec.structs.replace(slot, ranks=ranks, hosts=names))
+    return found
 
 
 def _slot_name(key: str) -> str:
@@ -174,8 +216,17 @@ def _by_stem(hosts: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
+def _joined_through(identity: LeadIdentity) -> frozenset[str]:
+    """Return the hosts that join through another one, their gateway."""
+    entries = (entry for entry in identity.bootstrap.hosts if entry.parent)
+    return frozenset(host for e in entries for host in parse_hostlist(e.host))
+
+
 def _slot(
-    hosts: tuple[str, ...], ranks: dict[str, int], identity: LeadIdentity
+    hosts: tuple[str, ...],
+    ranks: dict[str, int],
+    identity: LeadIdentity,
+    through: frozenset[str],
 ) -> RankSlot:
     numbers = tuple(ranks[host] for host in hosts)
     shapes = [identity.shapes[rank] for rank in numbers]
@@ -189,6 +240,7 @@ def _slot(
             for name, having in identity.properties.items()
             if having.issuperset(numbers)
         ),
+        divisible=through.isdisjoint(hosts),
     )
 
 

@@ -27,6 +27,8 @@ _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
     """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
+    # As they were: that a job leaves one of its bursts starts no new time on another.
+    holds = dict(tx.holds)
     for burst in list(tx.bursts.values()):
         if burst.state not in ASSIGNABLE or burst.quarantined:
             continue
@@ -36,7 +38,7 @@ def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
             view = lead.jobs.get(job)
             if view is None or view.state not in _PENDING:
                 continue
-            hold = tx.holds.get(job)
+            hold = holds.get(job)
             why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst)
             if why:
                 tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": why})
@@ -105,6 +107,9 @@ def _remember(tx: Transaction, job: JobView) -> None:
     if hold is None:
         urgency = job.urgency
         hold = Hold(
-            urgency=urgency, state=HoldState.RELEASED, since=tx.now, shown=urgency
+            urgency=urgency,
+            state=HoldState.RELEASED,
+            since=tx.now,
+            expected_urgency=urgency,
         )
     tx.holds[job.id] = msgspec.structs.replace(hold, expired=tx.now)

@@ -109,7 +109,7 @@ class _HoldPlan:
                 self._holding.append(job.id)
                 _record_of_job(tx, bursts, "job-hold", job.id)
         elif len(self._releasing) < _AT_ONCE and _release(tx, job, settings):
-            self._releasing[job.id] = tx.holds[job.id].shown
+            self._releasing[job.id] = tx.holds[job.id].expected_urgency
             _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
             # One that was never held is as good as released once its nodes are up.
@@ -145,8 +145,8 @@ def _blocks_others(
         assert job.request is not None  # or no burst were made for it
         missing, _ = missing_nodes(job.request, bursts, lead)
         return bool(missing) or not all(is_up(burst) for burst in bursts)
-    if not job.burstable:
-        # Its attribute was taken away: it is not held any more.
+    if not triage.policy.may_burst(job):
+        # Its attribute, or the rule, was taken away: it is not held any more.
         return False
     assert job.request is not None  # or the decision were UNREADABLE
     return wants_isolated(job) or not triage.own_nodes.fits_when_idle(job.request)
@@ -162,8 +162,9 @@ def _hold(tx: Transaction, job: JobView) -> bool:
             urgency=hold.urgency if hold else job.urgency,
             state=HoldState.HOLDING,
             since=tx.now,
-            shown=job.urgency or (hold.shown if hold else 0),
+            expected_urgency=job.urgency or (hold.expected_urgency if hold else 0),
             expired=hold.expired if hold else 0.0,
+            requested=hold is not None and hold.requested,
         )
         return True
     if hold.state is HoldState.HOLDING and tx.now - hold.since > ASK_AGAIN:
@@ -179,9 +180,9 @@ def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
         return False
     late = hold.state is HoldState.RELEASING and tx.now - hold.since > ASK_AGAIN
     if hold.state in _KEPT_WAITING or late:
-        shown = settings.release_urgency or hold.urgency
+        urgency = settings.release_urgency or hold.urgency
         tx.holds[job.id] = msgspec.structs.replace(
-            hold.then(HoldState.RELEASING, tx.now), shown=shown
+            hold.then(HoldState.RELEASING, tx.now), expected_urgency=urgency
         )
         return True
     return False

@@ -68,7 +68,7 @@ class OwnNodes:
             for rank, more in lead.granting.items():
                 less = free.get(rank, Shape(0))
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
-            usable = lead.online - lead.torpid - lead.excluded - lead.drained.keys()
+            usable = lead.usable
             pool = NodePool(
                 {rank: free.get(rank, Shape(0)) for rank in usable},
                 {rank: shapes[rank] for rank in usable},

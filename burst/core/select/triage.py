@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+import msgspec
+
 from burst.config import Settings
 from burst.core.behaviour import behaviour_of
 from burst.core.isolated import decision as isolated_decision
@@ -14,6 +16,7 @@ from burst.core.placement.plan import Demand
 from burst.core.records import RecordsView
 from burst.core.select.assignments import retry_pause
 from burst.core.select.constraints import Constraints
+from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import decide_on_queue, in_stopped_queue, may_leave_queue
 from burst.core.world import World
@@ -46,10 +49,12 @@ class JobTriage:
         self._lead: LeadView = world.lead
         self._constraints = constraints
         self._holds = records.holds
+        self._any_live = bool(records.live)
         self._settings = settings.intake
         self._release_deadline = settings.deadlines.release
         self._now = now
         self.own_nodes = OwnNodes(records, world, constraints)
+        self.policy = JobPolicy(records, world, self.own_nodes, settings, now)
         self._isolated_bursts = {
             job: burst
             for burst in records.bursts.values()
@@ -107,25 +112,38 @@ class JobTriage:
         """Return a plan's decisions on jobs, none hopeless that need not be.
 
         What no offer could ever serve may still run on the lead's own nodes, when
-        those that are down come back, or those that are busy become free.
+        those that are down come back, or those that are busy become free. A job that
+        only a rule marks as burstable is never given up: its user asked for no burst.
         """
         # Jobs that share one hopeless decision ask for the same.
-        made: dict[int, Decision] = {}
+        made: dict[tuple[int, bool], Decision] = {}
         softened: dict[JobId, Decision] = {}
         for job, decision in decisions.items():
             assert job is not None  # only a request ahead of jobs is for none
-            if id(decision) not in made:
-                made[id(decision)] = decision
-                if decision.reason.about_job.hopeless and self._may_run_here(job):
+            marked = not self._lead.jobs[job].burstable
+            key = id(decision), marked
+            if key not in made:
+                made[key] = decision
+                if decision.reason.about_job.hopeless and (
+                    marked or self._may_run_here(job)
+                ):
                     milder = Decision(Reason.TURNED_DOWN, {}, decision.refusals)
-                    made[id(decision)] = milder
-            softened[job] = made[id(decision)]
+                    made[key] = milder
+            softened[job] = made[key]
         return softened
 
     def _may_run_here(self, job: JobId) -> bool:
         request = self._lead.jobs[job].request
         assert request is not None
         return self.own_nodes.fits_when_up(request)
+
+    def waits_here(self, job: JobId) -> bool:
+        """Tell whether a job may wait for own nodes that are up, and blocks nobody."""
+        view = self._lead.jobs[job]
+        request = view.request
+        if request is None or wants_isolated(view):
+            return False
+        return self.own_nodes.fits_when_idle(request)
 
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
@@ -136,7 +154,8 @@ class JobTriage:
         return -self.urgency(job), job.id
 
     def _triage(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
-        if not (job.burstable or bursts or job.id in self._isolated_bursts):
+        known = bool(bursts) or job.id in self._isolated_bursts
+        if not (known or self.policy.may_burst(job)):
             return Decision(Reason.NOT_BURSTABLE)
         alone = self._decide_left_alone(job)
         if alone:
@@ -166,7 +185,22 @@ class JobTriage:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Decision(Reason.LOCAL)
-        return self._demand(job, request, 0)
+        found = self._demand(job, request, 0)
+        if isinstance(found, Decision):
+            return found
+        return self.policy.decide_on_bank(job) or self._by_rule(job, found)
+
+    def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
+        """Return what a job's rule makes of a demand; nothing is bought for it yet."""
+        why = self.policy.decide(job, demand.request, self._waited(job))
+        if why is not None and not why.reason.about_job.refused:
+            return why
+        worth = None
+        if self._any_live:
+            worth = self.policy.live_worth(job, demand.request)
+        if why is None and worth is None:
+            return demand
+        return msgspec.structs.replace(demand, not_worth=why, live_worth=worth)
 
     def _may_be_starting(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the nodes that the job lacks may be taken by the job itself.
@@ -182,7 +216,7 @@ class JobTriage:
         if job.id in self._lead.changed:
             return True
         return (
-            self._waited(job) < max(self._local_wait(job), _GRANTED_S)
+            self._waited(job) < max(self.policy.local_wait(job), _GRANTED_S)
             and bool(self._lead.granting)
             and self.own_nodes.fits_with_granted(request)
         )
@@ -230,12 +264,7 @@ class JobTriage:
         if not self.own_nodes.take(request):
             return False
         self.here.add(job.id)
-        return held or self._waited(job) < self._local_wait(job)
-
-    def _local_wait(self, job: JobView) -> float:
-        """Return how long the job is left to the scheduler, in seconds."""
-        own = job.preferences.wait
-        return self._settings.local_wait if own is None else own
+        return held or self._waited(job) < self.policy.local_wait(job)
 
     def _waited(self, job: JobView) -> float:
         """Return how long the scheduler has had the job, in seconds."""
@@ -260,7 +289,7 @@ class JobTriage:
             job=job.id,
             userid=job.userid,
             request=request,
-            preferences=job.preferences,
+            preferences=self.policy.preferences(job),
             coming=coming,
             duration=job.duration,
             isolated=self._isolated(job),
@@ -274,7 +303,7 @@ class JobTriage:
 
     def _taken_back(self, job: JobView) -> bool:
         hold = self._holds.get(job.id)
-        return hold is not None and hold.state is HoldState.OBEYED
+        return hold is not None and hold.state is HoldState.TAKEN_BACK
 
 
 def lease_warning(job: JobView, bursts: list[Burst]) -> str:

@@ -16,6 +16,7 @@ from flux.util import parse_fsd
 
 _ASK_S = 10.0
 _ANY = "any"
+_AUTO = "auto"
 _OPTIONS = ("burst", "burst_max_price", "burst_mode", "burst_wait", "burst_where")
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
@@ -26,6 +27,7 @@ class BurstPlugin(CLIPlugin):
 
     flux submit --burst -N4 app          on its own nodes, or on lent ones
     flux submit --burst=NAME -N4 app     lent ones of the provider NAME only
+    flux submit --burst=auto -N4 app     lent ones if that saves what the site asks for
     flux submit --burst --burst-wait=0 -N4 app      on lent nodes only
     flux submit --burst --burst-mode=isolated -N4 app       or in an instance elsewhere
 
@@ -41,7 +43,8 @@ class BurstPlugin(CLIPlugin):
             nargs="?",
             const=_ANY,
             metavar="PROVIDER",
-            help="Let the job run on lent nodes, of PROVIDER or of any provider",
+            help="Let the job run on lent nodes, of PROVIDER or of any provider; auto:"
+            " of any, where that saves what the site's rules ask for",
         )
         self.add_option(
             "--burst-max-price",
@@ -95,7 +98,8 @@ class BurstPlugin(CLIPlugin):
         if burst is None:
             return
         preferences = {
-            "provider": None if burst == _ANY else burst,
+            "provider": None if burst in (_ANY, _AUTO) else burst,
+            "wanted": None if burst == _AUTO else True,
             "max-price": _price(_given(args, "burst_max_price")),
             "where": _given(args, "burst_where"),
             "mode": _given(args, "burst_mode"),
@@ -172,7 +176,7 @@ def _is_to_be_held(args, site):
 
 def _check_provider(name, site):
     known = site["providers"]
-    if name == _ANY or known is None or name in known:
+    if name in (_ANY, _AUTO) or known is None or name in known:
         return
     there = ", ".join(known) or "none"
     raise ValueError(

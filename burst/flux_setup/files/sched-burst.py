@@ -22,6 +22,10 @@ leased for which jobs by the request `sched-burst.lend` (owner only):
 only; lent ranks without a lease are for any burstable job. The last request stays valid
 over a reload and a restart of the lead.
 
+By `sched-burst.starts` (owner only) the daemon tells when pending jobs are expected to
+start: `{"starts": {"JOBID": SECONDS}}`. All pending jobs are annotated with that, as
+`sched.t_estimate`. While it tells nothing, the shipped forecast is used.
+
 This file runs in a broker, by Flux's Python, where no other package of ours is.
 """
 
@@ -30,6 +34,7 @@ import heapq
 import importlib.util
 import os
 import sys
+import time
 
 try:
     from flux.brokermod import request_handler
@@ -45,6 +50,8 @@ from flux.idset import IDset
 # The shipped forecast sees all jobs of this queue, where sched-fifo sees eight; start
 # times are estimated for this many.
 _FORECAST = 8
+# What the daemon told of starts is used for so many seconds; it tells it each minute.
+_STARTS_S = 150.0
 
 
 def _load(path):
@@ -87,6 +94,20 @@ class Lending:
         self._fits = {}  # key to whether it fits on those own ranks
         self._sound = set()  # keys of which the constraints can be evaluated
         self._started = set()
+        self._starts = {}  # jobid to seconds since the epoch, as the daemon told
+        self._starts_end = 0.0  # until when they are used, by the monotonic clock
+
+    @request_handler("starts")
+    def _handle_starts(self, msg):
+        try:
+            told = msg.payload["starts"].items()
+            self._starts = {int(job): float(at) for job, at in told}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self.handle.respond_error(msg, errno.EINVAL, f"starts: {error!r}")
+            return
+        self._starts_end = time.monotonic() + _STARTS_S
+        self.handle.respond(msg, {})
+        self._request_forecast()
 
     @request_handler("lend")
     def _handle_lend(self, msg):
@@ -170,7 +191,8 @@ class Lending:
         self.handle.respond(msg, None)
 
     def stats_get(self):
-        return {**super().stats_get(), "burst_jobs": len(self._bursts)}
+        told = {"burst_jobs": len(self._bursts), "policy": self.policy}
+        return {**super().stats_get(), **told}
 
     def schedule(self):
         if self._bursts:
@@ -186,6 +208,9 @@ class Lending:
             self._started.clear()
 
     def forecast(self):
+        if time.monotonic() < self._starts_end:
+            yield from self._annotate_starts()
+            return
         plan = super().forecast()
         if plan is None:
             return
@@ -197,6 +222,31 @@ class Lending:
             self._queue = queue
         yield
         yield from plan
+
+    def _annotate_starts(self):
+        """Annotate each pending job with the start that the daemon told, if it did.
+
+        A start that has gone by without the job says nothing any more.
+        """
+        now = time.time()
+        pending = {job.jobid: job for job in self._queue}
+        pending.update((jobid, burst.job) for jobid, burst in self._bursts.items())
+        for jobid, job in pending.items():
+            at = self._starts.get(jobid)
+            at = at if at is not None and at > now else None
+            if job._last_annotation != at:
+                job._last_annotation = at
+                job.request.annotate({"sched": {"t_estimate": at}})
+                yield
+
+    def _request_forecast(self):
+        # The shipped one does nothing while its queue is empty; it looks at nothing
+        # else of it before forecast() runs.
+        queue, self._queue = self._queue, self._queue or list(self._bursts)
+        try:
+            super()._request_forecast()
+        finally:
+            self._queue = queue
 
     def _request_schedule(self):
         if self._queue:
@@ -289,6 +339,7 @@ def make_class(policy):
         forgets_late = policy == "backfill"
 
         def __init__(self, h, *args):
+            self.policy = policy
             super().__init__(h, *args)
 
     return BurstScheduler

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from burst.errors import Refused, Transient
 from burst.kits.kube.connect import Access, ApiConnection, ApiRequest, ApiResponse
-from burst.kits.kube.faults import ApiCall, explain, is_absent
+from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
 
 FIELD_MANAGER = "burst"
 Propagation = Literal["Foreground", "Background"]
 
 _APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
+_MERGE = {"Content-Type": "application/merge-patch+json"}
 _JSON = {"Content-Type": "application/json"}
 _METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
 _PAGE = 500
@@ -31,8 +33,14 @@ class Cluster:
     Transient, Refused, and InsufficientCapacity for a ResourceQuota.
     """
 
-    def __init__(self, access: Access, *, timeout: float = 10.0) -> None:
-        self._connection = ApiConnection(access)
+    def __init__(
+        self,
+        access: Access,
+        *,
+        timeout: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connection = ApiConnection(access, clock)
         self._timeout = timeout
 
     @property
@@ -43,6 +51,37 @@ class Cluster:
     def close(self) -> None:
         """Close the connections, and read credentials anew with the next call."""
         self._connection.close()
+
+    def create(self, manifest: Manifest) -> Manifest | None:
+        """Create the object; None if there is one of that name, which is not changed.
+
+        It needs the verb `create` only. Unknown fields are an error.
+        """
+        kind = self.kind_of(manifest)
+        meta = manifest["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        attempt = ApiCall(self.access, "create", kind, namespace, name)
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        answer = self._send(
+            "POST", kind.path(namespace), query=query, body=manifest, headers=_JSON
+        )
+        if is_taken(answer):
+            return None
+        made = _decode(_checked(answer, attempt))
+        return {**made, "apiVersion": kind.api, "kind": kind.name}
+
+    def merge(self, manifest: Manifest, change: Manifest) -> Manifest:
+        """Change this object, found by its uid, by a merge patch (RFC 7386)."""
+        kind = KINDS[manifest["kind"]]
+        meta = manifest["metadata"]
+        namespace, name = meta["namespace"], meta["name"]
+        attempt = ApiCall(self.access, "patch", kind, namespace, name)
+        # The server refuses another uid, so no other object of that name is changed.
+        body = {**change, "metadata": {**change["metadata"], "uid": meta["uid"]}}
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        path = kind.path(namespace, name)
+        answer = self._ask(attempt, path, query=query, body=body, headers=_MERGE)
+        return _decode(answer)
 
     def apply(self, manifest: Manifest) -> Manifest:
         """Create or change the object by server-side apply, as field manager `burst`.
@@ -91,11 +130,13 @@ class Cluster:
     ) -> list[Manifest]:
         """Return all objects with these labels, by consistent reads of all pages.
 
-        `fields` is a field selector; `metadata_only` as with `get`.
+        A label with the value "" is one that they have, whatever its value. `fields` is
+        a field selector; `metadata_only` as with `get`.
         """
         attempt = ApiCall(self.access, "list", kind, namespace)
         query = {"limit": str(_PAGE), "fieldSelector": fields}
-        query["labelSelector"] = ",".join(f"{k}={v}" for k, v in (labels or {}).items())
+        selected = (f"{k}={v}" if v else k for k, v in (labels or {}).items())
+        query["labelSelector"] = ",".join(selected)
         query = {key: value for key, value in query.items() if value}
         accept = _METADATA.format("PartialObjectMetadataList")
         headers = {"Accept": accept} if metadata_only else {}
@@ -116,17 +157,26 @@ class Cluster:
         raise Transient(f"cannot {attempt}: the list has too many pages")
 
     def delete(
-        self, manifest: Manifest, propagation: Propagation = "Foreground"
+        self,
+        manifest: Manifest,
+        propagation: Propagation = "Foreground",
+        *,
+        grace: int | None = None,
     ) -> None:
-        """Delete this object, by its uid; do nothing if it is gone."""
+        """Delete this object, by its uid; do nothing if it is gone.
+
+        With `grace` 0 a pod's object is deleted although its kubelet has not ended it.
+        """
         kind = KINDS[manifest["kind"]]
         meta = manifest["metadata"]
         namespace, name = meta["namespace"], meta["name"]
         attempt = ApiCall(self.access, "delete", kind, namespace, name)
-        body = {
+        body: Manifest = {
             "propagationPolicy": propagation,
             "preconditions": {"uid": meta["uid"]},
         }
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
         path = kind.path(namespace, name)
         answer = self._send("DELETE", path, body=body, headers=_JSON)
         if not is_absent(answer):
@@ -169,23 +219,18 @@ class Cluster:
             "install its CRD, or use a cluster whose Kubernetes has it",
         )
 
-    def tail(
-        self, namespace: str, pod: str, *, lines: int = 8, previous: bool = False
-    ) -> str:
-        """Return the end of a pod's log, or of its container's before its restart.
-
-        Empty if there is none.
-        """
+    def tail(self, namespace: str, pod: str, container: str, *, lines: int = 8) -> str:
+        """Return the end of the log of a pod's container; empty if there is none."""
         query = {"tailLines": str(lines), "limitBytes": "4096"}
-        query["previous"] = str(previous).lower()
-        return self._log(namespace, pod, query)
+        return self._log(namespace, pod, {**query, "container": container})
 
-    def log(self, namespace: str, pod: str) -> str:
-        """Return what the node has of a pod's log, at most its first 16 MiB.
+    def log(self, namespace: str, pod: str, container: str) -> str:
+        """Return what the node has of a container's log, at most its first 16 MiB.
 
         By default a node keeps 10 MiB.
         """
-        return self._log(namespace, pod, {"limitBytes": str(_LONGEST_LOG)})
+        query = {"limitBytes": str(_LONGEST_LOG), "container": container}
+        return self._log(namespace, pod, query)
 
     def _log(self, namespace: str, pod: str, query: dict[str, str]) -> str:
         attempt = ApiCall(self.access, "get", POD, namespace, pod, "log")
@@ -195,11 +240,10 @@ class Cluster:
             return ""
         return _checked(answer, attempt).body.decode(errors="replace")
 
-    def events(self, namespace: str, kind: Kind, name: str = "") -> list[Manifest]:
-        """Return the Warning events of an object, or of all objects of a kind."""
-        fields = f"type=Warning,involvedObject.kind={kind.name}"
-        if name:
-            fields += f",involvedObject.name={name}"
+    def events(self, namespace: str, kind: Kind, *, reason: str = "") -> list[Manifest]:
+        """Return the Warning events of all objects of a kind, or those of a reason."""
+        chosen = f"reason={reason}" if reason else "type=Warning"
+        fields = f"{chosen},involvedObject.kind={kind.name}"
         return self.find(EVENT, namespace, fields=fields)
 
     def version(self) -> str:

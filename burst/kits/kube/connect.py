@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The only file that imports the Kubernetes client: credentials, TLS, one request.
 
-Of the client only that is used which is laborious and changes: kubeconfig with its exec
-plugins, service accounts whose token is rotated, proxies. Requests are plain JSON over
-its connection pool, since no library has all that a burst needs. lightkube 1.0 deletes
-without a precondition on the uid, applies without strict field validation, and cannot
-ask for an object's metadata alone, which keeps a Secret's content at the API server.
-The client's dynamic side has no field validation either, and caches the cluster's kinds
-in a file in the temporary directory that all users share.
+The client reads kubeconfigs, runs their exec plugins, renews the tokens of service
+accounts and uses proxies. Requests are plain JSON over its connection pool, since no
+library has all that a burst needs. lightkube 1.0 deletes without a precondition on the
+uid, applies without strict field validation, and cannot ask for an object's metadata
+alone, without which a Secret's content would be sent. The client's dynamic module has
+no field validation either, and caches the cluster's kinds in a file in the temporary
+directory that all users share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,16 @@ from kubernetes.client import rest
 from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
-from burst.kits.kube.plugin import LATE, limit
+from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
+# What the client logs of an exec plugin that ended with an error.
+_EXITED = "process returned"
+# For how long credentials may fail until they count as wrong. Whose fault it is cannot
+# be seen before: a cloud's token service, or an authenticator behind the API server,
+# may be down for a minute, and then answers as for a wrong token.
+_CREDENTIALS_RETRIED_S = 120.0
 # What the client raises for a wrong file; the last three are bugs of its parser.
 _UNUSABLE = (
     *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
@@ -112,10 +119,10 @@ def server_of(access: Access) -> str:
 
 
 def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
-    """Return the access that settings mean, which may be empty.
+    """Return the access of these settings.
 
-    Then it is, as for kubectl, KUBECONFIG, `~/.kube/config` if it exists, or the pod's
-    service account.
+    If they are empty it is, as for kubectl, that of KUBECONFIG, of `~/.kube/config` if
+    it exists, or of the pod's service account.
     """
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
@@ -144,28 +151,61 @@ class ApiResponse(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class _PluginFailedError(Exception):
+    """An exec plugin ended without credentials."""
+
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal.what)
+        self.refusal = refusal
+
+
 class ApiConnection:
     """Sends requests. Credentials that the API server rejects are read once again.
 
     It reads and connects at the first request, so a provider can be made before its
-    cluster exists. For one thread.
+    cluster exists. For one thread. Credentials that fail are Transient for two minutes.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(
+        self, access: Access, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.access = access
+        self._clock = clock
+        self._failing_since: float | None = None
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
 
     def send(self, request: ApiRequest) -> ApiResponse:
         """Send once and return the answer, with any status.
 
-        Raises Transient without an answer, Refused without credentials.
+        401 only if that has lasted. Raises Transient without an answer, Refused without
+        credentials.
         """
-        answer = self._send(request)
-        if answer.status == _UNAUTHORIZED:
-            # The file may have new ones, an exec plugin a new token.
-            self.close()
+        try:
             answer = self._send(request)
+            if answer.status == _UNAUTHORIZED:
+                # The file may have new ones, an exec plugin a new token.
+                self.close()
+                answer = self._send(request)
+        except _PluginFailedError as error:
+            refusal = error.refusal
+            if self._may_pass():
+                raise Transient(refusal.what, refusal.advice) from None
+            raise refusal from None
+        if answer.status != _UNAUTHORIZED:
+            self._failing_since = None
+        elif self._may_pass():
+            raise Transient(
+                f"the API server does not accept the credentials of {self.access} now",
+                "check that kubectl works with them; after two minutes they count as"
+                " wrong",
+            )
         return answer
+
+    def _may_pass(self) -> bool:
+        """Return whether credentials have not failed for long. Called when they do."""
+        if self._failing_since is None:
+            self._failing_since = self._clock()
+        return self._clock() - self._failing_since < _CREDENTIALS_RETRIED_S
 
     def close(self) -> None:
         """Close the connections. The next request opens new ones."""
@@ -216,11 +256,14 @@ def _load(access: Access) -> Any:
                 "check whether `kubectl get pods` waits too, for a network or a login;"
                 " login in the provider's table sets the time it may take",
             )
-        raise Refused(
+        refusal = Refused(
             f"{access}: gives no credentials{why}",
             "check that `kubectl get pods` works as this user, with this file and in"
             " this environment",
         )
+        if _EXITED in why and NOT_RUN not in why:
+            raise _PluginFailedError(refusal)
+        raise refusal
     return settings
 
 

@@ -67,6 +67,14 @@ def is_absent(answer: ApiResponse) -> bool:
     return answer.status == 404 and bool(details.name) and details.kind != "namespaces"
 
 
+def is_taken(answer: ApiResponse) -> bool:
+    """Return whether an object could not be created as its name is taken.
+
+    Conflicts of other kinds, such as at a quota that two requests change, pass.
+    """
+    return answer.status == 409 and _read(answer).reason == "AlreadyExists"
+
+
 def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
     """Return the error for an answer that is no success."""
     said = _read(answer)
@@ -119,8 +127,12 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
             f' API group "{attempt.kind.group}" and bind it; manifests/role has all',
         )
-    return Refused(
-        f"the API server forbids it: {attempt}: {_shorten(said.message)}",
+    # A policy that forbids this object may accept another; one that forbids a list does
+    # not look at any.
+    refused = SpecRefused if attempt.verb == "create" else Refused
+    words = "status 403" if attempt.kind == SECRET else _shorten(said.message)
+    return refused(
+        f"the API server forbids it: {attempt}: {words}",
         "ask the cluster's administrator which policy forbids it",
     )
 

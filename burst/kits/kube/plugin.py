@@ -14,6 +14,8 @@ from typing import Any
 
 LATE = "no credentials within"
 """Part of the error message of a plugin that was ended after its time."""
+NOT_RUN = "cannot be run"
+"""Part of that of a plugin that could not be started, such as one that is missing."""
 
 # Runs in its place, and ends the plugin with its children.
 _WATCH = f"""
@@ -23,7 +25,7 @@ try:
     plugin = subprocess.Popen(command, start_new_session=True)
     sys.exit(plugin.wait(float(seconds)))
 except OSError as error:
-    sys.exit(f"{{command[0]}}: {{error.strerror}}")
+    sys.exit(f"{{command[0]}}: {NOT_RUN}: {{error.strerror}}")
 except subprocess.TimeoutExpired:
     os.killpg(plugin.pid, signal.SIGKILL)
     sys.exit(f"{LATE} {{seconds}} s")

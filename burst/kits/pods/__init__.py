@@ -2,8 +2,8 @@
 """Bursts as pods, for plug-in authors: one Job, or one MiniCluster, in any cluster.
 
 Derive the settings from `PodSettings` and the provider from `PodProvider`, which lacks
-only the `Cluster` (`burst.kits.kube`). Where the cluster itself is made on request,
-call `check_burst` before it is made, and use `PodBursts` once it exists.
+only the `Cluster` (`burst.kits.kube`). If the provider also makes the cluster, it calls
+`check_burst` before that, and uses `PodBursts` once the cluster exists.
 `burst.kits.background_command` is for programs that take minutes.
 """
 

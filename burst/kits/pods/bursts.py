@@ -16,7 +16,7 @@ from burst.kits.pods.settings import PodSettings, offers
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 
 
 class Bursts(Protocol):
@@ -30,8 +30,16 @@ class Bursts(Protocol):
         """Return every burst that has an object."""
         ...
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """See `burst.provider.Listed`."""
+        ...
+
     def reap(self, burst_id: BurstId) -> None:
         """Delete the objects. Raises NotFound once there are none."""
+        ...
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """See `burst.provider.Forced`."""
         ...
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
@@ -72,9 +80,17 @@ class PodProvider(abc.ABC):
         """Return all bursts that have an object."""
         return self.bursts().observe()
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners in the cluster's namespace."""
+        return self.bursts().list_all()
+
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst's objects. Raises NotFound once there are none."""
         self.bursts().reap(burst_id)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but delete pods although their kubelet does not end them."""
+        self.bursts().force_reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at the cluster, the rights in it, the image and the lead's address."""

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""What would keep followers from running in a cluster, found before they are made."""
+"""Checks, without making anything, whether followers can run in a cluster."""
 
 from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, POD, Kind, Manifest
-from burst.kits.pods.settings import PodSettings
+from burst.kits.kube.kinds import (
+    CONFIG_MAP,
+    EVENT,
+    JOB,
+    MINICLUSTER,
+    NODE,
+    POD,
+    SECRET,
+    SERVICE,
+    Kind,
+    Manifest,
+)
+from burst.kits.pods.settings import PodForm, PodSettings
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
@@ -21,21 +32,40 @@ _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 _OPERATOR = "operator-system", "operator-controller-manager"
 # The first version with podReplacementPolicy of Jobs and the index as a label of pods.
 _OLDEST = 1, 29
+# Kind, subresource, verbs. A Secret is only made: Kubernetes deletes it with its owner.
+_PODS = (
+    (POD, "", "list delete"),
+    (POD, "log", "get"),
+    (EVENT, "", "list"),
+    (SECRET, "", "create"),
+)
+_JOB_RIGHTS = (
+    (JOB, "", "get list create patch delete"),
+    (CONFIG_MAP, "", "get create"),
+    (SERVICE, "", "get create"),
+)
+# The operator makes the Job, which we only list and delete; a probe makes one.
+_OPERATOR_RIGHTS = (
+    (MINICLUSTER, "", "get list create delete"),
+    (JOB, "", "get list create patch delete"),
+    (CONFIG_MAP, "", "get list create patch delete"),
+    (SERVICE, "", "get list create delete"),
+)
 _IMAGE_VERSION = re.compile(r"(?:^|[^0-9.])v?(\d+\.\d+\.\d+)(?:[^0-9.]|$)")
 
 
 def examine_cluster(
     cluster: Cluster,
     settings: PodSettings,
-    kinds: Sequence[Kind],
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
     """Check what can be checked without making anything."""
     try:
         yield _judge_version(cluster)
-        yield _judge_rights(cluster, settings.namespace, kinds)
+        yield _judge_rights(cluster, settings)
         if settings.form == "operator":
             yield from _judge_operator(cluster)
+        yield from _judge_nodes(cluster)
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
     if lead is not None:
@@ -48,18 +78,14 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
     yield _judge_endpoint(lead)
 
 
-def needed_rights(kinds: Sequence[Kind]) -> list[tuple[str, Kind, str]]:
+def needed_rights(form: PodForm) -> list[tuple[str, Kind, str]]:
     """Return verb, kind and subresource of all requests that are made."""
-    made = [kind for kind in kinds if kind not in (POD, JOB) or kind == kinds[0]]
-    rights = [
-        (verb, kind, "")
-        for kind in made
-        for verb in ("get", "list", "create", "patch", "delete")
+    needed = _OPERATOR_RIGHTS if form == "operator" else _JOB_RIGHTS
+    return [
+        (verb, kind, part)
+        for kind, part, verbs in (*needed, *_PODS)
+        for verb in verbs.split()
     ]
-    # With the operator we do not make the Job; we only list it and delete it.
-    watched = [(v, JOB, "") for v in ("get", "list", "delete") if JOB not in made]
-    pods = [("list", POD, ""), ("delete", POD, ""), ("get", POD, "log")]
-    return [*rights, *watched, *pods, ("list", EVENT, "")]
 
 
 def _judge_version(cluster: Cluster) -> Finding:
@@ -73,10 +99,11 @@ def _judge_version(cluster: Cluster) -> Finding:
     return ok(f"{cluster.access} is Kubernetes {version}")
 
 
-def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Finding:
+def _judge_rights(cluster: Cluster, settings: PodSettings) -> Finding:
+    namespace = settings.namespace
     lacking = [
         f"{verb} {kind.resource}{'/' * bool(part)}{part}"
-        for verb, kind, part in needed_rights(kinds)
+        for verb, kind, part in needed_rights(settings.form)
         if not cluster.may(verb, kind, namespace, part)
     ]
     if lacking:
@@ -85,6 +112,14 @@ def _judge_rights(cluster: Cluster, namespace: str, kinds: Sequence[Kind]) -> Fi
             "apply a Role with these verbs and bind it; manifests/role has all",
         )
     return ok(f"has all rights that it needs in namespace {namespace}")
+
+
+def _judge_nodes(cluster: Cluster) -> Iterator[Finding]:
+    if not cluster.may("get", NODE, ""):
+        yield note(
+            "may not get nodes: a pod on a dead node keeps its burst from its end",
+            "apply manifests/parts/nodes, or use `burst down --force` then",
+        )
 
 
 def _judge_operator(cluster: Cluster) -> Iterator[Finding]:

@@ -14,12 +14,13 @@ from burst.kits.kube.kinds import (
     name_of,
 )
 from burst.kits.pods import isolated
+from burst.kits.pods.containers import container_status_of, state_of
 from burst.kits.pods.names import PROGRAM
-from burst.kits.pods.pod_status import last_words
+from burst.kits.pods.pod_status import disruption_of, end_words, last_words
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status import BurstObjects, index_of
 from burst.model.ranks import parse_idset
-from burst.provider import OUTPUT_MOST, BurstStatus, InstanceStatus, Phase
+from burst.provider import OUTPUT_MOST, BurstStatus, Failure, InstanceStatus, Phase
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -33,16 +34,16 @@ def program_of(found: BurstObjects) -> str:
 
 
 def lead_pod(found: BurstObjects) -> Manifest | None:
-    """Return the pod of the burst's own lead. There is never a second one."""
+    """Return the pod of the instance's lead, which its Job makes only once."""
     return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
 
 
 def exit_status_of(found: BurstObjects) -> int | None:
     """Return the program's exit status; None if it runs, or if that is not known."""
     pod = lead_pod(found)
-    ended = _terminated(pod) if pod else {}
+    ended = state_of(pod).get("terminated") or {} if pod else {}
     if program_of(found) != "job":
-        # There is no result: a user has shut the instance down, or it failed.
+        # It writes no result: a user has shut the instance down, or it failed.
         return ended.get("exitCode")
     try:
         return msgspec.json.decode(ended.get("message", ""), type=_Result).exit_status
@@ -51,15 +52,13 @@ def exit_status_of(found: BurstObjects) -> int | None:
 
 
 def failed_pod(found: BurstObjects) -> Manifest | None:
-    """Return the pod by which the burst failed: its lead, or one before it was up."""
+    """Return the pod that failed: the lead's, or another before the lead was ready."""
     lead = lead_pod(found)
-    ended = ("Failed", "Succeeded")
-    if lead is not None and _phase(lead) in ended:
+    if lead is not None and _has_ended(lead):
         return lead
     if lead is not None and _is_ready(lead):
         return None  # the instance itself handles a lost node
-    failed = (pod for pod in found.of(POD.name) if _phase(pod) == "Failed")
-    return next(failed, None)
+    return next(filter(_has_failed, found.of(POD.name)), None)
 
 
 def describe_instance(
@@ -67,8 +66,9 @@ def describe_instance(
 ) -> BurstStatus:
     """Return the status of an isolated burst.
 
-    `base` is what the same objects say of any burst, `log` that of the pod that failed
-    or, once the program has ended, of its lead; None if that cannot be read now.
+    `base` is the status that the same objects give for any burst. `log` is that of the
+    pod that failed or, once the program has ended, of the lead's; None if it cannot be
+    read now.
     """
     status = exit_status_of(found)
     lead = lead_pod(found)
@@ -78,14 +78,18 @@ def describe_instance(
         exit_status=None if log is None else status,
         output=bounded(log) if log is not None and status is not None else "",
     )
-    found_phase, why = base.phase, base.why
+    found_phase, why, kind = base.phase, base.why, base.failure
     if base.phase is not Phase.ENDING:
         failure = "" if status is not None else _failure(found, log or "")
         if failure:
             found_phase, why = Phase.FAILED, failure
+            taken = any(follower.reclaimed for follower in base.followers)
+            kind = Failure.RECLAIMED if taken else kind
         elif status is not None or _is_only_leaving(found, base):
-            found_phase, why = Phase.RUNNING, ""
-    return msgspec.structs.replace(base, phase=found_phase, why=why, instance=instance)
+            found_phase, why, kind = Phase.RUNNING, "", Failure.OTHER
+    return msgspec.structs.replace(
+        base, phase=found_phase, why=why, failure=kind, instance=instance
+    )
 
 
 def bounded(log: str) -> str:
@@ -103,26 +107,29 @@ def _failure(found: BurstObjects, log: str) -> str:
     """Return why there will be no result; empty while there may be one."""
     pod = failed_pod(found)
     if pod is not None:
-        ended = _terminated(pod)
+        disrupted = disruption_of(pod)
+        if disrupted:
+            return f"{name_of(pod)} {disrupted}"
+        how = end_words(pod, state_of(pod).get("terminated") or {})
         words = last_words(log) or "its log is empty"
-        code = ended.get("exitCode", "unknown")
-        reason = (pod.get("status") or {}).get("reason") or ended.get("reason", "")
-        what = f"exit status {code}" + (f", {reason}" if reason else "")
-        return f"{name_of(pod)} ended without a result: {what}: {words}"
+        return f"{name_of(pod)} ended without a result: {how}: {words}"
     if _is_lead_counted(found):
         return "the pod of its lead was deleted before it had a result"
     return ""
 
 
 def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
-    """Tell whether it looks failed as its brokers leave, their lead last."""
+    """Tell whether pods have failed only because the instance is shutting down.
+
+    Then the lead's pod, which ends last, still runs.
+    """
     lead = lead_pod(found)
-    running = lead is not None and _phase(lead) == "Running" and not is_ending(lead)
+    running = lead is not None and "running" in state_of(lead) and not is_ending(lead)
     return base.phase is Phase.FAILED and running
 
 
 def _is_lead_counted(found: BurstObjects) -> bool:
-    """Tell whether the Job knows of the lead's end, whose pod is not there any more."""
+    """Tell whether the Job counts the lead's pod as ended, and the pod is deleted."""
     for made in found.of(JOB.name):
         status = made.get("status") or {}
         for key in ("completedIndexes", "failedIndexes"):
@@ -141,17 +148,22 @@ def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -
 
 
 def _is_ready(pod: Manifest) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(
-        c.get("type") == "Ready" and c.get("status") == "True" for c in conditions
-    )
+    """Return whether its broker is ready, whatever else the pod consists of."""
+    return bool(container_status_of(pod).get("ready"))
+
+
+def _has_ended(pod: Manifest) -> bool:
+    """Return whether its broker has ended, which is never started again.
+
+    A pod whose node failed may say so only for the whole pod.
+    """
+    return "terminated" in state_of(pod) or _phase(pod) in ("Failed", "Succeeded")
+
+
+def _has_failed(pod: Manifest) -> bool:
+    ended = state_of(pod).get("terminated") or {}
+    return bool(ended.get("exitCode")) or _phase(pod) == "Failed"
 
 
 def _phase(pod: Manifest) -> str:
     return str((pod.get("status") or {}).get("phase", "Pending"))
-
-
-def _terminated(pod: Manifest) -> Manifest:
-    containers = (pod.get("status") or {}).get("containerStatuses") or [{}]
-    found: Manifest = (containers[0].get("state") or {}).get("terminated") or {}
-    return found

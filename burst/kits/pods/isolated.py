@@ -2,10 +2,10 @@
 """The objects of an isolated burst: an instance that runs one program once.
 
 One indexed Job: the pod with index 0 is the lead. Brokers find it by name through a
-headless Service, and share a certificate that is made here and is in the Secret alone.
+headless Service, and share a certificate that is made here and is only in the Secret.
 Nothing is started again, neither a container by the kubelet nor a pod by its Job: a job
-that was begun must not begin a second time. The lead writes the program's result as its
-container's termination message.
+that was started must not be started a second time. The lead writes the program's result
+as its container's termination message.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
+from burst.kits.pods.containers import BROKER
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
@@ -38,6 +39,9 @@ _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
 # Where the kubelet looks for a container's last message; it makes the file.
 _RESULT = "/dev/termination-log"
+# Seconds from the end of the Job until Kubernetes deletes it. Its pods have the result,
+# which the daemon has to read, and it may be down for some hours.
+_KEPT_S = 86400
 # MaxSecretSize of the Kubernetes API, in bytes.
 _SECRET_MOST = 1024 * 1024
 
@@ -45,7 +49,7 @@ _SECRET_MOST = 1024 * 1024
 def render_isolated(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> list[Manifest]:
-    """Return the objects; the last makes pods of the rest. Raises Refused.
+    """Return the objects; the last one makes the pods. Raises Refused.
 
     `seconds` are those until the lease ends, 0 for no end.
     """
@@ -65,7 +69,7 @@ def render_isolated(
 def access(namespace: str, pod: str, settings: PodSettings) -> str:
     """Return the command that gives a person a shell in the instance."""
     shell = f"{settings.flux} proxy local://{SOCKET}"
-    return f"kubectl exec -it -n {namespace} {pod} -- {shell}"
+    return f"kubectl exec -it -n {namespace} {pod} -c {BROKER} -- {shell}"
 
 
 def address(name: str, settings: PodSettings) -> str:
@@ -190,6 +194,7 @@ def _job(
     # A pod that fails is not made again, and does not end the others: the instance
     # itself handles a lost node.
     made["spec"]["backoffLimitPerIndex"] = 0
+    made["spec"]["ttlSecondsAfterFinished"] = _KEPT_S
     pod = made["spec"]["template"]["spec"]
     pod["restartPolicy"] = "Never"
     pod["subdomain"] = meta["name"]

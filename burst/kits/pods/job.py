@@ -3,8 +3,8 @@
 
 Pod I is the burst's host I: by its completion index it reads its host name from a list,
 and gives that to its broker. The broker is the container's first process and ends on
-SIGTERM. If it ends with an error, as it lost the lead or the lead is not up, the
-kubelet starts it again while the Job exists. Without an error, it was told to leave.
+SIGTERM. If it ends with an error, as after the loss of the lead, the kubelet starts it
+again while the Job exists. If it ends without an error, it was stopped on purpose.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from burst.kits.broker import (
 )
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
@@ -28,6 +29,9 @@ RUN_PATH = "/burst/run"
 HOST = "@HOST@"  # which shlex.join leaves alone
 # Restarts are not limited by number, but by the lease and the daemon's deadlines.
 _ENDLESS = 1_000_000
+# Seconds from the end of the Job, such as that of its lease, until Kubernetes deletes
+# it and all that it owns. The daemon reaps it long before, if it runs.
+_KEPT_S = 300
 
 
 def render_config_map(
@@ -66,23 +70,27 @@ set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # A broker refuses a certificate that its group can read, as a mounted one may be.
 (umask 077; cat {MOUNT_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
-# What a broker before this one left in this pod.
+# Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
 """
 
 
 def with_host(argv: list[str]) -> str:
-    """Return a command for sh in which HOST is the host that the pod is."""
+    """Return a command for sh in which HOST is the pod's host name."""
     return shlex.join(argv).replace(HOST, '"$host"')
 
 
 def render_job(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
-    """Return the Job. `seconds` are those until the lease ends, 0 for no end."""
+    """Return the Job. `seconds` are those until the lease ends, 0 for no end.
+
+    It is suspended: it makes no pod until it owns what they mount, and is started then.
+    """
     count = len(spec.hosts)
-    pod_meta = {"labels": meta["labels"], "annotations": meta["annotations"]}
+    noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
+    pod_meta = {"labels": meta["labels"], "annotations": noted}
     job: Manifest = {
         "completions": count,
         "parallelism": count,
@@ -90,6 +98,8 @@ def render_job(
         "backoffLimit": _ENDLESS,
         # Two brokers of one rank would disconnect each other.
         "podReplacementPolicy": "Failed",
+        "suspend": True,
+        "ttlSecondsAfterFinished": _KEPT_S,
         "template": {"metadata": pod_meta, "spec": _pod_spec(meta, spec, settings)},
     }
     if seconds:
@@ -119,7 +129,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
     ]
     return {
-        "name": "broker",
+        "name": BROKER,
         **pod.container(settings),
         "command": ["/bin/sh", f"{CONFIG_PATH}/start"],
         "resources": pod.resources(table, settings),

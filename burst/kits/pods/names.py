@@ -20,6 +20,11 @@ SPEC = "burst.flux-framework.org/spec"
 PROGRAM = "burst.flux-framework.org/program"
 HOSTS = "burst.flux-framework.org/hosts"
 LEASE_END = "burst.flux-framework.org/lease-end"
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label of Jobs that Kueue starts, which it may set by itself."""
+STARTED = "burst.flux-framework.org/started"
+SPOT = "burst.flux-framework.org/spot"
+"""An annotation of what runs on nodes that the cloud may take back."""
 ALONE_SINCE = "burst.flux-framework.org/alone-since"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -46,7 +51,7 @@ class Tags(msgspec.Struct, frozen=True):
 
 
 def is_name(text: str) -> bool:
-    """Return whether objects of ours can have this name."""
+    """Return whether a burst's objects can have this name."""
     return len(text) <= _LONGEST and bool(_NAME.match(text))
 
 
@@ -75,9 +80,12 @@ def check_names(spec: BurstSpec, tags: Tags) -> None:
             )
 
 
-def spec_hash(spec: BurstSpec) -> str:
-    """Return a hash that differs for two different specs with one id."""
-    content = (spec.owner, spec.burst_id, spec.offer, spec.hosts, spec.ranks)
+def spec_hash(spec: BurstSpec, *more: object) -> str:
+    """Return a hash that differs for two different specs with one id.
+
+    `more` is what else decides what is made, such as the type of machine.
+    """
+    content = (spec.owner, spec.burst_id, spec.offer, spec.hosts, spec.ranks, *more)
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
 
@@ -93,5 +101,5 @@ def hosts_of(manifest: Manifest) -> tuple[str, ...]:
     """Return the hosts of the object's burst; none if it has no such annotation."""
     try:
         return parse_hostlist(annotations_of(manifest).get(HOSTS, ""))
-    except ValueError:  # somebody edited it; other objects may have it
+    except ValueError:  # Somebody edited it. Another object of the burst may have it.
         return ()

@@ -3,13 +3,13 @@
 
 Written around what the operator does as of 2026 (commit 0d75cef8):
 
-* `bursting.leadBroker` renders a host list that no broker takes. With `brokerConfig`
+* `bursting.leadBroker` renders a host list that no broker accepts. With `brokerConfig`
   the operator writes that text instead.
-* `curveCert` ends in a ConfigMap and in logs. It gets a placeholder, without which the
-  operator would make a certificate, and the real one comes from a Secret by
+* `curveCert` is written to a ConfigMap and logs. It gets a placeholder, without which
+  the operator would make a certificate, and the real one comes from a Secret by
   `commands.pre`, which the operator's script runs just before the broker.
-* Of the pod's securityContext it hands on `fsGroup` alone, so who brokers run as is
-  said of each container.
+* Of the pod's securityContext it uses `fsGroup` only, so each container has the user
+  that brokers run as.
 * Its init container, which writes the broker's files, runs in the image of the view,
   one from the internet by default, also where no view is wanted.
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
@@ -67,6 +67,15 @@ def render_minicluster(
     }
 
 
+def render_marker(meta: Manifest) -> Manifest:
+    """Return an empty ConfigMap, which is made first and deleted last.
+
+    A MiniCluster is gone before the objects that the operator makes for it. While the
+    marker exists the burst is listed, and it keeps since when it is the only object.
+    """
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+
+
 def start_lines(spec: BurstSpec) -> str:
     """Return `commands.pre`, for the bash of the operator's script."""
     hosts = shlex.join(spec.hosts)
@@ -114,7 +123,7 @@ def _security(settings: PodSettings) -> Manifest:
 def _pod(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     found: Manifest = {
         "labels": meta["labels"],
-        "annotations": meta["annotations"],
+        "annotations": pod.pod_annotations(meta),
         "automountServiceAccountToken": False,
         **pod.node_choice(pod.offer_table_for(spec, settings), settings),
     }

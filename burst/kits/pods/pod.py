@@ -18,6 +18,18 @@ MOUNT_PATH = "/burst/secret"
 there. A broker refuses such a file, so it is copied from there."""
 
 
+_LEFT_ALONE = {
+    # Autoscalers drain nodes of little use, and would take a job's nodes from it.
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+
+
+def pod_annotations(meta: Manifest) -> dict[str, str]:
+    """Return the annotations of a follower's pod."""
+    return {**meta["annotations"], **_LEFT_ALONE}
+
+
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
     """Return the offer's table, if the spec fits it. Raises Refused."""
     table = settings.offers.get(spec.offer)
@@ -84,7 +96,13 @@ def spread(settings: PodSettings, labels: dict[str, str]) -> Manifest:
     node = "kubernetes.io/hostname"
     if settings.one_per_node:
         others = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
-        term = {"labelSelector": others, "topologyKey": node}
+        # An empty selector selects all namespaces; without it, only the pod's own.
+        everywhere: Manifest = {}
+        term = {
+            "labelSelector": others,
+            "namespaceSelector": everywhere,
+            "topologyKey": node,
+        }
         anti = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         return {"affinity": {"podAntiAffinity": anti}}
     constraint = {
@@ -116,7 +134,7 @@ def container_security(settings: PodSettings) -> Manifest:
 
 
 def base(table: OfferTable, settings: PodSettings) -> Manifest:
-    """Return the fields of a pod's spec that say who it is and where it may run."""
+    """Return the fields of a pod's spec for its service account, user and nodes."""
     found: Manifest = {
         # Followers do not use the API server.
         "automountServiceAccountToken": False,

@@ -12,14 +12,20 @@ from datetime import datetime
 import msgspec
 
 from burst.kits.kube.kinds import Manifest, is_ending
+from burst.kits.pods.containers import (
+    container_of,
+    container_status_of,
+    first_unready_init,
+)
 from burst.provider import Failure, Phase
 
+STARTING = "is being started"
 _LONGEST = 300
 # The prefix of sd-daemon(3), which brokers write when they log to stderr.
 _PRIORITY = re.compile(r"^<[0-7]>")
 # The cluster does not recover from these by itself.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
-_STARTING = ("ContainerCreating", "PodInitializing")
+_CREATING = ("ContainerCreating", "PodInitializing")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", *_HOPELESS)
 
 
@@ -33,6 +39,8 @@ class PodStatus(msgspec.Struct, frozen=True):
     failure: Failure = Failure.OTHER
     crashed: bool = False
     """Whether its broker ended at least once, so that its log may say why."""
+    reclaimed: bool = False
+    """Whether its node, or its place on it, was taken back for others."""
 
 
 _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)
@@ -43,26 +51,22 @@ def pod_status_of(pod: Manifest) -> PodStatus:
     status = pod.get("status") or {}
     phase = status.get("phase", "Pending")
     if is_ending(pod) or phase == "Failed":
-        return _disrupted(status)
+        # The Job makes another pod in its place, unless the Job itself ends.
+        return PodStatus(Phase.PENDING, disruption_of(pod) or "is ending")
     if phase == "Succeeded":
         return _ENDED
-    unready = next(filter(_is_unready, status.get("initContainerStatuses") or []), None)
+    # The broker's own container counts: others may end, fail and start as they like.
+    container = container_status_of(pod)
+    state = container.get("state") or {}
+    restarts = container.get("restartCount", 0)
+    if restarts or "terminated" in state:
+        return _restarted(pod, container, restarts)
+    if "running" in state:
+        return PodStatus(Phase.RUNNING)
+    unready = first_unready_init(pod)
     if unready is not None:
         return _initializing(pod, unready)
-    containers = status.get("containerStatuses") or [{}]
-    state = containers[0].get("state") or {}
-    restarts = containers[0].get("restartCount", 0)
-    if restarts or "terminated" in state:
-        return _restarted(containers[0], restarts)
-    if phase == "Running":
-        return PodStatus(Phase.RUNNING)
     return _pending(pod, state.get("waiting") or {})
-
-
-def _is_unready(init: Manifest) -> bool:
-    """Return whether an init container has not ended with exit status 0 yet."""
-    ended = (init.get("state") or {}).get("terminated") or {}
-    return bool(ended.get("exitCode", 1))
 
 
 def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
@@ -71,6 +75,9 @@ def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
     The Flux Operator adds one, with its own image.
     """
     state = init.get("state") or {}
+    if "running" in state:
+        words = f"waits for its init container {init.get('name')}"
+        return PodStatus(Phase.PENDING, words)
     ended = state.get("terminated") or (init.get("lastState") or {}).get("terminated")
     if ended:
         code = ended.get("exitCode", "unknown")
@@ -101,41 +108,59 @@ def _condition(status: Manifest, kind: str) -> Manifest:
     return next(found, {})
 
 
-def _disrupted(status: Manifest) -> PodStatus:
-    """The Job makes another pod in its place, unless the Job itself ends."""
+def end_of_pod(pod: Manifest) -> tuple[str, str]:
+    """Return reason and message of the end of a whole pod; empty where none is told."""
+    status = pod.get("status") or {}
     target = _condition(status, "DisruptionTarget")
     reason = target.get("reason") or status.get("reason") or ""
-    message = target.get("message") or status.get("message") or ""
+    return reason, target.get("message") or status.get("message") or ""
+
+
+def disruption_of(pod: Manifest) -> str:
+    """Return who ended the whole pod, and why; empty if nobody did."""
+    reason, message = end_of_pod(pod)
     what = {
-        "PreemptionByScheduler": "was preempted",
-        "Preempting": "was preempted",
+        "PreemptionByScheduler": "was preempted by pods of a higher priority",
+        "Preempting": "was preempted by pods of a higher priority",
         "DeletionByTaintManager": "was evicted from a node with a new taint",
-        "EvictionByEvictionAPI": "was evicted",
-        "TerminationByKubelet": "was evicted by its node",
+        "EvictionByEvictionAPI": "was evicted, as when a node is drained",
+        "TerminationByKubelet": "was ended by its node",
+        "Terminated": "was ended with its node",
+        "NodeShutdown": "was ended with its node",
+        "Shutdown": "was ended with its node",
         "Evicted": "was evicted by its node",
         "DeletionByPodGC": "was lost with its node",
         "NodeLost": "was lost with its node",
-    }.get(reason, "is ending" if not reason else f"ended: {reason}")
-    return PodStatus(Phase.PENDING, shorten(f"{what}: {message}" if message else what))
+    }.get(reason, f"ended: {reason}" if reason else "")
+    return shorten(f"{what}: {message}" if what and message else what)
 
 
-def _restarted(container: Manifest, restarts: int) -> PodStatus:
+def end_words(pod: Manifest, ended: Manifest) -> str:
+    """Return how a container of the pod ended, by its status."""
+    code, reason = ended.get("exitCode", "unknown"), ended.get("reason")
+    words = f"exit status {code}"
+    if reason == "OOMKilled":
+        limits = (container_of(pod).get("resources") or {}).get("limits") or {}
+        most = limits.get("memory")
+        limit = f"its limit of {most}" if most else "its node had left"
+        return f"{words}, OOMKilled: it used more memory than {limit}"
+    return words if reason in (None, "Error", "Completed") else f"{words}, {reason}"
+
+
+def _restarted(pod: Manifest, container: Manifest, restarts: int) -> PodStatus:
     """A broker was started, and has ended at least once.
 
     The kubelet starts it again only if it ended with an error.
     """
     state, last = container.get("state") or {}, container.get("lastState") or {}
     ended = state.get("terminated") or last.get("terminated") or {}
-    code = ended.get("exitCode", "unknown")
-    if code == 0 and "terminated" in state:
+    if ended.get("exitCode") == 0 and "terminated" in state:
         return _ENDED
-    how = f"exit status {code}"
-    if ended.get("reason") not in (None, "Error", "Completed"):
-        how += f", {ended['reason']}"
+    how = end_words(pod, ended)
     if "running" in state:
         times = "once" if restarts == 1 else f"{restarts} times"
         return PodStatus(Phase.RUNNING, f"was restarted {times}, last after {how}")
-    return PodStatus(Phase.RUNNING, f"ended with {how}, is started again", crashed=True)
+    return PodStatus(Phase.RUNNING, f"ended with {how}; is started again", crashed=True)
 
 
 def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> PodStatus:
@@ -147,12 +172,12 @@ def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> PodStatus:
         words = f"finds no node: {scheduled.get('message', scheduled.get('reason'))}"
         return PodStatus(Phase.PENDING, shorten(words), since=since)
     if reason in _NO_IMAGE:
-        image = image or pod["spec"]["containers"][0].get("image", "")
+        image = image or container_of(pod).get("image", "")
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
         hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
         return PodStatus(hopeless, words)
     if not pod["spec"].get("nodeName"):
         return PodStatus(Phase.PENDING, "waits for a node")
-    if reason and reason not in _STARTING:
+    if reason and reason not in _CREATING:
         return PodStatus(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
-    return PodStatus(Phase.PENDING, "is being started")
+    return PodStatus(Phase.PENDING, STARTING)

@@ -13,9 +13,9 @@ import msgspec
 from burst.errors import InsufficientCapacity, NotFound, ProviderError, Refused
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
+from burst.kits.pods.containers import PROBE
 from burst.kits.pods.names import Tags
 from burst.kits.pods.probepod import (
-    PROBE,
     ProbeResult,
     deadline_of,
     judge,
@@ -23,9 +23,10 @@ from burst.kits.pods.probepod import (
     render_probe,
     result_of,
 )
+from burst.kits.pods.read_events import read_warnings
 from burst.kits.pods.reaper import Reaper
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status import describe, group_by_burst, latest_warnings
+from burst.kits.pods.status import describe, followers, group_by_burst
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
@@ -49,19 +50,19 @@ class ProbeTiming(msgspec.Struct, frozen=True):
 
 
 class Probe:
-    """One try by one pod, under an id that `burst gc` lists if we do not end it."""
+    """One probe by one pod. Its id is listed by `burst gc` if it is not deleted."""
 
     def __init__(
         self,
         cluster: Cluster,
         settings: PodSettings,
         tags: Tags,
-        patience: ProbeTiming | None = None,
+        timing: ProbeTiming | None = None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._tags = tags
-        self._patience = patience or ProbeTiming()
+        self._timing = timing or ProbeTiming()
         self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
 
     def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Finding:
@@ -86,7 +87,7 @@ class Probe:
 
     def _await(self, endpoint: str, tell: Callable[[str], None]) -> Finding:
         """Wait until there is a result, or there will be none."""
-        patience, clock, said = self._patience, self._patience.clock, ""
+        timing, clock, said = self._timing, self._timing.clock, ""
         begun, started = clock(), math.inf
         while True:
             end, status = self._look()
@@ -105,14 +106,14 @@ class Probe:
             late = clock() - begun > deadline_of(self._settings)
             if status.phase is Phase.RUNNING:
                 started = min(started, clock())
-                if clock() - started > patience.answer:
-                    return judge_silence(endpoint, patience.answer)
+                if clock() - started > timing.answer:
+                    return judge_silence(endpoint, timing.answer)
             elif late or status.phase is Phase.FAILED or _GIVEN_UP in why:
                 return wrong(
                     f"no pod could try to connect to the lead: {why}",
                     "repair this first, as followers would not run either",
                 )
-            patience.pause(patience.every)
+            timing.pause(timing.every)
 
     def _look(self) -> tuple[ProbeResult | None, BurstStatus | None]:
         """Return its result and its status; None for both once it was deleted."""
@@ -125,26 +126,22 @@ class Probe:
         if not found:
             return None, None
         end = next(filter(None, map(result_of, found[0].of(POD.name))), None)
-        events = [
-            event
-            for kind in (JOB, POD)
-            for event in self._cluster.events(namespace, kind)
-        ]
-        patience = self._settings.schedule
-        warnings = latest_warnings(events)
-        return end, describe(found[0], warnings, {}, patience, time.time())
+        words = [word for word, _ in followers(found[0]).values()]
+        warnings = read_warnings(self._cluster, namespace, words)
+        schedule = self._settings.schedule
+        return end, describe(found[0], warnings, {}, schedule, time.time())
 
     def _remove(self) -> str:
         """Delete it; return the outcome as text."""
         reaper = Reaper(self._cluster, self._settings, self._tags)
-        ends = self._patience.clock() + self._patience.removal
+        ends = self._timing.clock() + self._timing.removal
         why = "its deletion is not confirmed"
-        while self._patience.clock() < ends:
+        while self._timing.clock() < ends:
             try:
                 reaper.reap(self.id, time.time())
             except NotFound:
                 return "is removed"
             except ProviderError as error:
                 why = error.what
-            self._patience.pause(self._patience.every)
+            self._timing.pause(self._timing.every)
         return f"may be left: {why}; the cluster deletes it, or run `burst gc --yes`"

@@ -13,13 +13,12 @@ import msgspec
 from burst.kits import tcp
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.containers import PROBE, state_of
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 
-PROBE = "probe"
-"""Its name, in place of a follower's host name."""
 # The longest wait for a node, however long followers may wait.
 _LONGEST_S = 600.0
 # After so many more seconds the cluster itself ends it, and later deletes it.
@@ -100,8 +99,7 @@ def deadline_of(settings: PodSettings) -> float:
 
 def result_of(pod: Manifest) -> ProbeResult | None:
     """Return the result of the pod's program; None if it has not ended."""
-    containers = (pod.get("status") or {}).get("containerStatuses") or [{}]
-    ended = (containers[0].get("state") or {}).get("terminated")
+    ended = state_of(pod).get("terminated")
     if ended is None:
         return None
     return ProbeResult(ended.get("exitCode", -1), ended.get("message", ""))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Deletes bursts, and confirms that nothing of one is left.
 
-A Job is deleted in the foreground: it exists until its pods are gone. A MiniCluster
-cannot be: its operator makes children again while it exists, so one that waited for
-them would exist for ever. An operator that read it just before its end makes children
-after that, which Kubernetes deletes as their owner is gone. So the Secret is deleted
-last, some time after all other objects are gone.
+A Job is deleted in the foreground: it exists until its pods are gone, and all that it
+owns. A MiniCluster cannot be: its operator makes children again while it exists, so one
+that waited for them would exist for ever. An operator that read it just before its end
+makes children after that, which Kubernetes deletes as their owner is gone. So the
+marker of the burst, a ConfigMap, is deleted last, some time after all other objects.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ from burst.kits.kube.kinds import (
     JOB,
     MINICLUSTER,
     POD,
-    SECRET,
     SERVICE,
     Kind,
     Manifest,
     annotations_of,
     is_ending,
-    labels_of,
     name_of,
 )
 from burst.kits.pods.names import ALONE_SINCE, Tags, is_name
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.stuck_pods import delete_stuck
 from burst.model.burst import BurstId
 
-OWN_KINDS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
-# Of these only metadata is read, so no Secret's content is sent.
-_BY_NAME_ONLY = CONFIG_MAP, SECRET, SERVICE
+_OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
+# What they contain is not needed.
+_METADATA_ONLY = CONFIG_MAP, SERVICE
 
 
 def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
-    """Return the kinds that a burst may have objects of; first what is made last."""
-    return (MINICLUSTER, *OWN_KINDS) if settings.form == "operator" else OWN_KINDS
+    """Return the kinds that are listed; first the one that owns all others.
+
+    A Job that is gone owns nothing any more but pods that are ending, if it was deleted
+    in the background. Of a MiniCluster the operator may make more.
+    """
+    return _OPERATOR_KINDS if settings.form == "operator" else (JOB, POD)
 
 
 def find_ours(
@@ -49,7 +52,7 @@ def find_ours(
         for kind in kinds_of(settings)
         if may_exist(cluster, settings, kind)
         for item in cluster.find(
-            kind, settings.namespace, labels, metadata_only=kind in _BY_NAME_ONLY
+            kind, settings.namespace, labels, metadata_only=kind in _METADATA_ONLY
         )
     ]
 
@@ -73,27 +76,34 @@ class Reaper:
         self._tags = tags
         self._parent = kinds_of(settings)[0]
 
-    def reap(self, burst_id: BurstId, now: float) -> None:
-        """Delete all objects of the burst. Raises NotFound once there are none."""
+    def reap(self, burst_id: BurstId, now: float, *, force: bool = False) -> None:
+        """Delete all objects of the burst. Raises NotFound once there are none.
+
+        `force`: pods that are being deleted are not waited for.
+        """
         left = self._remains(burst_id) if is_name(burst_id) else []
         if not left:
             raise NotFound(
                 f"nothing of {burst_id} is left in namespace {self._settings.namespace}"
             )
         if self._parent == MINICLUSTER:
-            alone = all(item["kind"] == SECRET.name for item in left)
-            if not (alone and self._is_settled(left[0], now)):
-                left = [item for item in left if item["kind"] != SECRET.name]
+            markers = [item for item in left if self._is_marker(item)]
+            if len(left) > len(markers) or not self._is_settled(markers[0], now):
+                left = [item for item in left if item not in markers]
         for item in self._deletable(left):
             if not is_ending(item):
                 waits = item["kind"] == JOB.name
                 self._cluster.delete(item, "Foreground" if waits else "Background")
+        ours = filter(self._tags.own, left)
+        pods = (item for item in ours if item["kind"] == POD.name)
+        delete_stuck(self._cluster, pods, now, force=force)
 
     def _remains(self, burst_id: BurstId) -> list[Manifest]:
         """Return the objects that a burst still has, by its labels and by its name.
 
-        A proxy may answer a list from its cache, and an object that is missed costs
-        on. Objects that the operator makes lack our labels.
+        They are read by name too: a proxy may answer a list from its cache, and an
+        object that is missed would not be deleted. Objects that the operator makes do
+        not have our labels.
         """
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
@@ -114,31 +124,32 @@ class Reaper:
         return left
 
     def _names(self, name: str) -> list[tuple[Kind, str]]:
-        own = [(self._parent, name), (SECRET, name)]
         if self._parent == JOB:
-            return [*own, (CONFIG_MAP, name), (SERVICE, name)]
-        return [*own, (JOB, name), (SERVICE, name), (CONFIG_MAP, f"{name}-entrypoint")]
+            return [(JOB, name)]
+        kinds = MINICLUSTER, JOB, CONFIG_MAP, SERVICE
+        return [*((kind, name) for kind in kinds), (CONFIG_MAP, f"{name}-entrypoint")]
+
+    def _is_marker(self, item: Manifest) -> bool:
+        return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:
-        """Return what to delete: parents first, which their children go with."""
+        """Return what to delete: parents first, with which children are deleted."""
         parents = [item for item in left if item["kind"] == self._parent.name]
         if parents:
             children = (self._parent.name, JOB.name, POD.name)
             left = [*parents, *(i for i in left if i["kind"] not in children)]
         return [item for item in left if self._tags.own(item)]
 
-    def _is_settled(self, secret: Manifest, now: float) -> bool:
-        """Return whether the Secret was alone for `settle`; write since when it is."""
-        since = annotations_of(secret).get(ALONE_SINCE)
+    def _is_settled(self, marker: Manifest, now: float) -> bool:
+        """Return whether the marker was the only object left for `settle`.
+
+        If that was not known, write the present time into it.
+        """
+        since = annotations_of(marker).get(ALONE_SINCE)
         if since is not None:
             return now - float(since) >= self._settings.settle
-        noted = {**annotations_of(secret), ALONE_SINCE: f"{now:.3f}"}
-        # Without its content, which is not needed any more; by its uid.
-        meta = secret["metadata"]
-        meta = {key: meta[key] for key in ("name", "namespace", "uid")}
-        meta |= {"labels": labels_of(secret), "annotations": noted}
-        emptied = {"apiVersion": SECRET.api, "kind": SECRET.name, "metadata": meta}
-        self._cluster.apply(emptied)
+        noted = {"annotations": {ALONE_SINCE: f"{now:.3f}"}}
+        self._cluster.merge(marker, {"metadata": noted})
         return False
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a BurstSpec to the burst's objects, in the order in which they are made."""
+"""Makes a burst's objects of its BurstSpec."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from burst.kits.broker import expand_hosts, find_gateways
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job, operator, pod
 from burst.kits.pods.isolated import render_isolated
-from burst.kits.pods.names import INDEX, Tags, check_names, describe_spec
-from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.names import INDEX, SPOT, Tags, check_names, describe_spec
+from burst.kits.pods.settings import PodSettings, is_spot
 from burst.provider import BurstSpec
 
 
 def render(
     spec: BurstSpec, settings: PodSettings, tags: Tags, now: float
 ) -> list[Manifest]:
-    """Return the burst's objects. The last one makes the pods, which mount the others.
+    """Return the burst's objects. The last one makes the pods, and owns the others.
 
-    Reads the certificate, or makes one for an isolated burst; it is in the Secret
-    only. Raises Refused.
+    With form operator the first is its marker, which has no owner. Reads the
+    certificate, or makes one for an isolated burst; it is in the Secret only. Raises
+    Refused.
     """
-    pod.offer_table_for(spec, settings)
+    table = pod.offer_table_for(spec, settings)
+    noted = {SPOT: "true"} if is_spot(table, settings) else {}
     check_names(spec, tags)
     seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0
     meta = {
         "name": str(spec.burst_id),
         "namespace": settings.namespace,
         "labels": tags.labels(spec.burst_id),
-        "annotations": describe_spec(spec),
+        "annotations": {**describe_spec(spec), **noted},
     }
     if spec.program is not None:
         return render_isolated(meta, spec, settings, seconds)
     try:
         if settings.form == "operator":
-            before = []
+            before = [operator.render_marker(meta)]
             last = operator.render_minicluster(meta, spec, settings, seconds)
         else:
             before = [job.render_config_map(meta, spec, settings)]

@@ -16,6 +16,14 @@ from burst.provider import Offer
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
+PodForm = Literal["job", "operator"]
+_SPOT_LABELS = {
+    "cloud.google.com/gke-spot": "true",
+    "cloud.google.com/gke-preemptible": "true",
+    "eks.amazonaws.com/capacityType": "SPOT",
+    "karpenter.sh/capacity-type": "spot",
+    "kubernetes.azure.com/scalesetpriority": "spot",
+}
 _Price = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -39,6 +47,9 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     node_selector: Mapping[str, str] = {}
     """Labels of such nodes, added to those of the provider: an instance type, a node
     pool, spot."""
+    spot: bool = False
+    """Whether the cloud may take such nodes back. Known by itself where the nodes are
+    selected by a label that GKE, EKS, AKS or Karpenter gives spot nodes."""
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +71,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of nodes that the cluster has, by name; at least one."""
     namespace: str = "default"
     """The namespace of all objects. It must exist."""
-    form: Literal["job", "operator"] = "job"
+    form: PodForm = "job"
     """job: an indexed Job. operator: a MiniCluster of the Flux Operator, which then
     must run in the cluster; use a namespace that nothing else uses."""
     mode: BurstMode = "joined"
@@ -68,9 +79,9 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     isolated, as an instance of its own that runs one job. operator: joined only."""
     service: tuple[str, ...] = ()
     """For `burst request --isolated --service`: what such an instance's lead runs, in
-    the foreground, such as a RESTful API for Flux. The image has it."""
+    the foreground, such as a RESTful API for Flux. The image must contain it."""
     service_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 5000
-    """Where it listens."""
+    """The port at which it listens."""
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secrets: tuple[str, ...] = ()
     """Names of Secrets in the namespace with which the image is pulled."""
@@ -82,7 +93,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
     one_per_node: bool = True
-    """No node gets two followers, also of different bursts, as each is a node to Flux.
+    """No node gets two followers, also of different bursts and namespaces, as each is a
+    node to Flux.
     Set it to false if nodes are larger than the offer's. With the Flux Operator it is
     a preference only."""
     gpu_resource: str = "nvidia.com/gpu"
@@ -117,9 +129,15 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Time limit of a request to the API server."""
 
     def __post_init__(self) -> None:
-        """Check what no type says. Raises ValueError."""
+        """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
+
+
+def is_spot(table: OfferTable, settings: PodSettings) -> bool:
+    """Tell whether the cloud may take nodes of an offer back at any time."""
+    selector = {**settings.node_selector, **table.node_selector}
+    return table.spot or any(selector.get(k) == v for k, v in _SPOT_LABELS.items())
 
 
 def offers(settings: PodSettings) -> Sequence[Offer]:
@@ -132,6 +150,7 @@ def offers(settings: PodSettings) -> Sequence[Offer]:
             price=table.price,
             join_time=table.join_time,
             modes=_modes(settings),
+            spot=is_spot(table, settings),
         )
         for name, table in settings.offers.items()
     ]

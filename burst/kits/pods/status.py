@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -18,19 +19,29 @@ from burst.kits.kube.kinds import (
     labels_of,
     name_of,
 )
-from burst.kits.pods.names import ID, INDEX, hosts_of
+from burst.kits.pods.names import ID, INDEX, SPEC, STARTED, hosts_of
 from burst.kits.pods.pod_status import (
+    STARTING,
     PodStatus,
     last_words,
-    pod_status_of,
     seconds_of,
     shorten,
+)
+from burst.kits.pods.reclaim import follower_status, note_preemption
+from burst.kits.pods.stuck_pods import is_overdue, node_of
+from burst.kits.pods.warnings import (
+    Hindrance,
+    Warnings,
+    hindrance_of,
+    why_starting,
 )
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
-Warnings = Mapping[tuple[str, str], str]
-"""The last warning about an object, by kind and name."""
+# For how long Kubernetes may deny pods until that is a failure. The service account of
+# a new namespace, or a quota, may be made a moment after the burst.
+_DENIED_S = 60.0
+_QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
 
 
 class BurstObjects(msgspec.Struct, frozen=True):
@@ -64,24 +75,6 @@ def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
     return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
 
 
-def latest_warnings(events: Iterable[Manifest]) -> Warnings:
-    """Return the last warning about each object."""
-
-    def when(event: Manifest) -> str:
-        return str(
-            event.get("lastTimestamp")
-            or event.get("eventTime")
-            or event["metadata"].get("creationTimestamp", "")
-        )
-
-    found: dict[tuple[str, str], str] = {}
-    for event in sorted(events, key=when):
-        about = event.get("involvedObject") or {}
-        words = f"{event.get('reason', '')}: {event.get('message', '')}"
-        found[about.get("kind", ""), about.get("name", "")] = shorten(words)
-    return found
-
-
 def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
     """Return each follower's status and the name of its pod.
 
@@ -96,7 +89,7 @@ def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
         if best is None:
             said[host] = PodStatus(Phase.PENDING, "has no pod yet"), ""
         else:
-            said[host] = pod_status_of(best), name_of(best)
+            said[host] = follower_status(best, pods[index]), name_of(best)
     return said
 
 
@@ -113,21 +106,49 @@ def describe(
     """
     said = followers(found)
     if found.ending:
-        return _ending(found, said)
+        return _ending(found, said, now)
     parents = found.of(JOB.name, MINICLUSTER.name)
-    if not parents:
+    if not parents or any(map(is_incomplete, parents)):
         words = {host: word for host, (word, _) in said.items()}
         return _status(found.id, words, "is not complete; provision or reap it again")
+    pods = {name_of(item): item for item in found.of(POD.name)}
     words = {
-        host: _completed(word, pod, warnings, logs)
-        for host, (word, pod) in said.items()
+        host: note_preemption(
+            _completed(word, pod, warnings, logs),
+            f"{found.id}-{index}-",
+            pods.get(pod),
+            warnings,
+        )
+        for index, (host, (word, pod)) in enumerate(said.items())
     }
     failed = next(_failures(found), "")
     if failed:
-        words = {host: PodStatus(Phase.FAILED, failed) for host in words}
+        words = {
+            host: PodStatus(Phase.FAILED, failed, reclaimed=word.reclaimed)
+            for host, word in words.items()
+        }
         return _status(found.id, words, failed)
-    starved = _without_pods(found, words, warnings, (schedule, now))
-    return starved or _status(found.id, words, _why_no_pods(found, warnings))
+    hindrance = _hindrance(found, warnings)
+    if hindrance and hindrance.cause == "denied" and now > hindrance.since + _DENIED_S:
+        why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
+        words = {host: PodStatus(Phase.FAILED, why) for host in words}
+        return _status(found.id, words, why)
+    starved = _starved(found, words, hindrance, schedule, now)
+    return starved or _status(found.id, words, hindrance.why if hindrance else "")
+
+
+def is_incomplete(parent: Manifest) -> bool:
+    """Return whether a Job of ours was not started yet, as it may lack what it mounts.
+
+    A Job that the Flux Operator makes has none of our annotations.
+    """
+    noted = annotations_of(parent)
+    ours = parent["kind"] == JOB.name and SPEC in noted
+    return ours and STARTED not in noted and _is_suspended(parent)
+
+
+def _is_suspended(parent: Manifest) -> bool:
+    return bool((parent.get("spec") or {}).get("suspend"))
 
 
 def _status(burst_id: BurstId, words: Mapping[str, PodStatus], why: str) -> BurstStatus:
@@ -140,16 +161,33 @@ def _status(burst_id: BurstId, words: Mapping[str, PodStatus], why: str) -> Burs
     return BurstStatus(
         burst_id=burst_id,
         phase=phase,
-        followers=tuple(FollowerStatus(h, w.phase, w.why) for h, w in words.items()),
+        followers=tuple(
+            FollowerStatus(host, word.phase, word.why, word.reclaimed)
+            for host, word in words.items()
+        ),
         why=why,
+        failure=_failure(phase, words.values()),
     )
 
 
+def _failure(phase: Phase, words: Iterable[PodStatus]) -> Failure:
+    taken = phase is Phase.FAILED and any(word.reclaimed for word in words)
+    return Failure.RECLAIMED if taken else Failure.OTHER
+
+
 def _ending(
-    found: BurstObjects, said: Mapping[str, tuple[PodStatus, str]]
+    found: BurstObjects, said: Mapping[str, tuple[PodStatus, str]], now: float
 ) -> BurstStatus:
     left = [host for host, (_, pod) in said.items() if pod]
     kinds = sorted({item["kind"] for item in found.objects})
+    why = f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}"
+    late = [pod for pod in found.of(POD.name) if node_of(pod) and is_overdue(pod, now)]
+    if late:
+        pod, node = name_of(late[0]), node_of(late[0])
+        why += (
+            f"; {pod} should have ended, so its node {node} may be dead:"
+            f" `burst down --force {found.id}` does not wait for it"
+        )
     return BurstStatus(
         burst_id=found.id,
         phase=Phase.ENDING,
@@ -157,7 +195,7 @@ def _ending(
             FollowerStatus(host, Phase.ENDING, "its pod is not gone yet")
             for host in left
         ),
-        why=f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}",
+        why=why,
     )
 
 
@@ -168,10 +206,10 @@ def _completed(
     if word.crashed and logs.get(pod):
         why = f"{word.why}: {last_words(logs[pod])}"
         return msgspec.structs.replace(word, why=why)
-    warning = warnings.get((POD.name, pod), "")
-    if word.phase is Phase.PENDING and word.why == "is being started" and warning:
-        return msgspec.structs.replace(word, why=f"cannot be started: {warning}")
-    return word
+    if word.why != STARTING:
+        return word
+    why = why_starting(warnings, pod)
+    return msgspec.structs.replace(word, why=why or STARTING)
 
 
 def _failures(found: BurstObjects) -> Iterator[str]:
@@ -191,31 +229,41 @@ def _failures(found: BurstObjects) -> Iterator[str]:
                 yield "all its brokers have ended"
 
 
-def _why_no_pods(found: BurstObjects, warnings: Warnings) -> str:
-    """Return why pods are missing; empty if none is."""
-    if len(found.of(POD.name)) >= len(found.hosts):
-        return ""
+def _hindrance(found: BurstObjects, warnings: Warnings) -> Hindrance | None:
+    """Return why pods are missing; None if none is, or if that is not known."""
+    pods = found.of(POD.name)
+    if len(pods) >= len(found.hosts):
+        return None
     jobs = found.of(JOB.name)
     if not jobs:
-        return "the Flux Operator has not made its Job yet; check that it runs"
-    warning = warnings.get((JOB.name, name_of(jobs[0])), "")
-    return f"pods cannot be made: {warning}" if warning else ""
+        why = "the Flux Operator has not made its Job yet; check that it runs"
+        return Hindrance(why, "other")
+    if _is_suspended(jobs[0]):
+        return Hindrance(_QUEUED, "queued", _suspended_since(jobs[0]))
+    return hindrance_of(jobs[0], pods, warnings)
 
 
-def _without_pods(
+def _suspended_since(job: Manifest) -> float:
+    conditions = (job.get("status") or {}).get("conditions") or []
+    times = (
+        str(condition.get("lastTransitionTime", ""))
+        for condition in conditions
+        if condition.get("type") == "Suspended"
+    )
+    return seconds_of(next(times, "")) or math.inf
+
+
+def _starved(
     found: BurstObjects,
     words: Mapping[str, PodStatus],
-    warnings: Warnings,
-    patience: tuple[float, float],
+    hindrance: Hindrance | None,
+    schedule: float,
+    now: float,
 ) -> BurstStatus | None:
     """Return the status of a burst that has waited too long for nodes or for quota."""
-    schedule, now = patience
     waiting = {word.since: f"{h} {word.why}" for h, word in words.items() if word.since}
-    hindrance = _why_no_pods(found, warnings)
-    if "exceeded quota" in hindrance:
-        jobs = found.of(JOB.name)
-        made = jobs[0]["metadata"].get("creationTimestamp", "")
-        waiting[seconds_of(made)] = hindrance
+    if hindrance and hindrance.cause in ("quota", "queued"):
+        waiting[hindrance.since] = hindrance.why
     since = min(waiting, default=now)
     if now - since <= schedule:
         return None
@@ -233,7 +281,7 @@ def index_of(pod: Manifest) -> int:
 
 
 def _liveness(pod: Manifest) -> tuple[bool, str]:
-    """Return the sort key of pods with one index: living ones last, then by age."""
+    """Return the sort key of pods with one index: live ones last, then by age."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
     lives = phase in ("Pending", "Running") and not is_ending(pod)
     return lives, pod["metadata"].get("creationTimestamp", "")

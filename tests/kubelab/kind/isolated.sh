@@ -4,7 +4,7 @@
 # nothing of it is seen outside, and nothing stays when the command ends or is killed, but DIR (the images) and empty cgroups.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$1"; dir=$(cd "$1" && pwd); shift
+mkdir -p "$1"; dir=$(cd "$1" && pwd -P); shift
 exec unshare --net --mount --pid --fork --mount-proc --kill-child --propagation private sh -euc '
   here=$1 dir=$2; shift 2
   mount -t tmpfs -o mode=755 tmpfs /run

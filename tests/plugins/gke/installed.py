@@ -26,7 +26,7 @@ from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus
+from burst.provider import BurstSpec, BurstStatus, OwnedBurst
 from tests.plugins.gke.server import Token
 
 
@@ -44,8 +44,17 @@ class FollowersAtHome:
     def observe(self) -> Sequence[BurstStatus]:
         return self._local.observe()
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        return [
+            msgspec.structs.replace(b, provider=b.provider.removesuffix("-pods"))
+            for b in self._local.list_all()
+        ]
+
     def reap(self, burst_id: BurstId) -> None:
         self._local.reap(burst_id)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        self.reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return self._local.examine(lead)

@@ -15,7 +15,7 @@ from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Phase
+from burst.provider import BurstSpec, BurstStatus, FollowerStatus, OwnedBurst, Phase
 from tests.plugins.gke.gke import Gke
 
 Key = tuple[str, str, str, BurstId]
@@ -103,6 +103,19 @@ class Pods:
             if key[:3] == scope
         ]
 
+    def list_all(self) -> Sequence[OwnedBurst]:
+        url = self._key(BurstId(""))[0]
+        return [
+            OwnedBurst(
+                owner=owner,
+                provider=provider,
+                burst_id=burst_id,
+                lease_end=entry.spec.lease_end,
+            )
+            for (place, owner, provider, burst_id), entry in self._world.bursts.items()
+            if place == url
+        ]
+
     def reap(self, burst_id: BurstId) -> None:
         key = self._key(burst_id)
         entry = self._world.bursts.get(key)
@@ -114,6 +127,9 @@ class Pods:
             del self._world.bursts[key]
             raise NotFound(f"nothing of {burst_id}")
         entry.ends_in -= 1 if entry.ends_in else 0
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        self.reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok(f"may do all at {self._cluster.access}")]

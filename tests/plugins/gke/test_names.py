@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke.names import Labels, hash_spec, label_value, name_of
+from burst_gke.names import Labels, label_value, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.errors import Refused
+from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
 from tests.plugins.gke.build import spec
 
@@ -76,5 +77,5 @@ def test_the_hash_is_of_what_is_made(tmp_path: Path) -> None:
     burst = spec(tmp_path)
     same = msgspec.structs.replace(burst, lease_end=5.0)
     other = msgspec.structs.replace(burst, hosts=("burst-0-0", "burst-0-2"))
-    assert hash_spec(burst, "n2") == hash_spec(same, "n2")
-    assert len({hash_spec(burst, "n2"), hash_spec(other, "n2"), hash_spec(burst)}) == 3
+    assert spec_hash(burst, "n2") == spec_hash(same, "n2")
+    assert len({spec_hash(burst, "n2"), spec_hash(other, "n2"), spec_hash(burst)}) == 3

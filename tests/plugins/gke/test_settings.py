@@ -101,6 +101,7 @@ def test_offers_are_the_tables_with_prices() -> None:
     }
     cheap, gpu = offers_of(settings(offers=offers))
     assert (cheap.name, cheap.max_nodes, cheap.price) == ("cheap", 8, 0.12)
+    assert (cheap.spot, gpu.spot) == (True, False)
     assert (gpu.shape.cores, gpu.shape.gpus, gpu.join_time) == (2, 1, 600.0)
 
 

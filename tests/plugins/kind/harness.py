@@ -28,8 +28,9 @@ from burst.testing import (
     example_spec,
 )
 from tests.plugins.kind import programs
-from tests.support.fluxlead import short_directory, wait_until
+from tests.support.fluxlead import short_directory
 from tests.support.reaping import reap_until_gone
+from tests.support.waiting import wait_until
 
 _PROGRAM = """\
 #!/bin/sh
@@ -45,6 +46,9 @@ class Pods(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         self.given = spec.lead
         super().provision(spec)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        self.reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok("the cluster answers")]

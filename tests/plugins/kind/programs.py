@@ -32,9 +32,8 @@ class World:
         text = " ".join(words)
         if words[0] == "ps":
             for box in self._boxes(text.partition("kind.cluster=")[2].split()[0]):
-                said = (box / name for name in ("id", "state", "role"))
-                identity, state, role = (file.read_text() for file in said)
-                say(identity, box.name, state, role)
+                said = (box / name for name in ("id", "state"))
+                say(box.name, *(file.read_text() for file in said))
         elif words[0] == "exec":
             rest = [word for word in words[1:] if word != "-i"]
             self._exec(self.containers / rest[0], rest[1:])

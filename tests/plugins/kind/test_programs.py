@@ -75,11 +75,10 @@ def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
     kind.make_cluster("dev", nodes=3)
     kind.make_cluster("other")
     nodes = Programs("kind", kind.environment).nodes("dev")
-    roles = [(node.name, node.role, node.state) for node in nodes]
-    assert roles == [
-        ("dev-control-plane", "control-plane", "running"),
-        ("dev-worker1", "worker", "running"),
-        ("dev-worker2", "worker", "running"),
+    assert [(node.name, node.state) for node in nodes] == [
+        ("dev-control-plane", "running"),
+        ("dev-worker1", "running"),
+        ("dev-worker2", "running"),
     ]
     assert Programs("kind", kind.environment).nodes("no") == ()
 
@@ -88,14 +87,18 @@ def test_addresses_are_those_in_kinds_network(kind: KindHarness) -> None:
     kind.make_cluster("lead")
     programs = Programs("kind", kind.environment)
     assert programs.address("lead-control-plane") == "172.18.0.7"
-    assert programs.host_address() == "172.18.0.1"
+    assert programs.address("host") == "172.18.0.1"
 
 
 def test_in_another_network_there_may_be_none(kind: KindHarness) -> None:
     kind.make_cluster("lead")
     other = {**kind.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}
     programs = Programs("kind", other)
-    with pytest.raises(Refused, match="no address in the docker network other"):
+    with pytest.raises(
+        Refused, match="control-plane has no IPv4 address in the docker"
+    ):
         programs.address("lead-control-plane")
-    with pytest.raises(Refused, match="no IPv4 address in the docker network other"):
-        programs.host_address()
+    with pytest.raises(
+        Refused, match="host has no IPv4 address in the docker network other"
+    ):
+        programs.address("host")

@@ -19,7 +19,7 @@ from burst.testing import example_spec
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 from tests.plugins.local.harness import LocalHarness
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

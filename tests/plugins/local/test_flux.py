@@ -23,13 +23,8 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.plugins.local.harness import LocalHarness
-from tests.support.fluxlead import (
-    FluxLead,
-    flux_lead,
-    free_port,
-    needs_flux,
-    wait_until,
-)
+from tests.support.fluxlead import FluxLead, flux_lead, free_port, needs_flux
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
 

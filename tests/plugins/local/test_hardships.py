@@ -19,7 +19,7 @@ from burst_local.processes import scan_all
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.provider import Phase
 from tests.plugins.local.harness import LocalHarness
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

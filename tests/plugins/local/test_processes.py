@@ -20,7 +20,7 @@ from burst_local.processes import (
 )
 
 from burst.errors import Refused
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer, Phase, Provider
 from tests.plugins.local.harness import SLEEP, LocalHarness
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 
 def test_it_is_a_provider() -> None:

@@ -20,7 +20,7 @@ from burst.model.burst import BurstId
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec, Phase
 from tests.plugins.local.harness import SLEEP, LocalHarness
-from tests.support.fluxlead import wait_until
+from tests.support.waiting import wait_until
 
 STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
 

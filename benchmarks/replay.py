@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""How fast a trace is replayed, and how fast a long queue is forecast.
+
+The trace is made of a seed: jobs of 1 to 64 cores on 1,024, as busy as real machines
+are. AccaSim (PyPI: accasim) runs a part of the same jobs, first come first served by
+its own first fit; it is not installed with the others, and skipped aloud without.
+
+    python benchmarks/replay.py [--json]
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import importlib.util
+import io
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.table import Goal, Measure, main_of
+from burst.core.worth.history import RunTime
+from burst.core.worth.queue_model import Order, QueueJob, Scheduling, estimate_starts
+from burst.model.jobid import JobId
+from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
+from burst.replay.simulator import Site, replay
+from burst.replay.trace import Machine, TraceJob
+
+_MACHINE = Machine(nodes=128, cores=8)
+_SIZES = (1, 1, 2, 4, 8, 8, 16, 32, 64)
+_ACCASIM_JOBS = 3_000
+
+
+def jobs(count: int, seed: int = 1) -> list[TraceJob]:
+    """Return jobs of 100 users, which come as fast as the machine runs them."""
+    draw = random.Random(seed)
+    made = []
+    now = 0.0
+    for _ in range(count):
+        # 15 cores for 1.5 hours each: in 100 seconds, four fifths of what there is.
+        now += draw.expovariate(1 / 100)
+        limit = draw.choice((1, 2, 4, 8, 12)) * 3600.0
+        run_time = max(1.0, round(limit * draw.betavariate(0.5, 1.5)))
+        cores = draw.choice(_SIZES)
+        made.append(
+            TraceJob(round(now), run_time, cores, limit, userid=draw.randrange(100))
+        )
+    return made
+
+
+def rate(trace: Sequence[TraceJob], policy: Policy, order: Order = Order.EASY) -> float:
+    """Return the jobs a second of CPU time of this process."""
+    return len(trace) / _seconds(lambda: replay(trace, Site(_MACHINE, order), policy))
+
+
+def forecast_seconds(count: int) -> float:
+    """Return the CPU time of one forecast of so many pending jobs."""
+    draw = random.Random(2)
+
+    def job(number: int) -> QueueJob:
+        hours = draw.expovariate(1 / 3600)
+        run_time = RunTime(hours / 2, hours, hours * 4)
+        return QueueJob(JobId(number), draw.choice(_SIZES), run_time)
+
+    running = [job(number) for number in range(1, 70)]
+    waiting = [job(number) for number in range(100, 100 + count)]
+    return min(
+        _seconds(
+            lambda: estimate_starts(0.0, 0, running, waiting, Scheduling(Order.EASY))
+        )
+        for _ in range(3)
+    )
+
+
+def accasim_rate(trace: Sequence[TraceJob]) -> float:
+    """Return the jobs a second of CPU time that AccaSim runs."""
+    # AccaSim 1.1.3 is of before Python 3.10, which took this name away.
+    vars(collections).setdefault("Mapping", Mapping)
+    simulator = importlib.import_module("accasim.base.simulator_class").Simulator
+    fifo = importlib.import_module("accasim.base.scheduler_class").FirstInFirstOut
+    first_fit = importlib.import_module("accasim.base.allocator_class").FirstFit
+    with tempfile.TemporaryDirectory() as scratch:
+        workload = Path(scratch, "trace.swf")
+        workload.write_text("".join(_swf_line(*each) for each in enumerate(trace, 1)))
+        config = Path(scratch, "system.json")
+        config.write_text(
+            json.dumps(
+                {
+                    "groups": {"node": {"core": _MACHINE.cores, "mem": 1}},
+                    "resources": {"node": _MACHINE.nodes},
+                }
+            )
+        )
+        # It prints as it goes; what this prints may be JSON.
+        with contextlib.redirect_stdout(io.StringIO()):
+            made = simulator(
+                str(workload),
+                str(config),
+                fifo(first_fit()),
+                RESULTS_FOLDER_PATH=scratch,
+                RESULTS_FOLDER_NAME="results",
+            )
+            spent = _seconds(made.start_simulation)
+    return len(trace) / spent
+
+
+def _swf_line(number: int, job: TraceJob) -> str:
+    used = f"{job.submit:.0f} 0 {job.run_time:.0f} {job.cores} -1 -1"
+    return f"{number} {used} {job.cores} {job.limit:.0f} -1 1 1 1 1 1 -1 -1 -1\n"
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def measure() -> list[Measure]:
+    """Run it all."""
+    trace = jobs(100_000)
+    found = []
+    for policy, goal in ((NEVER, 3), (AT_ONCE, 3), (worth_policy(0.1), 15)):
+        spent = len(trace) / rate(trace, policy)
+        found.append(
+            Measure(f"100,000 jobs, {policy.name}", spent, "s", Goal("<", goal))
+        )
+    spent = forecast_seconds(10_000)
+    found.append(Measure("10,000 pending jobs forecast", spent, "s", Goal("<", 0.5)))
+    if importlib.util.find_spec("accasim") is None:
+        print("not compared with AccaSim: pip install accasim", file=sys.stderr)
+        return found
+    part = trace[:_ACCASIM_JOBS]
+    theirs = accasim_rate(part)
+    ours = rate(part, NEVER, Order.FIFO) / theirs
+    found.append(Measure("AccaSim, first come first served", theirs, "jobs/s"))
+    found.append(Measure("the same jobs here", ours, "x", Goal(">=", 20)))
+    return found
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure)

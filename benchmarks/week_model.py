@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The jobs of `week` in virtual time: the engine, a lead that schedules, a provider.
+
+The engine is the daemon's own. The lead schedules as Flux's fifo does, or as
+sched-burst; a job has its nodes a little longer than it runs. Followers join a while
+after they were asked for, as the local provider's do, or a cloud's.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from benchmarks.week_jobs import LENT_NODES, RunResult, WeekJob
+from burst.core import timeline
+from burst.model.burst import Burst, BurstId
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView, LeadView
+from tests.builders import NODE, T0, identity, whole
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+STEP_S = 0.1
+HANDLING_S = 0.1
+"""For so long Flux has a job's nodes beside its run: exec, epilog, free."""
+LOCAL_BOOT_S = 1.0
+_REMEMBERED_S = 60.0
+_OVER = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
+# A run that has not ended by then never does.
+_LONGEST_S = 20_000.0
+
+
+class ModelLead(FakeLead):
+    """A lead with one own node that starts jobs as Flux does, in either mode."""
+
+    def __init__(self, mode: str, size: int) -> None:
+        slots = range(LENT_NODES // size)
+        hosts = [f"burst-{slot}-{node}" for slot in slots for node in range(size)]
+        known = identity(",".join(["lead-0", *hosts]))
+        known = msgspec.structs.replace(known, shapes=(NODE,) * len(known.hosts))
+        super().__init__(known=known, online={0})
+        self.mode = mode
+        self.runs: dict[JobId, float] = {}
+        """How long each job runs."""
+        self.ranks_of: dict[JobId, frozenset[int]] = {}
+        self.ends: list[tuple[float, JobId]] = []
+        self.active: dict[JobId, None] = {}
+
+    def come(self, job: WeekJob) -> None:
+        """A job is submitted."""
+        number: JobId = self.submit(whole(job.nodes))
+        self.runs[number] = job.duration
+        self.active[number] = None
+
+    def observe(self) -> LeadView:
+        """Return the picture, without jobs that ended long ago."""
+        seen: LeadView = super().observe()
+        ended = self.now - _REMEMBERED_S
+        jobs = {
+            number: job
+            for number, job in seen.jobs.items()
+            if not job.t_finish or job.t_finish > ended
+        }
+        return msgspec.structs.replace(seen, jobs=jobs)
+
+    def end_jobs(self) -> bool:
+        """End the jobs that are over; tell whether any was."""
+        ended = False
+        while self.ends and self.ends[0][0] <= self.now:
+            _, number = heapq.heappop(self.ends)
+            if self.jobs[number].state is JobState.RUN:
+                self.finish(number)
+                del self.active[number]
+                ended = True
+        return ended
+
+    def schedule(self) -> None:
+        """Start what can start."""
+        taken = {r for number in self.active for r in self.jobs[number].ranks}
+        free = sorted(self.online - taken - set(self.drained))
+        pending = [self.jobs[n] for n in self.active if not self.jobs[n].ranks]
+        for job in sorted(pending, key=lambda each: (-each.urgency, each.id)):
+            if not job.urgency:
+                continue
+            ranks = self._ranks_for(job, free)
+            if ranks:
+                self._start(job, ranks)
+                free = [rank for rank in free if rank not in ranks]
+            elif self.mode != "scheduler":
+                return
+
+    def _ranks_for(self, job: JobView, free: Sequence[int]) -> Sequence[int]:
+        assert job.request is not None
+        need = job.request.nodes
+        if self.mode != "scheduler":
+            return free[:need] if len(free) >= need else []
+        told = self.lent[-1] if self.lent else None
+        leased = told.ranks if told else frozenset()
+        mine = told.jobs.get(job.id) if told else None
+        lent = [r for r in free if (r in mine if mine else r and r not in leased)]
+        if len(lent) >= need:
+            return lent[:need]
+        own = [rank for rank in free if rank == 0]
+        return own[:need] if mine is None and len(own) >= need else []
+
+    def _start(self, job: JobView, ranks: Sequence[int]) -> None:
+        self.change(
+            job.id, state=JobState.RUN, ranks=frozenset(ranks), t_start=self.now
+        )
+        self.ranks_of[job.id] = frozenset(ranks)
+        heapq.heappush(self.ends, (self.now + self.runs[job.id] + HANDLING_S, job.id))
+
+
+class ModelSim(Sim):
+    """The engine with that lead, and followers that take a while to join."""
+
+    def __init__(self, lead: ModelLead, boot: float, **tables: Any) -> None:
+        self.boot_time = boot
+        self.made: dict[tuple[BurstId, str], float] = {}
+        super().__init__(lead, nodes=LENT_NODES, **tables)
+        self.due = 0.0
+        self.seen: dict[BurstId, Burst] = {}
+
+    def step(self, *, woken: bool) -> None:
+        """Let a step of time pass."""
+        before = self.lead.online.copy(), len(self.executor.tasks)
+        self.executor.pump()
+        self.meet()
+        self.lead.schedule()
+        woken = woken or bool(before[1]) or before[0] != self.lead.online
+        if woken or self.due <= self.now or self.changed():
+            self.due = self.engine.tick(self.now)
+            self.lead.schedule()
+            for burst in self.bursts:
+                self.seen[burst.id] = burst
+
+    def changed(self) -> bool:
+        """Tell whether the lead has news since the last call."""
+        now = [(n, j.state, j.urgency) for n, j in self.lead.jobs.items()]
+        before, self._jobs = getattr(self, "_jobs", None), now
+        return bool(before != now)
+
+    def meet(self) -> None:
+        """Followers join when their time has come; those that are gone leave."""
+        ranks = {host: rank for rank, host in enumerate(self.lead.known.hosts)}
+        there = {(b, h): self.now for h, b in self.cloud.followers().items()}
+        self.made = {**there, **{k: t for k, t in self.made.items() if k in there}}
+        up = {ranks[h] for h in self.provider.running()}
+        late = {
+            ranks[h] for (_, h), t in self.made.items() if self.now < t + self.boot_time
+        }
+        for rank in self.lead.online - {0} - up:
+            self.lead.lose(rank)
+        self.lead.online |= up - late
+
+
+def run_model(
+    jobs: Sequence[WeekJob], mode: str, size: int, boot: float, **tables: Any
+) -> RunResult:
+    """Return what the daemon makes of the jobs, in virtual time.
+
+    `size` is how many nodes each rank slot has, `boot` how many seconds followers take
+    to join.
+    """
+    lead = ModelLead(mode, size)
+    sim = ModelSim(lead, boot, intake={"mode": mode}, **tables)
+    coming = list(reversed(jobs))
+    sim.tick(3)
+    began = sim.now
+    while coming or lead.active:
+        if sim.now - began > _LONGEST_S:
+            break
+        woken = False
+        while coming and began + coming[-1].submitted <= sim.now:
+            lead.come(coming.pop())
+            woken = True
+        woken |= lead.end_jobs()
+        sim.step(woken=woken)
+        sim.now = round(sim.now + STEP_S, 3)
+        lead.now = sim.now
+    makespan = sim.now - began
+    at_end = paid_for(sim.seen, sim.now)
+    while any(burst.live for burst in sim.bursts):
+        sim.step(woken=False)
+        sim.now = round(sim.now + STEP_S, 3)
+        lead.now = sim.now
+    waits: dict[int, list[float]] = {}
+    used = 0.0
+    for number, ranks in lead.ranks_of.items():
+        job = lead.jobs[number]
+        waits.setdefault(len(ranks), []).append(job.t_start - job.t_submit)
+        used += lead.runs[number] * len(ranks - {0})
+    return RunResult(
+        makespan=makespan,
+        waits=waits,
+        used=used,
+        paid=paid_for(sim.seen, sim.now),
+        paid_at_end=at_end,
+        bursts=len(sim.seen),
+        started=len(lead.ranks_of),
+    )
+
+
+def paid_for(bursts: Mapping[BurstId, Burst], now: float) -> float:
+    """Return what bursts have cost by then, in node-seconds."""
+    total = 0.0
+    for burst in bursts.values():
+        events = timeline.known_events(burst)
+        since = next(e.timestamp for e in events if e.name == "provision-start")
+        ends = now if burst.live else min(now, burst.since)
+        total += (ends - since) * burst.lease.nodes
+    return total
+
+
+__all__ = ["LOCAL_BOOT_S", "T0", "run_model"]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""`burst cost`: what bursts have cost, what is reserved, and what is left."""
+
+from __future__ import annotations
+
+import datetime
+import pwd
+from collections.abc import Iterator, Sequence
+
+import click
+import msgspec
+
+from burst.cli.listing import (
+    Column,
+    Listing,
+    Row,
+    listing_options,
+    money,
+    print_json,
+    print_rows,
+)
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
+from burst.core.worth.cost_report import DIMENSIONS
+from burst.errors import NoDaemon
+from burst.model.decision import moment
+from burst.runtime import service_answers
+from burst.runtime.service_requests import CostRequest
+
+
+def _amount(key: str) -> Column:
+    return Column(key.upper().replace("_", " "), lambda row: money(row[key]))
+
+
+def _note(row: Row) -> str:
+    if row["unread"]:
+        return f"record {row['unread']} cannot be read, so nothing is bought"
+    if row["over"]:
+        return f"its last day was {row['until']}; nothing is bought"
+    return f"begins anew on {moment(row['anew'])}"
+
+
+_KINDS = ("work", "idle", "boot", "teardown", "never_joined")
+_AMOUNTS = tuple(map(_amount, ("settled", *_KINDS, "wasted", "reserved")))
+_SOURCES = {"offer": "as its provider says", "site": "[prices]"}
+_PRICES = (
+    Column("OFFER", lambda row: row["offer"]),
+    Column("PRICE", lambda row: money(row["price"])),
+    Column("FROM", lambda row: _SOURCES[row["from"]]),
+    Column("RECLAIMED", lambda row: f"{row['reclaimed']} of {row['ended']}"),
+)
+_BUDGETS = (
+    Column("BUDGET", lambda row: row["budget"]),
+    *map(_amount, ("limit", "settled", "reserved", "left")),
+    Column("NOTE", _note),
+)
+
+
+@click.command()
+@click.option(
+    "--by",
+    type=click.Choice(DIMENSIONS),
+    help="A row for each of these, beside those for the months.",
+)
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Of bursts made on that day (UTC) or later; default: all.",
+)
+@target_options
+@listing_options
+def cost(
+    by: str | None,
+    since: datetime.datetime | None,
+    target: Target,
+    listing: Listing,
+) -> None:
+    """Show what bursts have cost, what is reserved for live ones, and what is left.
+
+    Amounts are in the unit of the prices, and are wasted where no job ran. Days are
+    known one by one for 40 days at least, then by month; of jobs, without --since, only
+    those of the last 1,000 bursts. Users other than the instance owner see their own
+    part. Without a daemon, the owner sees what is on record.
+    """
+    day = since.date().isoformat() if since else ""
+    asked = {"by": by or "", "since": day}
+    with target.lead() as lead:
+        try:
+            found = lead.call("cost", asked)
+        except NoDaemon as error:
+            snapshot = read_records(lead, target, error)
+            found = service_answers.cost_of(
+                snapshot, msgspec.convert(asked, CostRequest)
+            )
+    if by == "user":
+        found["rows"] = [{**row, "name": _user(row["name"])} for row in found["rows"]]
+    if listing.as_json:
+        print_json(found)
+        return
+    if not found["months"]:
+        click.echo("nothing is settled or reserved" + (f" since {day}" if day else ""))
+    for title, rows in _tables(found):
+        print_rows(rows, title, listing)
+        if listing.form is None:
+            click.echo()
+    if listing.form is None:
+        for line in _notes(found):
+            click.echo(line)
+    if listing.form is None and found["budgets"]:
+        print_rows(found["budgets"], _BUDGETS, listing)
+
+
+def _notes(found: Row) -> Iterator[str]:
+    """Yield what the rows do not show."""
+    if found["left_out"]:
+        yield f"{found['left_out']} earlier bursts are left out; ask of later ones\n"
+    if found["by"] == "bank" and found["banks_unverified"]:
+        yield f"banks are as jobs name them: {found['banks_unverified']}\n"
+
+
+def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
+    """Yield what there is to show: by month, or by what was asked for as well."""
+    if found["months"]:
+        month = Column("MONTH", lambda row: row["month"])
+        yield (month, *_AMOUNTS), found["months"]
+    if found["rows"]:
+        name = Column(found["by"].upper(), lambda row: row["name"])
+        yield (name, *_AMOUNTS), found["rows"]
+    if found["prices"]:
+        yield _PRICES, found["prices"]
+
+
+def _user(name: str) -> str:
+    """Return the name of a user that this host knows, else the number."""
+    try:
+        return pwd.getpwuid(int(name)).pw_name
+    except (KeyError, ValueError, OverflowError):
+        return name

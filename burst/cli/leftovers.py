@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""`burst gc --provider`: what lost leads left, by its tags alone."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from burst.cli.listing import Column, Listing, print_json, print_rows
+from burst.config import LeadSettings, Settings
+from burst.core.world import LastCall
+from burst.errors import BurstError
+from burst.model.fsd import format_fsd
+from burst.provider import OwnedBurst
+from burst.runtime.last_call import ProviderBurst, describe_reap
+from burst.runtime.leftovers import Leftovers, has_expired
+
+GC_DEADLINE = 600.0
+"""Seconds for which a deletion is repeated before it is said what is left."""
+
+
+class LeftoverQuery(msgspec.Struct, frozen=True):
+    """Which bursts of a provider are asked for."""
+
+    provider: str
+    owner: str | None
+    """None for the owner that the settings give."""
+    any_owner: bool
+    expired: bool
+
+
+def _describe_lease(row: Mapping[str, Any]) -> str:
+    if row["lease_end"] is None:
+        return "no end"
+    left = row["lease_end"] - row["now"]
+    if left > 0:
+        return f"ends in {format_fsd(left)}"
+    return f"over for {format_fsd(-left)}"
+
+
+_COLUMNS = (
+    Column("BURST", lambda row: row["id"]),
+    Column("PROVIDER", lambda row: row["provider"]),
+    Column("OWNER", lambda row: row["owner"]),
+    Column("LEASE", _describe_lease),
+)
+
+
+def leftover_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--provider` and what goes with it; the command gets `leftovers`."""
+
+    @click.option(
+        "--provider",
+        metavar="NAME",
+        help="Without a lead: what there is of this provider of the settings.",
+    )
+    @click.option(
+        "--owner",
+        metavar="TAG",
+        help="With --provider: of that owner. Default: lead.owner of the settings.",
+    )
+    @click.option("--any-owner", is_flag=True, help="With --provider: of all owners.")
+    @click.option(
+        "--expired",
+        is_flag=True,
+        help="With --provider: only what is past its lease for 10 minutes.",
+    )
+    @functools.wraps(function)
+    def command(
+        provider: str | None,
+        owner: str | None,
+        any_owner: bool,
+        expired: bool,
+        **others: Any,
+    ) -> None:
+        if provider is None and (owner or any_owner or expired):
+            raise click.UsageError("--owner, --any-owner and --expired need --provider")
+        if owner and any_owner:
+            raise click.UsageError("give --owner or --any-owner, not both")
+        query = LeftoverQuery(provider, owner, any_owner, expired) if provider else None
+        function(leftovers=query, **others)
+
+    return command
+
+
+def collect_leftovers(
+    query: LeftoverQuery, settings: Settings, yes: bool, listing: Listing
+) -> None:
+    """List these bursts, and with `yes` delete them. Raises BurstError.
+
+    It does not delete what has not expired unless one owner is named: another lead may
+    use it.
+    """
+    if yes and query.any_owner and not query.expired:
+        raise click.UsageError(
+            "--any-owner --yes needs --expired: other leads may use the rest"
+        )
+    owner = None if query.any_owner else query.owner or _owner_of(settings.lead)
+    now, leftovers = time.time(), Leftovers(settings, query.provider)
+    found = [
+        burst
+        for burst in leftovers.list_all()
+        if owner in {None, burst.owner}
+        and (not query.expired or has_expired(burst, now))
+    ]
+    left = leftovers.delete(found, tell_reap, GC_DEADLINE) if yes else {}
+    _print(found, left, now, listing)
+    say_left(left)
+
+
+def _owner_of(lead: LeadSettings) -> str:
+    """Return the owner that the settings give. Raises UsageError if they give none."""
+    if lead.has_owner_of_service:
+        # Its client is an extra, and takes a second to import.
+        from burst.runtime.lead_service import read_from_service  # noqa: PLC0415
+
+        return read_from_service(lead).owner
+    if not lead.owner:
+        raise click.UsageError(
+            "whose? The settings have no lead.owner: give --owner TAG (the daemon's log"
+            " and burst status --json have it) or --any-owner"
+        )
+    return lead.owner
+
+
+def _print(
+    found: Sequence[OwnedBurst], left: Mapping[str, str], now: float, listing: Listing
+) -> None:
+    rows = [
+        {
+            "id": burst.burst_id,
+            "provider": burst.provider,
+            "owner": burst.owner,
+            "lease_end": burst.lease_end or None,
+            "now": now,
+        }
+        for burst in found
+    ]
+    if listing.as_json:
+        print_json({"bursts": rows, "left": dict(left)})
+    elif not rows:
+        click.echo("nothing is left")
+    else:
+        print_rows(rows, _COLUMNS, listing)
+
+
+def tell_reap(key: ProviderBurst, call: LastCall) -> None:
+    """Say on standard error how the deletion of a burst goes on."""
+    click.echo(describe_reap(key, call), err=True)
+
+
+def say_left(left: Mapping[Any, str]) -> None:
+    """Raise BurstError if anything is left."""
+    if left:
+        told = "; ".join(f"{burst}: {why}" for burst, why in left.items())
+        raise BurstError(
+            f"not deleted within {GC_DEADLINE:.0f} s: {told}", "burst gc --yes goes on"
+        )

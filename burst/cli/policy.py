@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""`burst policy check`: which rule takes which job, and what would happen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst.cli.daemon_call import call_daemon
+from burst.cli.listing import (
+    Column,
+    Listing,
+    Row,
+    listing_options,
+    print_json,
+    print_rows,
+)
+from burst.cli.target import Target, target_options
+from burst.config import read_settings
+from burst.errors import BurstError
+from burst.lead import Lead
+from burst.model.jobid import format_f58, parse_jobid
+from burst.runtime.offline import read_snapshot
+from burst.runtime.policy_check import check_policy, with_rules
+
+_RULES = (
+    Column("RULE", lambda row: row["name"]),
+    Column("WORTH", lambda row: f"{row['worth']:g}"),
+    Column("JOBS", lambda row: row["takes"]),
+    Column("DECISIONS", lambda row: _counts(row["verdicts"])),
+    Column("MATCH", lambda row: _words(row["match"]) or "all other jobs"),
+)
+_JOBS = (
+    Column("JOB", lambda row: row["id"]),
+    Column("RULE", lambda row: row["rule"]),
+    Column("NEEDS", lambda row: row["needs"]),
+    Column("VERDICT", lambda row: row["verdict"]),
+    Column("WHY", lambda row: row["why"]),
+)
+
+
+@click.group()
+def policy() -> None:
+    """Look at the rules that decide when a job bursts."""
+
+
+@policy.command()
+@click.argument("name", metavar="[JOB|FILE]", default="")
+@target_options
+@listing_options
+def check(name: str, target: Target, listing: Listing) -> None:
+    """Show which rule takes which job that waits, and what would happen now.
+
+    With JOB, only that job. With FILE, by the rules of that file in place of those of
+    the daemon; it needs [plan] preset and [[policy]] only. Nothing is changed.
+    """
+    file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
+    with target.lead() as lead:
+        found = _checked(lead, target, file)
+    if found["trouble"]:
+        raise BurstError(f"the lead cannot be read: {found['trouble']}")
+    if name and file is None:
+        found = _only(found, name)
+    if listing.as_json:
+        print_json(found)
+        return
+    if listing.form is None and (file or not name):
+        print_rows(found["rules"], _RULES, listing)
+        click.echo()
+        for text in _remarks(found):
+            click.echo(text)
+    print_rows(found["jobs"], _JOBS, listing)
+
+
+def _checked(lead: Lead, target: Target, file: Path | None) -> dict[str, Any]:
+    """Return what the daemon says, or what is found out without one."""
+    tables = read_settings(file) if file else None
+    wanted: dict[str, Any] | None = None
+    if tables is not None:
+        wanted = {key: tables[key] for key in ("plan", "policy") if key in tables}
+    found = call_daemon(lead, "policy", {"tables": wanted, "where": str(file or "")})
+    if found is not None:
+        return found
+    settings = target.settings_or_say()
+    snapshot = read_snapshot(lead, settings)
+    if wanted is not None:
+        settings = with_rules(settings, wanted, str(file))
+    return check_policy(snapshot, settings)
+
+
+def _only(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return what is about one job. Raises BurstError."""
+    try:
+        job = format_f58(parse_jobid(name))
+    except ValueError as error:
+        raise BurstError(str(error), "give a job, or a file NAME.toml") from None
+    jobs = [row for row in found["jobs"] if row["id"] == job]
+    if not jobs:
+        raise BurstError(
+            f"{job} is no job that waits and may burst", "burst explain says more"
+        )
+    rules = [row for row in found["rules"] if row["name"] == jobs[0]["rule"]]
+    return {**found, "jobs": jobs, "rules": rules}
+
+
+def _remarks(found: Row) -> list[str]:
+    """Return sentences on rules that are of no use, or may not be as they are meant."""
+    count = len(found["jobs"])
+    unused = [row["name"] for row in found["rules"][:-1] if not row["takes"]]
+    texts = list(found["warnings"])
+    if unused and count:
+        texts.append(f"none of the {count} jobs that wait is for: {', '.join(unused)}")
+    return [*texts, ""] if texts else []
+
+
+def _counts(verdicts: Row) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()) or "-"
+
+
+def _words(match: Row) -> str:
+    return ", ".join(f"{key} {_value(value)}" for key, value in match.items())
+
+
+def _value(value: Any) -> str:
+    return "|".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""`burst replay`: a recorded workload under other rules."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from burst.cli.listing import Column, Listing, money, print_json, print_rows
+from burst.cli.progress import show_progress
+from burst.config import Settings
+from burst.config.file import load
+from burst.core.worth.queue_model import Order
+from burst.core.worth.rule_warnings import find_rule_warnings, named_users
+from burst.core.worth.rules import RuleSet
+from burst.model.fsd import format_fsd, parse_fsd
+from burst.replay.picture import draw
+from burst.replay.policies import AT_ONCE, NEVER, FilePolicy, Policy, worth_policy
+from burst.replay.read_trace import TraceError, read_trace
+from burst.replay.report import PolicyResult, json_report, policy_result
+from burst.replay.simulator import Site, replay
+from burst.replay.trace import Machine, Trace
+from burst.runtime.engine_config import find_userids
+
+FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""What `--frontier` asks for, in turn."""
+DEFAULT_PRICE = 1.0
+"""Of a node and hour, where neither command nor file says: money is then hours."""
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+_COLUMNS = (
+    Column("POLICY", lambda row: row["policy"]),
+    Column("MEAN WAIT", lambda row: format_fsd(row["mean_wait_s"])),
+    Column("P95", lambda row: format_fsd(row["p95_wait_s"])),
+    Column("BOUGHT h", lambda row: f"{row['bought_node_hours']:.0f}"),
+    Column("SHARE", lambda row: f"{100 * row['bought_share']:.1f} %"),
+    Column("MONEY", lambda row: money(row["money"])),
+    Column("WORK", lambda row: money(row["work"])),
+    Column("IDLE", lambda row: money(row["idle"])),
+    Column("BOOT", lambda row: money(row["boot"])),
+    Column("TEAR-DOWN", lambda row: money(row["teardown"])),
+    Column("BURSTS", lambda row: row["bursts"]),
+    Column("REFUSED", lambda row: row["refused"]),
+)
+
+
+class _Duration(click.ParamType[float]):
+    """Seconds, as Flux writes durations."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return parse_fsd(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Finite(click.FloatRange):
+    """A number from 0 on that has an end, and is one: NaN passes each comparison."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number from 0 on", param, ctx)
+        return number
+
+
+class _Choices(msgspec.Struct, frozen=True):
+    """Which policies are tried beside never and at once."""
+
+    worth: Sequence[float]
+    files: Mapping[Path, Settings]
+    price: float
+
+    def policies(self, trace: Trace, machine: Machine) -> Iterator[Policy]:
+        """Return all, each name once."""
+        yield from (NEVER, AT_ONCE)
+        yield from (worth_policy(worth) for worth in dict.fromkeys(self.worth))
+        for path, settings in self.files.items():
+            rules = RuleSet(settings.rules, _userids(settings, trace))
+            yield FilePolicy(str(path), rules, self.price, trace.started, machine)
+
+    def warnings(self, trace: Trace) -> Iterator[str]:
+        """Yield what rules of the files may not be meant to say."""
+        for path, settings in self.files.items():
+            # Of a lead's intake nothing is asked: all jobs may burst in a replay.
+            intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
+            alone = msgspec.structs.replace(settings, intake=intake)
+            userids = _userids(settings, trace) if trace.numbers_of_host else None
+            for text in find_rule_warnings(alone, userids):
+                yield f"{path}: {text}"
+
+
+def _userids(settings: Settings, trace: Trace) -> Mapping[str, int]:
+    """Return the numbers of users that rules name, none where a trace made them up."""
+    return find_userids(named_users(settings)) if trace.numbers_of_host else {}
+
+
+@click.command("replay")
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Try the rules [[policy]] of a settings file. May be repeated.",
+)
+@click.option(
+    "--worth",
+    multiple=True,
+    metavar="X",
+    type=_Finite(),
+    help="Try one worth for all jobs: hours saved for each node-hour bought. May be"
+    " repeated.",
+)
+@click.option("--frontier", is_flag=True, help="Try a worth from 0.01 to 2.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Own nodes.")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
+@click.option(
+    "--order",
+    type=click.Choice([order.value for order in Order]),
+    default=Order.EASY.value,
+    show_default=True,
+    help="How own nodes are scheduled: first come first served, or with backfill.",
+)
+@click.option(
+    "--boot",
+    type=_Duration(),
+    default="5m",
+    show_default=True,
+    help="How long nodes take to come online.",
+)
+@click.option(
+    "--teardown",
+    type=_Duration(),
+    default="1m",
+    show_default=True,
+    help="How long they are paid after that they are given back.",
+)
+@click.option(
+    "--idle",
+    type=_Duration(),
+    default="0s",
+    show_default=True,
+    help="How long an idle burst is kept.",
+)
+@click.option(
+    "--price",
+    type=_Finite(),
+    help="Of a node and hour. Default: the lowest of [prices] in the files of --policy,"
+    " or else 1.",
+)
+@click.option(
+    "--picture",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Draw wait against money: .svg, .png or .pdf.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def replay_trace(
+    path: Path,
+    files: tuple[Path, ...],
+    worth: tuple[float, ...],
+    frontier: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show what the jobs of TRACE would have waited for and cost under other rules.
+
+    TRACE is a file in the Standard Workload Format, what `flux jobs -a --json` prints,
+    what `[daemon] record` wrote, or a journal of Flux; plain or compressed by gzip.
+    Nothing is bought, and no daemon is asked: the queue is simulated, and each job that
+    waits is judged as the daemon does it. The policies never and at once are always
+    shown.
+    """
+    found: dict[str, PolicyResult] = {}
+    try:
+        trace = _read(path)
+        machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
+        picture = options.pop("picture")
+        settings = {file: load(file) for file in files}
+        price = _price(options.pop("price"), settings)
+        choices = _Choices([*worth, *(FRONTIER if frontier else ())], settings, price)
+        policies = list(choices.policies(trace, machine))
+        site = Site(machine=machine, order=Order(options.pop("order")), **options)
+        _tell(trace, machine)
+        for text in choices.warnings(trace):
+            click.echo(text, err=True)
+        for policy in policies:
+            found[policy.name] = _replay_one(trace, site, policy, price)
+    except KeyboardInterrupt:
+        if found and not as_json:
+            _print_table(found)
+        click.echo("burst: stopped; the replay is not complete", err=True)
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(json_report(trace.name, len(trace.jobs), found))
+    else:
+        _print_table(found)
+    # Last: a file that cannot be written must not cost what took minutes.
+    if picture is not None:
+        draw(picture, trace.name, found)
+
+
+def _print_table(found: Mapping[str, PolicyResult]) -> None:
+    rows = [{"policy": n, **msgspec.structs.asdict(r)} for n, r in found.items()]
+    print_rows(rows, _COLUMNS, Listing())
+
+
+def _read(path: Path) -> Trace:
+    """Read the trace. Raises TraceError."""
+    size = path.stat().st_size if path.is_file() else 0
+    with show_progress(f"reading {path.name}", size, "bytes") as show:
+        return read_trace(path, show)
+
+
+def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
+    """Return own nodes as the command says, else as the trace does."""
+    known = trace.machine
+    if known is None and nodes is None:
+        raise TraceError(
+            f"{trace.name}: does not say on how many nodes it was recorded",
+            "give --nodes and --cores",
+        )
+    cores = cores or (known.cores if known else 1)
+    if nodes is None and known is not None:
+        nodes = -(-known.total // cores)
+    return Machine(nodes=nodes or 0, cores=cores)
+
+
+def _price(given: float | None, settings: Mapping[Path, Settings]) -> float:
+    """Return what a node and hour costs: as the command says, else as the site does."""
+    if given is not None:
+        return given
+    known = [price for each in settings.values() for price in each.prices.values()]
+    if not known:
+        return DEFAULT_PRICE
+    price = min(known)
+    click.echo(f"a node and hour costs {money(price)}, by [prices]", err=True)
+    return price
+
+
+def _tell(trace: Trace, machine: Machine) -> None:
+    text = (
+        f"{trace.name}: {len(trace.jobs)} jobs on {machine.nodes} nodes of"
+        f" {machine.cores} core{'s' * (machine.cores != 1)}"
+    )
+    if trace.not_run:
+        text += f"; {trace.not_run} more never ran"
+    if trace.backwards:
+        text += f"; {trace.backwards} left out that ended before they started"
+    if trace.broken:
+        text += f"; {trace.broken} broken lines left out ({trace.first_broken})"
+    click.echo(text, err=True)
+
+
+def _replay_one(trace: Trace, site: Site, policy: Policy, price: float) -> PolicyResult:
+    with show_progress(policy.name, len(trace.jobs), "jobs") as show:
+        outcome = replay(trace.jobs, site, policy, show)
+    unused = policy.unused() if isinstance(policy, FilePolicy) else []
+    if unused:
+        names = ", ".join(unused)
+        click.echo(f"{policy.name}: no job that waited is for: {names}", err=True)
+    return policy_result(trace.jobs, site.machine, outcome, price)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Adds the flags of installed providers to the options of `run-burst`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import click
+import msgspec
+
+from burst.config import ProviderTable
+from burst.errors import ConfigError
+from burst.run_burst_flags import GROUP, ProviderFlag, RunBurstFlags
+
+
+class GivenFlags(msgspec.Struct, frozen=True):
+    """What was given on the command line, and which types of providers know it."""
+
+    values: Mapping[str, str]
+    """By flag name."""
+    types: Mapping[str, RunBurstFlags]
+
+    def selected_type(self) -> str:
+        """Return the type of provider that the flags name; empty if none does."""
+        for kind, brought in self.types.items():
+            if any(f.selects and f.name in self.values for f in brought.flags):
+                return kind
+        return ""
+
+    def words(self) -> list[str]:
+        """Return the flags that have an effect, as they were typed."""
+        ignored = {
+            flag.name for brought in self.types.values() for flag in _ignored(brought)
+        }
+        return [f"--{k} {v}" for k, v in self.values.items() if k not in ignored]
+
+    def notes(self, kind: str) -> list[str]:
+        """Return what that type of provider has to say of the flags."""
+        return list(self.types[kind].notes(self.values)) if kind in self.types else []
+
+    def table(self, base: ProviderTable, nodes: int) -> ProviderTable:
+        """Return a provider's table with what the flags say instead of its own.
+
+        `nodes` is the size of the rank slot. Raises ConfigError.
+        """
+        if not self.words():
+            return base
+        brought = self.types.get(base.type)
+        known = {flag.name for flag in brought.flags} if brought else set()
+        unknown = [f"--{name}" for name in self.values if name not in known]
+        if brought is None or unknown:
+            raise ConfigError(
+                f"{', '.join(unknown)}: a provider of type {base.type} has no such"
+                " flag",
+                "name another with --provider, or leave the flag out",
+            )
+        options = brought.options(self.values, base.options, nodes)
+        return msgspec.structs.replace(base, options=options)
+
+
+def provider_flag_options(
+    function: Callable[..., None], found: Iterable[EntryPoint] | None = None
+) -> Callable[..., None]:
+    """Add the flags of all providers; the command gets them as `flags`.
+
+    `found` is by default what is installed.
+    """
+    points = entry_points(group=GROUP) if found is None else found
+    types = {point.name: made for point in points if (made := _load(point))}
+    flags = {flag.name: flag for brought in types.values() for flag in brought.flags}
+
+    @functools.wraps(function)
+    def command(**others: Any) -> None:
+        values = {name: others.pop(_parameter(name)) for name in flags}
+        given = {name: str(value) for name, value in values.items() if value}
+        function(flags=GivenFlags(given, types), **others)
+
+    for flag in reversed(flags.values()):
+        command = click.option(
+            f"--{flag.name}",
+            help=flag.help,
+            type=click.Path(dir_okay=False, exists=True) if flag.is_file else str,
+        )(command)
+    return command
+
+
+def _load(point: EntryPoint) -> RunBurstFlags | None:
+    try:
+        flags: RunBurstFlags = point.load()
+    except (ImportError, AttributeError) as error:
+        # Other providers' flags must not be lost because of one package's mistake.
+        click.echo(
+            f"flags of provider type {point.name} are left out: {error}", err=True
+        )
+        return None
+    return flags
+
+
+def _ignored(brought: RunBurstFlags) -> list[ProviderFlag]:
+    return [flag for flag in brought.flags if flag.ignored]
+
+
+def _parameter(name: str) -> str:
+    return name.replace("-", "_")

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""`[[budget]]` and `[prices]`: what bursts may cost, and what a node costs the site."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config.convert import Table, convert
+from burst.config.policy import Users, Words, as_tuple
+from burst.errors import ConfigError
+
+_MOST = 1e12
+"""Of a limit or a price; more is a slip of the pen."""
+
+
+class BudgetMatch(Table, frozen=True, omit_defaults=True):
+    """`[[budget]] match`: what counts towards a budget. All that is given must hold."""
+
+    user: Users = ()
+    """Names or numbers of users: what is bought for jobs of any of them."""
+    bank: Words = ()
+    """Banks of the jobs, as `flux submit --bank` gives them."""
+    queue: Words = ()
+    """Queues that the jobs were submitted to."""
+    provider: Words = ()
+    """Providers that the bursts are bought from."""
+
+
+class BudgetSettings(Table, frozen=True):
+    """`[[budget]]`: an amount of money that is not exceeded in a day, week or month.
+
+    Days begin at midnight UTC, weeks on Monday.
+    """
+
+    limit: float
+    """In the unit of the prices. 0: nothing is bought that it matches."""
+    match: BudgetMatch = BudgetMatch()
+    """By default everything counts."""
+    per: Literal["day", "week", "month"] = "month"
+    """How long it is for. A month by default, as invoices and grants are."""
+    warn: float = 0.8
+    """From which part of the limit on the log and `burst status` warn. At four fifths
+    of a month's money there is usually a week left to do something about it."""
+    until: datetime.date | None = None
+    """The last day on which anything is bought that it matches; none by default. Where
+    a grant ends, what it paid for is not free of charge afterwards."""
+
+    def __str__(self) -> str:
+        found = [
+            f"{key} {', '.join(map(str, as_tuple(value)))}"
+            for key, value in msgspec.structs.asdict(self.match).items()
+            if value
+        ]
+        return f"{', '.join(found) or 'everything'}, per {self.per}"
+
+
+def parse_budgets(
+    tables: Any, providers: Collection[str], where: str
+) -> tuple[BudgetSettings, ...]:
+    """Return the tables `[[budget]]` of a file. Raises ConfigError."""
+    if not isinstance(tables, list | tuple):
+        raise ConfigError(f"{where}: budget: expected tables", "write [[budget]]")
+    budgets: list[BudgetSettings] = []
+    for number, table in enumerate(tables, 1):
+        at = f"{where}: budget {number}"
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{at}: expected a table", "write [[budget]]")
+        budget = convert(BudgetSettings, table, at)
+        for key, value in table.get("match", {}).items():
+            # It would hold for everything, where none was meant.
+            if value in ("", []):
+                raise ConfigError(f"{at}: match.{key}: is empty", "leave the key out")
+        _check_budget(budget, providers, at)
+        if str(budget) in map(str, budgets):
+            raise ConfigError(
+                f"{at}: is for the same as an earlier one: {budget}",
+                "the lower limit would hold; remove the other",
+            )
+        budgets.append(budget)
+    return tuple(budgets)
+
+
+def parse_prices(
+    table: Any, providers: Collection[str], where: str
+) -> Mapping[str, float]:
+    """Return `[prices]` by `PROVIDER.OFFER`, quoted or not. Raises ConfigError."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where}: prices: expected a table", "write [prices]")
+    found: dict[str, float] = {}
+    for key, price in _flat(table):
+        provider, dot, offer = key.partition(".")
+        at = f"{where}: prices.{key}"
+        if not dot or not offer:
+            raise ConfigError(f"{at}: names no offer", 'such as "gke.n2" = 2.5')
+        if provider not in providers:
+            raise ConfigError(
+                f"{at}: there is no provider {provider}", _known(providers)
+            )
+        if isinstance(price, bool) or not isinstance(price, int | float):
+            raise ConfigError(f"{at}: expected a number", 'such as "gke.n2" = 2.5')
+        if not 0 <= price <= _MOST:
+            raise ConfigError(f"{at}: {price} is out of range", "at least 0")
+        found[key] = float(price)
+    return found
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield key and value; `gke.n2 = 2.5` without quotes is a table in a table."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", each) for name, each in value.items())
+        else:
+            yield key, value
+
+
+def _check_budget(budget: BudgetSettings, providers: Collection[str], at: str) -> None:
+    if not 0 <= budget.limit <= _MOST:
+        raise ConfigError(
+            f"{at}: limit: {budget.limit} is out of range",
+            "at least 0; 0 has nothing bought that the budget matches",
+        )
+    if not 0 < budget.warn <= 1:
+        raise ConfigError(
+            f"{at}: warn: {budget.warn} is out of range",
+            "it is a part of the limit, such as 0.8; 1 warns at the limit only",
+        )
+    for key, value in msgspec.structs.asdict(budget.match).items():
+        if "" in as_tuple(value) and value != ():
+            raise ConfigError(f"{at}: match.{key}: is empty", "leave the key out")
+    unknown = sorted(set(as_tuple(budget.match.provider)) - set(providers))
+    if unknown:
+        raise ConfigError(
+            f"{at}: match.provider: there is no provider {unknown[0]}",
+            _known(providers),
+        )
+
+
+def _known(providers: Collection[str]) -> str:
+    return f"the settings have {', '.join(providers) or 'none'}"

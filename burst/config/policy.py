@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""`[[policy]]`: the rules that decide when a job bursts, in the order of the file.
+
+The first rule that matches a job decides on it. A job that none matches is decided on
+by the rule `default`, which `[plan] preset` gives.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config.convert import Seconds, Table, convert
+from burst.config.intervals import parse_durations, parse_hours, parse_nodes
+from burst.errors import ConfigError
+
+Preset = Literal["eager", "balanced", "frugal"]
+
+PRESETS: Mapping[Preset, float] = {"eager": 0.0, "balanced": 0.05, "frugal": 0.1}
+"""The `worth` of the rule `default` by each preset: docs/policy.md says why."""
+
+DEFAULT_RULE = "default"
+"""Name of the rule for all jobs that no rule of the file matches."""
+
+Words = str | tuple[str, ...]
+Users = str | int | tuple[str | int, ...]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+
+
+class PolicyMatch(Table, frozen=True):
+    """`match`: which jobs a rule is for. A job has to fit every key that is given.
+
+    A key may be a list: then one of its values has to fit.
+    """
+
+    queue: Words | None = None
+    """Queue of the job; "" for jobs of an instance without named queues."""
+    nodes: str | int | None = None
+    """How many nodes it needs: 4, "1-8", "<4", "<=4", ">8", ">=8"."""
+    user: Users | None = None
+    """Who submitted it, by name or by number."""
+    hours: Words | None = None
+    """When it is decided, in the time zone of the daemon's host: "Mo-Fr 8-18", "Sa,Su",
+    "22-6". Hours that end before they begin end on the next day."""
+    attribute: Words | None = None
+    """An attribute under `attributes.system`, by its dotted name, that is neither
+    false, 0 nor empty: "project"; or one with this value: "project=alpha"."""
+    name: Words | None = None
+    """The job's name as a pattern of a shell: "train-*"."""
+    duration: str | None = None
+    """Its time limit: "<2h", "<=2h", ">8h", ">=8h", "1h-8h". A job that has none is
+    longer than any."""
+    bank: Words | None = None
+    """The bank that it names (`attributes.system.bank`)."""
+
+
+class PolicyRule(Table, frozen=True):
+    """`[[policy]]`: what is decided about the jobs that it matches."""
+
+    name: str = ""
+    """What `burst explain` and `burst cost` call it; default `policy-N`, where N is its
+    place in the file, from 1."""
+    match: PolicyMatch = PolicyMatch()
+    """Which jobs it is for; without it, all."""
+    worth: float | None = None
+    """Make a burst if it saves at least so many hours for each node-hour that it buys;
+    0: for whatever must wait. Default: as the preset."""
+    providers: tuple[str, ...] = ()
+    """Bursts of these only; default: of any."""
+    max_price: float | None = None
+    """At most so much for a node and hour; default: any price."""
+    wait: Seconds | None = None
+    """Try the own nodes for at least so long before a burst is made. Default: as long
+    as the job's user or `[intake] local_wait` says, where they are free."""
+    mark: bool = False
+    """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
+    users know whether their jobs can run elsewhere."""
+
+
+def parse_policy(
+    tables: object, preset: Preset, providers: Sequence[str], where: str
+) -> tuple[PolicyRule, ...]:
+    """Return the rules of `[[policy]]`, each with a name and a worth.
+
+    `providers` are those of the file; none if it has only rules, to be tried out.
+    Raises ConfigError.
+    """
+    if not isinstance(tables, Sequence) or isinstance(tables, str):
+        raise ConfigError(f"{where}: policy: expected tables [[policy]]")
+    rules: list[PolicyRule] = []
+    for number, table in enumerate(tables, 1):
+        at = f"{where}: policy {number}"
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{at}: expected a table", "write [[policy]]")
+        rule = _named(convert(PolicyRule, table, at), number, rules, at)
+        _check_match(rule.match, at)
+        _check_rule(rule, providers, at)
+        worth = PRESETS[preset] if rule.worth is None else rule.worth
+        rules.append(msgspec.structs.replace(rule, worth=worth))
+    return tuple(rules)
+
+
+def default_rule(preset: Preset) -> PolicyRule:
+    """Return the rule for jobs that no rule of the file matches."""
+    return PolicyRule(name=DEFAULT_RULE, worth=PRESETS[preset])
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return the values of a key that may be one value or a list."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _named(
+    rule: PolicyRule, number: int, before: Sequence[PolicyRule], at: str
+) -> PolicyRule:
+    name = rule.name or f"policy-{number}"
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{at}: name: {name!r} is not a name for a rule",
+            "use at most 63 letters, digits, _, - and .",
+        )
+    if name == DEFAULT_RULE or any(rule.name == name for rule in before):
+        raise ConfigError(
+            f"{at}: name: there is a rule {name} already", "give it another name"
+        )
+    return msgspec.structs.replace(rule, name=name)
+
+
+def _check_match(match: PolicyMatch, at: str) -> None:
+    """Raise ConfigError for what cannot be read, or that no job could ever fit."""
+    for key in match.__struct_fields__:
+        value = getattr(match, key)
+        if value == ():
+            raise ConfigError(
+                f"{at}: match.{key}: an empty list matches no job",
+                f"name a {key}, or leave the key out to match all",
+            )
+    readers = {"nodes": parse_nodes, "duration": parse_durations, "hours": parse_hours}
+    for key, read in readers.items():
+        value = getattr(match, key)
+        for each in () if value is None else as_tuple(value):
+            try:
+                read(each)
+            except ValueError as error:
+                raise ConfigError(f"{at}: match.{key}: {error}") from None
+
+
+def _check_rule(rule: PolicyRule, providers: Sequence[str], at: str) -> None:
+    for key in ("worth", "max_price"):
+        value = getattr(rule, key)
+        if value is not None and not 0 <= value < math.inf:
+            raise ConfigError(f"{at}: {key}: {value} is out of range", "at least 0")
+    if rule.wait is not None and math.isinf(rule.wait):
+        raise ConfigError(
+            f"{at}: wait: inf never ends", 'give a time that does, such as "5m"'
+        )
+    for name in rule.providers:
+        if providers and name not in providers:
+            close = difflib.get_close_matches(name, providers, 1)
+            raise ConfigError(
+                f"{at}: providers: there is no provider {name}",
+                f"did you mean {close[0]}?"
+                if close
+                else f"the file has {', '.join(providers)}",
+            )

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What a plan buys, against the budgets: an offer that would pass one is turned down.
+
+What is counted here for each burst is what `burst.core.worth.accounts` reserves for it
+once the plan is on record. Without budgets nothing is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.placement.offers import ProviderOffer
+from burst.core.placement.plan import Demand
+from burst.core.worth.budget import NO_BUDGETS, Budgets, Commitment, commitment_of
+from burst.core.worth.ledger import Entry, Payer
+from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of, price_of_node
+from burst.core.worth.money import format_money
+from burst.model.banks import NOT_VERIFIED, Banks
+from burst.model.burst import Burst, BurstId
+from burst.model.decision import OfferRejection, moment
+from burst.model.jobid import JobId
+from burst.model.lead import JobView
+from burst.model.reason import Reason
+
+
+class Purchases:
+    """What one plan buys."""
+
+    def __init__(
+        self,
+        budgets: Budgets,
+        settings: Settings,
+        jobs: Mapping[JobId, JobView],
+        now: float,
+        banks: Banks = NOT_VERIFIED,
+    ) -> None:
+        """`jobs` and `banks` tell for whom each job's nodes are bought."""
+        self._budgets, self._settings = budgets, settings
+        self._jobs, self._banks, self._now = jobs, banks, now
+        self._live: dict[BurstId, tuple[Burst, Commitment]] = {}
+
+    def know(
+        self, bursts: Mapping[BurstId, Burst], entries: Mapping[BurstId, Entry]
+    ) -> None:
+        """Take in what is reserved for live bursts that jobs may still use."""
+        self._live = {
+            name: (bursts[name], commitment_of(entry))
+            for name, entry in entries.items()
+            if name in bursts
+        }
+
+    def key(self, demand: Demand) -> tuple[object, ...]:
+        """Return what demands have in common that are bought for alike."""
+        if not self._budgets:
+            return ()
+        return self._payers(demand), demand.duration
+
+    def refuse(
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        nodes: int,
+        before: Commitment | None = None,
+    ) -> OfferRejection | None:
+        """Return why so many nodes of an offer may not be bought, None if they may.
+
+        `before` is what a burst of the plan has reserved that grows or gets the job.
+        """
+        if not self._budgets:
+            return None
+        return self._refusal(
+            candidate.key, [self._bought(candidate, demand, nodes, before)], before
+        )
+
+    def buy(
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        nodes: int,
+        before: Commitment | None = None,
+    ) -> Commitment | None:
+        """Count what was not refused; return it, None where nothing is counted."""
+        if not self._budgets:
+            return None
+        bought = self._bought(candidate, demand, nodes, before)
+        self._budgets.commit([bought], before)
+        return bought
+
+    def may_use(self, demand: Demand, burst: BurstId) -> bool:
+        """Tell whether a live burst may be kept for as long as a job needs it."""
+        if not self._budgets or burst not in self._live:
+            return True
+        before, after = self._used(demand, burst)
+        return self._budgets.refusing([after], before) is None
+
+    def use(self, demand: Demand, burst: BurstId) -> None:
+        """Count that a live burst is kept for a job."""
+        if self._budgets and burst in self._live:
+            before, after = self._used(demand, burst)
+            self._budgets.commit([after], before)
+            self._live[burst] = self._live[burst][0], after
+
+    def _used(self, demand: Demand, name: BurstId) -> tuple[Commitment, Commitment]:
+        """Return what is reserved for a live burst, and what would be with a job."""
+        burst, before = self._live[name]
+        life = Life(
+            provider=before.provider,
+            lease_end=burst.lease.end,
+            run_times=(demand.duration,),
+            online=burst.state not in COMES_UP,
+        )
+        until = max(before.until, lives_until(life, self._settings, self._now))
+        after = msgspec.structs.replace(
+            before, until=until, payers=before.payers | self._payers(demand)
+        )
+        return before, after
+
+    def _bought(
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        nodes: int,
+        before: Commitment | None,
+    ) -> Commitment:
+        run_times: tuple[float, ...] = ()
+        if demand.isolated is not None:
+            run_times = (demand.isolated.duration,) if demand.isolated.ends else ()
+        elif demand.job is not None:
+            run_times = (demand.duration,)
+        life = Life(
+            provider=candidate.provider,
+            lease_end=candidate.lease_end,
+            run_times=run_times,
+        )
+        until = lives_until(life, self._settings, self._now)
+        payers = self._payers(demand)
+        if before is not None:
+            until, payers = max(until, before.until), payers | before.payers
+        return Commitment(
+            provider=candidate.provider,
+            price=price_of_node(candidate.offer.price),
+            nodes=nodes,
+            made=self._now,
+            until=until,
+            payers=payers,
+        )
+
+    def _payers(self, demand: Demand) -> frozenset[Payer]:
+        job = None if demand.job is None else self._jobs.get(demand.job)
+        if job is None:
+            return frozenset({Payer(demand.userid)})
+        return frozenset({payer_of(job, self._banks)})
+
+    def _refusal(
+        self, key: str, after: Sequence[Commitment], before: Commitment | None
+    ) -> OfferRejection | None:
+        refusing = self._budgets.refusing(after, before)
+        if refusing is None:
+            return None
+        state, need = refusing
+        again = f"it begins anew on {moment(state.window.ends)}"
+        if need > state.limit:
+            again = (
+                "its limit is less than that; a shorter time limit of the job has less"
+                " reserved"
+            )
+        if state.over:
+            again = f"its last day was {state.budget.until}"
+        if state.unread:
+            again = f"record {state.unread} cannot be read, so nothing is bought"
+        facts = {
+            "budget": str(state.budget),
+            "left": format_money(state.left),
+            "limit": format_money(state.limit),
+            "need": format_money(need),
+            "again": again,
+        }
+        return OfferRejection(key, Reason.OVER_BUDGET, facts)
+
+
+NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), {}, 0.0)
+"""Where there are no budgets."""

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that the cloud takes back, as it may those of spot offers.
+
+That is on record when it is first reported, since what reports it is soon gone, such as
+a preempted pod. The burst then has as long as any that lost ranks: where its provider
+starts the followers elsewhere it goes on, else it ends as reclaimed.
+"""
+
+from __future__ import annotations
+
+from burst.core.actions import TellJobs
+from burst.core.observation import ProviderPhase, provider_phase, status_of
+from burst.core.records import Transaction
+from burst.core.world import World
+from burst.model.burst import Burst, State
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.provider import BurstStatus, Failure
+
+_MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
+# The lead may see that a job failed so many seconds before the provider says why.
+_LATE_S = 60.0
+_RUNS = (JobState.RUN, JobState.CLEANUP)
+
+
+def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
+    """Record that the cloud takes nodes of a burst back; tell the jobs that run there.
+
+    Return the burst as it is then.
+    """
+    if burst.reclaimed or burst.state not in _MAY_BE:
+        return burst
+    status = status_of(burst, world)
+    if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
+        return burst
+    note = _report(status)
+    if not note:
+        return burst
+    after = tx.record(burst.id, "reclaimed", {"note": note})
+    jobs = world.lead.jobs if world.lead else {}
+    running = [j for j in sorted(burst.jobs & jobs.keys()) if jobs[j].state in _RUNS]
+    if running:
+        why = f"burst {burst.id}: {note}"
+        tx.actions.append(TellJobs(tuple(running), {"state": "reclaimed", "why": why}))
+    return after
+
+
+def is_restored(burst: Burst, world: World) -> bool:
+    """Tell whether nodes of a burst were taken back and all its followers run again."""
+    status = status_of(burst, world)
+    running = provider_phase(burst, world) is ProviderPhase.RUNNING
+    return bool(burst.reclaimed and running and status and not _report(status))
+
+
+def reclaim_of(burst: Burst, job: JobId) -> str:
+    """Return what took a job's nodes; empty if the cloud did not, or it completed."""
+    times = dict(burst.sums.recent).get(job) or burst.times.get(job)
+    found = [event for event in burst.events if event.name == "reclaimed"]
+    if times is None or times.started is None or not found:
+        return ""
+    at, note = found[-1].timestamp, found[-1].context["note"]
+    over = times.finished is not None and times.finished < at - _LATE_S
+    if times.result == "completed" or over or times.started > at:
+        return ""
+    return f"burst {burst.id}: {note}"
+
+
+def _report(status: BurstStatus) -> str:
+    """Return what the provider says of nodes that were taken back; empty for none."""
+    taken = [follower for follower in status.followers if follower.reclaimed]
+    if not taken and status.failure is not Failure.RECLAIMED:
+        return ""
+    hosts = ", ".join(follower.host for follower in taken) or "its nodes"
+    why = next((f.why for f in taken if f.why), "") or status.why
+    return f"the cloud took {hosts} back" + (f" ({why})" if why else "")

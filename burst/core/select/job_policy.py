@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""What the rules of `[[policy]]` say of each pending job.
+
+Where there are none, and the preset asks for nothing, nothing here changes a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+import msgspec
+
+from burst.config import PolicyRule, Settings
+from burst.core.placement.catalog import read_catalog
+from burst.core.placement.demand import nodes_needed
+from burst.core.placement.offers import ProviderOffer
+from burst.core.placement.plan import LiveBurstWorth
+from burst.core.placement.preferences import why_unwanted
+from burst.core.records import RecordsView
+from burst.core.select.constraints import Constraints
+from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.queues import in_stopped_queue
+from burst.core.world import World
+from burst.core.worth.comparison import Comparison, purchase_of
+from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.online_times import OnlineTimes
+from burst.core.worth.rules import JobFacts, RuleSet, rule_for
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.lead import JobView
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences, ResourceRequest
+
+
+class JobPolicy:
+    """Asks the rules about the jobs of one tick."""
+
+    def __init__(
+        self,
+        records: RecordsView,
+        world: World,
+        own_nodes: OwnNodes,
+        settings: Settings,
+        now: float,
+    ) -> None:
+        self._records = records
+        self._world = world
+        self._own_nodes = own_nodes
+        self._settings = settings
+        self._now = now
+        self._rules: RuleSet | None
+        self._found: dict[JobId, PolicyRule] = {}
+        self._narrowed: dict[tuple[BurstPreferences, str], BurstPreferences] = {}
+        self._shapes = {slot.shape for slot in world.slots}
+        self._nodes: dict[ResourceRequest, int] = {}
+        self._offers: tuple[ProviderOffer, ...] | None = None
+        self._first: dict[BurstPreferences, ProviderOffer | None] = {}
+        self._times = OnlineTimes(records.times)
+        self._purchases: dict[tuple[str, int], Purchase] = {}
+        self._unforecast: Mapping[JobId, float] = {}
+        self._lacking: dict[JobId, float] = {}
+
+    def begin(self, rules: RuleSet, unforecast: Mapping[JobId, float]) -> None:
+        """Take over the rules, and which jobs had no forecast in the tick before."""
+        self._rules = None if rules.leaves_all else rules
+        self._unforecast = unforecast
+
+    def still_unforecast(self, others: Container[JobId]) -> Mapping[JobId, float]:
+        """Return since when jobs whose rule asks for a forecast have had none.
+
+        Those of `others` were not looked at in this tick; nothing changes for them.
+        """
+        kept = {job: at for job, at in self._unforecast.items() if job in others}
+        return kept | self._lacking
+
+    def may_burst(self, job: JobView) -> bool:
+        """Tell whether a job is burstable by its attribute, or as a rule marks it."""
+        if job.burstable or job.request is None:
+            return job.burstable
+        rule = self.rule(job)
+        return rule is not None and rule.mark
+
+    def rule(self, job: JobView) -> PolicyRule | None:
+        """Return the rule that decides on a job; None where no rule says anything."""
+        if self._rules is None:
+            return None
+        rule = self._found.get(job.id)
+        if rule is None:
+            rule = rule_for(self._facts(job), self._rules, self._now)
+            self._found[job.id] = rule
+        return rule
+
+    def local_wait(self, job: JobView) -> float:
+        """Return for how long a job is left to the scheduler where it can start."""
+        rule, own = self.rule(job), job.preferences.wait
+        if rule is not None and rule.wait is not None:
+            return max(rule.wait, own or 0.0)
+        return self._settings.intake.local_wait if own is None else own
+
+    def preferences(self, job: JobView) -> BurstPreferences:
+        """Return what the user prefers, narrowed by the rule."""
+        rule, wish = self.rule(job), job.preferences
+        if rule is None:
+            return wish
+        key = wish, rule.name
+        found = self._narrowed.get(key)
+        if found is None:
+            found = self._narrowed[key] = narrowed(wish, rule)
+        return found
+
+    def decide_on_bank(self, job: JobView) -> Decision | None:
+        """Return why nothing is bought for a job on account of its bank, or None.
+
+        Flux takes any name for a bank where no plugin of flux-accounting is loaded.
+        """
+        banks = self._world.banks
+        if banks.refuses(job):
+            own = ", ".join(sorted(banks.of_user(job.userid))) or "none"
+            return Decision(Reason.BANK_REFUSED, {"bank": job.bank, "own": own})
+        if self._now >= banks.awaited_until:
+            return None
+        if not (job.bank or self._settings.uses_banks):
+            return None
+        return Decision(Reason.BANK_UNREAD, {"until": banks.awaited_until})
+
+    def decide(
+        self, job: JobView, request: ResourceRequest, waited: float
+    ) -> Decision | None:
+        """Return why no burst is made for a job now; None if one may be.
+
+        `waited` is how long the scheduler has had it. Only a job that could run on own
+        nodes which are up is to wait for them.
+        """
+        rule = self.rule(job)
+        if rule is None or not self._runs_here(job, request):
+            return None
+        if rule.wait is not None:
+            left = self.local_wait(job) - waited
+            if left > 0:
+                facts = {"rule": rule.name, "until": self._now + left}
+                return Decision(Reason.OWN_FIRST, facts)
+        if not rule.worth or self._is_asked_for(job):
+            return None
+        here = self._world.forecasts.get(job.id) if self._world.forecasts else None
+        if here is None:
+            return self._decide_without(job, rule)
+        compared = self._compare(job, request, rule, here)
+        if compared is None or compared.judgement.pays:
+            return None  # where no offer would do, the planner says why
+        return Decision(Reason.NOT_WORTH, {"comparison": compared})
+
+    def live_worth(
+        self, job: JobView, request: ResourceRequest
+    ) -> LiveBurstWorth | None:
+        """Return what a live burst has to be worth to a job; None: it may have any."""
+        rule, forecasts = self.rule(job), self._world.forecasts or {}
+        here = forecasts.get(job.id)
+        if rule is None or not rule.worth or here is None:
+            return None
+        if self._is_asked_for(job) or not self._runs_here(job, request):
+            return None
+        return LiveBurstWorth(here, self._run_time(job), rule.worth, self._now)
+
+    def _run_time(self, job: JobView) -> float:
+        """Return for how long a job may run where nodes are bought for it."""
+        # The time limit, as `burst replay` counts it, not the time that is expected:
+        # that buys twice as much for the same wait (docs/deciding.md).
+        run_time = job.duration or self._world.run_times.get(job.id, 0.0)
+        return run_time or self._settings.deadlines.run
+
+    def pays(self, job: JobView, at: float) -> bool:
+        """Tell whether a burst pays for a job that would start here at that time."""
+        rule = self.rule(job)
+        if rule is None or not rule.worth or job.request is None:
+            return False
+        here = StartEstimate(expected=at, latest=at, earliest=at)
+        compared = self._compare(job, job.request, rule, here)
+        return compared is not None and compared.judgement.pays
+
+    def _runs_here(self, job: JobView, request: ResourceRequest) -> bool:
+        elsewhere = in_stopped_queue(job, self._settings.intake)
+        elsewhere = elsewhere or job.preferences.mode == "isolated"
+        return not elsewhere and self._own_nodes.fits_when_idle(request)
+
+    def _is_asked_for(self, job: JobView) -> bool:
+        """Tell whether its user wants a burst whatever it is worth."""
+        hold = self._records.holds.get(job.id)
+        return job.preferences.wanted or (hold is not None and hold.requested)
+
+    def _decide_without(self, job: JobView, rule: PolicyRule) -> Decision | None:
+        since = self._unforecast.get(job.id, self._now)
+        self._lacking[job.id] = since
+        until = since + self._settings.deadlines.forecast
+        if self._now >= until:
+            return None
+        return Decision(Reason.NOT_FORECAST, {"rule": rule.name, "until": until})
+
+    def _compare(
+        self,
+        job: JobView,
+        request: ResourceRequest,
+        rule: PolicyRule,
+        here: StartEstimate,
+    ) -> Comparison | None:
+        """Compare a start here with one on a burst; None if there could be none."""
+        candidate = self._first_offer(self.preferences(job))
+        nodes = self._nodes_of(request)
+        if candidate is None or not nodes:
+            return None
+        key = candidate.key, nodes
+        if key not in self._purchases:
+            self._purchases[key] = purchase_of(candidate, nodes, 0.0, self._times)
+        purchase = msgspec.structs.replace(
+            self._purchases[key], run_time=self._run_time(job)
+        )
+        return Comparison(
+            here=here,
+            purchase=purchase,
+            provider=candidate.provider,
+            judgement=judge(here, purchase, rule.worth or 0.0, self._now),
+            rule=rule.name,
+            now=self._now,
+        )
+
+    def _first_offer(self, preferences: BurstPreferences) -> ProviderOffer | None:
+        """Return the offer that the planner would try first for a job."""
+        if preferences not in self._first:
+            wanted = (c for c in self._usable() if not why_unwanted(preferences, c))
+            self._first[preferences] = next(wanted, None)
+        return self._first[preferences]
+
+    def _usable(self) -> tuple[ProviderOffer, ...]:
+        if self._offers is None:
+            self._offers = read_catalog(
+                self._records, self._world, self._settings, self._now
+            ).offers
+        return self._offers
+
+    def _facts(self, job: JobView) -> JobFacts:
+        return JobFacts(
+            userid=job.userid,
+            queue=job.queue,
+            bank=self._world.banks.bank_of(job),
+            name=job.name,
+            attributes=job.attributes,
+            nodes=self._nodes_of(job.request) if job.request else 0,
+            duration=job.duration,
+            submitted=job.t_submit,
+        )
+
+    def _nodes_of(self, request: ResourceRequest) -> int:
+        """Return how many lent nodes a job needs; 0 if none would do.
+
+        Of a job that asks for nodes it is those, whatever nodes there are.
+        """
+        nodes = self._nodes.get(request)
+        if nodes is None:
+            needs = (nodes_needed(request, shape) for shape in self._shapes)
+            nodes = min((need for need in needs if need), default=request.nodes)
+            self._nodes[request] = nodes
+        return nodes
+
+
+def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
+    """Return preferences of a user, narrowed by a rule."""
+    prices = [price for price in (wish.max_price, rule.max_price) if price is not None]
+    return msgspec.structs.replace(
+        wish,
+        allowed=rule.providers,
+        max_price=min(prices, default=None),
+        rule=rule.name,
+    )
+
+
+def policy_for_job(
+    records: RecordsView, world: World, settings: Settings, now: float
+) -> JobPolicy:
+    """Return what answers for one job outside of a tick. The lead can be read."""
+    own_nodes = OwnNodes(records, world, Constraints(world.identity))
+    policy = JobPolicy(records, world, own_nodes, settings, now)
+    policy.begin(RuleSet(settings.rules, world.userids), {})
+    return policy

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Keeps the ledger in each transaction: reserves for new bursts, settles ended ones.
+
+`keep_accounts` is the last thing that a tick does before its records are stored, and
+what a command that makes bursts does: so a burst and what is reserved for it are
+written together, and its end and its cost. It looks at live bursts only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Set
+
+from burst.config import Settings
+from burst.core.observation import status_of
+from burst.core.records import RecordsView, Transaction
+from burst.core.world import World
+from burst.core.worth import ledger, periods
+from burst.core.worth.budget import Accounts, Budgets
+from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
+from burst.core.worth.life import (
+    COMES_UP,
+    Life,
+    lives_until,
+    payer_of,
+    price_of_node,
+)
+from burst.core.worth.money import Money, format_money
+from burst.model.burst import RECLAIMED, Burst, BurstId, State
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+from burst.provider import Failure
+from burst.provider import Phase as FollowerPhase
+
+KEPT_SETTLED = 1000
+"""So many settled bursts are on record one by one; of all others the sums are."""
+MOST_SETTLED = 2000
+"""So many are on record at most, where earlier ones could not be archived yet."""
+_PHASES: dict[State, Phase] = {
+    State.NEW: "",
+    State.PROVISION: "boot",
+    State.JOIN: "boot",
+    State.ONLINE: "idle",
+    State.DRAIN: "idle",
+    State.REAP: "teardown",
+}
+_ON_NODES = (JobState.RUN, JobState.CLEANUP)
+
+
+def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
+    """Reserve, count and settle. A record that cannot be read is left as it is."""
+    accounts = _Accounts(tx, world, settings)
+    for burst in tx.live:
+        if burst.id not in tx.entries and f"entry/{burst.id}" not in tx.unreadable:
+            accounts.open(burst)
+    for name, entry in list(tx.entries.items()):
+        known = tx.bursts.get(name)
+        if known is not None and known.live:
+            accounts.keep(entry, known)
+        elif f"burst/{name}" not in tx.unreadable:
+            _settle(tx, entry)
+    _drop_settled(tx, world.archived)
+    merged = periods.merge_old(tx.periods, tx.unreadable, tx.now)
+    for period, changed in merged.items():
+        if changed is None:
+            del tx.periods[period]
+        else:
+            tx.periods[period] = changed
+
+
+def budgets_at(
+    records: RecordsView, settings: Settings, userids: Mapping[str, int], now: float
+) -> Budgets:
+    """Return the budgets as they stand now; `userids` as `World.userids`."""
+    accounts = Accounts(records.entries, records.periods, records.unreadable, userids)
+    return Budgets(settings.budget, accounts, now)
+
+
+class _Accounts:
+    """The entries of live bursts in one transaction."""
+
+    def __init__(self, tx: Transaction, world: World, settings: Settings) -> None:
+        self._tx, self._world, self._settings = tx, world, settings
+        self._jobs = world.lead.jobs if world.lead else {}
+
+    @functools.cached_property
+    def _running(self) -> list[JobView]:
+        jobs = self._jobs.values()
+        return [job for job in jobs if job.state in _ON_NODES and job.ranks]
+
+    def open(self, burst: Burst) -> None:
+        """Reserve for a burst that has no entry."""
+        lease, now = burst.lease, self._tx.now
+        until = max(now, self._until(burst, burst.jobs))
+        payers = self._payers(burst.jobs)
+        price = price_of_node(lease.price)
+        self._tx.entries[burst.id] = open_entry(lease, price, until, payers, now)
+
+    def keep(self, entry: Entry, burst: Burst) -> None:
+        """Count what its nodes did, and reserve for jobs that it got just now."""
+        after, now = entry, self._tx.now
+        new = self._tx.new_jobs(burst)
+        if new:
+            after = ledger.extend(after, self._until(burst, new), self._payers(new))
+        use = self._use(entry, burst)
+        # Flux may start a job there by itself: the nodes are there.
+        begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
+        after = ledger.extend(after, after.until, self._payers(begun))
+        # A program may begin and end between two looks.
+        ended = burst.exit_status is not None
+        joined = burst.state in (State.ONLINE, State.DRAIN) or ended
+        after = ledger.count(after, use, now, joined=joined)
+        grown = ledger.outlive(after, now)
+        if grown is not after:
+            more = format_money(Money(grown.grown - after.grown))
+            note = f"it lives longer than was reserved for; {more} more is reserved"
+            self._tx.record(burst.id, "outlived", {"note": note})
+        if grown is not entry:
+            self._tx.entries[burst.id] = grown
+
+    def _until(self, burst: Burst, names: Set[JobId]) -> float:
+        lease = burst.lease
+        run_times = tuple(self._jobs[job].duration for job in names & self._jobs.keys())
+        if lease.isolated is not None:
+            run_times = (lease.isolated.duration,) if lease.isolated.ends else ()
+        life = Life(
+            provider=lease.provider,
+            lease_end=lease.end,
+            run_times=run_times,
+            online=burst.state not in COMES_UP,
+        )
+        return lives_until(life, self._settings, self._tx.now)
+
+    def _payers(self, names: Set[JobId]) -> dict[JobId, Payer]:
+        known = sorted(names & self._jobs.keys())
+        rules, banks = self._tx.rules, self._world.banks
+        return {
+            job: payer_of(self._jobs[job], banks, rules.get(job, "")) for job in known
+        }
+
+    def _use(self, entry: Entry, burst: Burst) -> Use:
+        """Return what the nodes of a burst do; what cannot be read is as it was."""
+        lead, busy, jobs = self._world.lead, entry.use.busy, entry.use.jobs
+        if burst.lease.isolated:
+            works = burst.state is State.ONLINE
+            busy = burst.lease.nodes if works else 0
+            job = burst.lease.isolated_job
+            jobs = ((job, busy),) if works and job is not None else ()
+        elif lead is not None:
+            ranks = frozenset(burst.lease.ranks)
+            busy = 0 if burst.state is State.NEW else len(lead.allocated & ranks)
+            found = ((each.id, len(each.ranks & ranks)) for each in self._running)
+            jobs = tuple((job, nodes) for job, nodes in found if busy and nodes)
+        return Use(
+            phase=_PHASES[burst.state],
+            busy=busy,
+            jobs=jobs,
+            shown=_shown(entry.use.shown, burst, self._world),
+        )
+
+
+def _shown(before: int, burst: Burst, world: World) -> int:
+    """Return how many nodes its provider shows as started."""
+    view = world.providers.get(burst.lease.provider)
+    if view is None or view.trouble or not view.read_at:
+        return before
+    status = status_of(burst, world)
+    if status is None or status.failure is Failure.CAPACITY:
+        return 0
+    followers = status.followers
+    shown = sum(each.phase is not FollowerPhase.PENDING for each in followers)
+    return min(shown, burst.lease.nodes)
+
+
+def _settle(tx: Transaction, entry: Entry) -> None:
+    """Take the entry out and add what the burst has cost, both or nothing."""
+    period = periods.day_of(entry.made)
+    name = entry.burst
+    if {f"ledger/{period}", f"settled/{name}"} & tx.unreadable.keys():
+        return
+    burst = tx.bursts.get(name)
+    reclaimed = burst is not None and burst.exception == RECLAIMED
+    settled = ledger.settle(entry, tx.now, reclaimed=reclaimed)
+    del tx.entries[name]
+    tx.settled[name] = settled
+    known = tx.periods.get(period, periods.Period())
+    tx.periods[period] = known.plus(periods.groups_of(settled), 1)
+
+
+def _drop_settled(tx: Transaction, archived: Mapping[BurstId, float] | None) -> None:
+    """Drop the oldest rows beyond KEPT_SETTLED, none before it is archived.
+
+    But where the archive cannot be written: what is on record is bounded in any case.
+    """
+    spare = len(tx.settled) - KEPT_SETTLED
+    if spare <= 0:
+        return
+    oldest = sorted(tx.settled.values(), key=lambda row: row.ended)[:spare]
+    for row in oldest:
+        kept = archived is None or archived.get(row.burst) == row.made
+        if kept or len(tx.settled) > MOST_SETTLED:
+            del tx.settled[row.burst]

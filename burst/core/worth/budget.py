@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""Budgets: how much of each is settled, reserved and left, and what may not be bought.
+
+A burst counts in the day, week or month in which it was made. While it lives, all that
+is reserved for it counts, in full for each of those it is for, and in later ones, too,
+for as long as it lives. Once it is gone, what it has cost counts, for each of those it
+was for by their share. So a purchase never takes what is settled and reserved together
+past a limit.
+
+A burst that lives longer than was reserved for is not ended; `Entry.grown` says how
+much more was reserved then.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from burst.config import BudgetSettings
+from burst.config.policy import as_tuple
+from burst.core.worth.ledger import OTHERS, Entry, Payer
+from burst.core.worth.money import Money, from_units, reserve_for
+from burst.core.worth.periods import Period, Window, midnight, sum_of, window
+from burst.model.burst import BurstId
+
+_DAY_S = 86400.0
+
+
+class Accounts(msgspec.Struct, frozen=True):
+    """What budgets are reckoned from, as the records have it."""
+
+    entries: Mapping[BurstId, Entry] = {}
+    periods: Mapping[str, Period] = {}
+    unreadable: Mapping[str, str] = {}
+    """Keys of records that cannot be read."""
+    userids: Mapping[str, int] = {}
+    """Numbers of the users that budgets name."""
+
+
+class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a budget stands in one of its days, weeks or months."""
+
+    budget: BudgetSettings
+    window: Window
+    limit: Money
+    """0 once the budget's last day is over."""
+    settled: Money
+    reserved: Money
+    grown: Money
+    """What of `reserved` was added as bursts lived longer than was reserved for."""
+    over: bool = False
+    """Whether its last day is over."""
+    unread: str = ""
+    """The key of a record that cannot be read, so that more may be used."""
+
+    @property
+    def used(self) -> Money:
+        """What is settled and reserved."""
+        return Money(self.settled + self.reserved)
+
+    @property
+    def left(self) -> Money:
+        """What may still be bought, never less than 0."""
+        return Money(0 if self.unread else max(0, self.limit - self.used))
+
+    @property
+    def warns(self) -> bool:
+        """Whether people are to know how much is used."""
+        return self.used >= self.budget.warn * self.limit
+
+
+class Commitment(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that is or would be reserved for one burst."""
+
+    provider: str
+    price: Money
+    nodes: int
+    made: float
+    until: float
+    payers: frozenset[Payer]
+
+    @property
+    def amount(self) -> Money:
+        """What is reserved: the price of all its nodes for its life."""
+        return reserve_for(self.nodes, self.until - self.made, self.price)
+
+
+class Budgets:
+    """The budgets at one time; what is left grows less as a plan is made."""
+
+    def __init__(
+        self, budgets: Sequence[BudgetSettings], accounts: Accounts, now: float
+    ) -> None:
+        self._terms = [_Terms(budget, accounts.userids) for budget in budgets]
+        self._accounts = accounts
+        self._now = now
+        self._states: dict[tuple[int, Window], BudgetState] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._terms)
+
+    def states(self) -> list[BudgetState]:
+        """Return how each budget stands now."""
+        return [self._state(number, self._now) for number in range(len(self._terms))]
+
+    def refusing(
+        self, after: Sequence[Commitment], before: Commitment | None = None
+    ) -> tuple[BudgetState, Money] | None:
+        """Return a budget that does not allow these, and what they need of it.
+
+        `before` is what is reserved already for the one that takes its place.
+        """
+        for number, at, more in self._further(after, before):
+            state = self._state(number, at)
+            if more > state.left:
+                return state, more
+        return None
+
+    def commit(
+        self, after: Sequence[Commitment], before: Commitment | None = None
+    ) -> None:
+        """Count these as reserved."""
+        for number, at, more in self._further(after, before):
+            state = self._state(number, at)
+            reserved = Money(state.reserved + more)
+            self._states[number, state.window] = msgspec.structs.replace(
+                state, reserved=reserved
+            )
+
+    def _further(
+        self, after: Sequence[Commitment], before: Commitment | None
+    ) -> Iterator[tuple[int, float, Money]]:
+        """Yield budgets, a time in each window that counts, and how much more is."""
+        for number, terms in enumerate(self._terms):
+            known = before.amount if before is not None and terms.fit(before) else 0
+            more = sum(each.amount for each in after if terms.fit(each)) - known
+            if more <= 0:
+                continue
+            yield number, self._now, Money(more)
+            made = before.made if before is not None else self._now
+            if window(terms.budget.per, made) != window(terms.budget.per, self._now):
+                yield number, made, Money(more)
+
+    def _state(self, number: int, at: float) -> BudgetState:
+        terms = self._terms[number]
+        key = number, window(terms.budget.per, at)
+        if key not in self._states:
+            self._states[key] = self._reckon(terms, key[1])
+        return self._states[key]
+
+    def _reckon(self, terms: _Terms, its: Window) -> BudgetState:
+        accounts, budget = self._accounts, terms.budget
+        current = its.begins <= self._now < its.ends
+        entries = [
+            entry
+            for entry in accounts.entries.values()
+            if (current or its.begins <= entry.made < its.ends)
+            and terms.fit(commitment_of(entry))
+        ]
+        settled = sum_of(
+            costs
+            for name in its.periods(accounts.periods)
+            for group, costs in accounts.periods[name].groups
+            if terms.matches([group.payer], group.provider)
+        )
+        last = budget.until
+        over = last is not None and self._now >= midnight(last) + _DAY_S
+        return BudgetState(
+            budget=budget,
+            window=its,
+            limit=Money(0) if over else from_units(budget.limit),
+            over=over,
+            settled=settled.total,
+            reserved=Money(sum(entry.reserved for entry in entries)),
+            grown=Money(sum(entry.grown for entry in entries)),
+            unread=_unread(accounts.unreadable, its),
+        )
+
+
+NO_BUDGETS = Budgets((), Accounts(), 0.0)
+
+
+class _Terms:
+    """What a budget matches, as it is compared; None where everything does."""
+
+    def __init__(self, budget: BudgetSettings, userids: Mapping[str, int]) -> None:
+        self.budget = budget
+        match = budget.match
+        self._users = numbers_of(as_tuple(match.user), userids) if match.user else None
+        self._banks = _words(match.bank)
+        self._queues = _words(match.queue)
+        self._providers = _words(match.provider)
+
+    def fit(self, bought: Commitment) -> bool:
+        """Tell whether a burst counts."""
+        return self.matches(bought.payers, bought.provider)
+
+    def matches(self, payers: Iterable[Payer], provider: str) -> bool:
+        """Tell whether what is bought for these of that provider counts."""
+        if provider and self._providers is not None and provider not in self._providers:
+            return False
+        return any(payer == OTHERS or self._matches_payer(payer) for payer in payers)
+
+    def _matches_payer(self, payer: Payer) -> bool:
+        return (
+            (self._users is None or payer.userid in self._users)
+            and (self._banks is None or payer.bank in self._banks)
+            and (self._queues is None or payer.queue in self._queues)
+        )
+
+
+def commitment_of(entry: Entry) -> Commitment:
+    """Return what is reserved for a burst that is on record."""
+    return Commitment(
+        provider=entry.provider,
+        price=entry.price,
+        nodes=entry.nodes,
+        made=entry.made,
+        until=entry.until,
+        payers=entry.payers,
+    )
+
+
+def next_begin(budgets: Sequence[BudgetSettings], now: float) -> float:
+    """Return when the next day, week or month of a budget begins; math.inf if none."""
+    ends = (window(budget.per, now).ends for budget in budgets)
+    return min(ends, default=math.inf)
+
+
+def budget_warnings(
+    budgets: Sequence[BudgetSettings], userids: Mapping[str, int], now: float
+) -> list[str]:
+    """Return in words what of the budgets is allowed, but hardly meant."""
+    found: list[str] = []
+    today = datetime.datetime.fromtimestamp(now, datetime.UTC).date()
+    for budget in budgets:
+        if budget.until is not None and budget.until < today:
+            found.append(
+                f"budget {budget}: its last day was {budget.until}; nothing is bought"
+                " that it matches (remove it, or set until)"
+            )
+        elif not budget.limit:
+            found.append(
+                f"budget {budget}: its limit is 0; nothing is bought that it matches"
+            )
+        for name in as_tuple(budget.match.user):
+            if not numbers_of([name], userids):
+                found.append(
+                    f"budget {budget}: user {name} is not known on this host, so that"
+                    " nothing counts towards it"
+                )
+    return found
+
+
+def numbers_of(
+    names: Iterable[str | int], userids: Mapping[str, int]
+) -> frozenset[int]:
+    """Return the numbers of users, who are given by name or number."""
+    found = (
+        int(name) if str(name).isdecimal() else userids.get(str(name)) for name in names
+    )
+    return frozenset(number for number in found if number is not None)
+
+
+def _words(value: str | tuple[str, ...]) -> frozenset[str] | None:
+    return frozenset(as_tuple(value)) if value else None
+
+
+def _unread(unreadable: Mapping[str, str], its: Window) -> str:
+    """Return the key of a record of money that cannot be read; empty if there is none.
+
+    An entry counts in each window.
+    """
+    sums = [key.partition("/")[2] for key in unreadable if key.startswith("ledger/")]
+    known = its.periods(sums)
+    if known:
+        return f"ledger/{known[0]}"
+    found = (key for key in unreadable if key.startswith("entry/"))
+    return next(found, "")

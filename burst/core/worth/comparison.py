@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What a burst for one job would buy, and what a job is told of one that does not pay.
+
+Times are seconds since the epoch, durations are in seconds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.core.placement.offers import ProviderOffer
+from burst.core.worth.estimate import Judgement, OnlineTime, Purchase, StartEstimate
+from burst.core.worth.online_times import OnlineTimes
+from burst.core.worth.start_text import start_text
+from burst.model.burst import PRICE_SOURCES
+from burst.model.fsd import format_fsd
+from burst.model.jobid import format_f58
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A start on own nodes and one on a burst that does not pay, by which rule."""
+
+    here: StartEstimate
+    purchase: Purchase
+    provider: str
+    judgement: Judgement
+    rule: str
+    now: float
+    """When it was judged."""
+
+    @property
+    def pays_after(self) -> float:
+        """From how long a wait on a burst would pay, all else being as it was."""
+        asked = self.judgement.asks * self.judgement.bought * 3600.0
+        return self.purchase.online.p50 + asked
+
+    def __str__(self) -> str:
+        """Return the sentence for the job's user, without a full stop."""
+        after, judgement = self.here.after, self.judgement
+        again = f"when {format_f58(after)} ends" if after else "when that changes"
+        saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
+        return (
+            f"{start_text(self.here, self.now)},"
+            f" or in {self._online()}{self._cost()}; rule {self.rule} asks for"
+            f" {judgement.asks:g} h saved per node-hour, this saves {saves};"
+            f" asked again {again}"
+        )
+
+    def _online(self) -> str:
+        online = self.purchase.online
+        past = (
+            f"9 of 10 bursts within {format_fsd(online.p90)}"
+            if online.bursts
+            else "as its offer says"
+        )
+        return f"{format_fsd(online.p50)} from {self.provider} ({past})"
+
+    def _cost(self) -> str:
+        price = self.purchase.price * self.judgement.bought
+        source = PRICE_SOURCES[self.purchase.priced_by]
+        return f" for {price:.2f} {source}" if price else ""
+
+
+def purchase_of(
+    candidate: ProviderOffer, nodes: int, run_time: float, times: OnlineTimes
+) -> Purchase:
+    """Return what so many nodes of an offer for such a run come to."""
+    offer = candidate.offer
+    key = candidate.provider, offer.name, nodes
+    known = times.online(*key)
+    told = OnlineTime(p50=offer.join_time, p90=offer.join_time, bursts=0)
+    return Purchase(
+        nodes=nodes,
+        run_time=run_time,
+        online=known or told,
+        teardown=times.teardown(*key),
+        price=offer.price,
+        priced_by=candidate.priced_by,
+    )

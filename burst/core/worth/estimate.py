@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Whether a burst pays: the hours it saves against the node-hours it buys.
+
+Times are in seconds: since the epoch in a daemon, since the start of a trace in a
+replay.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from burst.model.burst import PriceSource
+from burst.model.jobid import JobId
+
+_HOUR_S = 3600.0
+JUDGED_AGAIN_S = 3600.0
+"""Jobs that wait are judged when a job was submitted or has ended. Where neither
+happens for so many seconds, they are judged again once one should have started that has
+not."""
+
+
+class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """When a pending job is expected to start on own nodes."""
+
+    expected: float
+    """By the run times of past jobs like those before it; math.inf: never."""
+    latest: float
+    """By the time limits of the jobs before it: none of them runs longer."""
+    earliest: float
+    """The lower end of the interval."""
+    after: JobId | None = None
+    """The running job whose end lets it start: the job is judged again when that ends.
+
+    If it is to start after a job that waits too, the running job that lets that one
+    start. None if it can start now, or never starts.
+    """
+
+
+class OnlineTime(msgspec.Struct, frozen=True, kw_only=True):
+    """How long after `provision` a burst is online, in seconds."""
+
+    p50: float
+    p90: float
+    bursts: int
+    """How many past bursts this is from; 0 if it is what the offer says."""
+
+
+class Purchase(msgspec.Struct, frozen=True, kw_only=True):
+    """What a burst for one job would buy."""
+
+    nodes: int
+    """Bought for this job; 0 if it fits on nodes that are idle or bought anyway."""
+    run_time: float
+    """For how long the job may run, in seconds: `RunTime.bound`."""
+    online: OnlineTime
+    teardown: float
+    """For which the nodes are paid after the job has ended, in seconds."""
+    price: float = 0.0
+    """For a node and hour."""
+    priced_by: PriceSource = "offer"
+
+
+_AT_ONCE = OnlineTime(p50=0.0, p90=0.0, bursts=0)
+
+
+def keep_purchase(nodes: int, run_time: float, kept: float = 0.0) -> Purchase:
+    """Return what it buys to run a job on a live burst of so many nodes.
+
+    All of them are kept for the job's time limit, but for the `kept` seconds for which
+    they are kept anyway.
+    """
+    longer = max(0.0, run_time - kept) if run_time < math.inf else run_time
+    return Purchase(
+        nodes=nodes if longer else 0, run_time=longer, online=_AT_ONCE, teardown=0.0
+    )
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a burst pays, and the figures from which that follows."""
+
+    pays: bool
+    saved: float
+    """By how much earlier the job would start than here, in hours; below 0: later."""
+    bought: float
+    """Node-hours, with those of boot and tear-down."""
+    worth: float
+    """Hours saved for each node-hour bought; math.inf if nothing is bought."""
+    asks: float
+    """The worth that the rule asks for."""
+
+
+def judge(
+    here: StartEstimate, purchase: Purchase, asks: float, now: float
+) -> Judgement:
+    """Compare the start that is expected here with that on a burst made now.
+
+    A job's nodes are paid from the call of `provision` until they are deleted: while
+    they boot (the median time to online), while the job runs, and while they are taken
+    down. If `asks` is 0, a burst pays for whatever must wait here, even for less time
+    than the nodes take to boot.
+    """
+    saved = _hours_saved(here.expected, now + purchase.online.p50)
+    paid = purchase.online.p50 + purchase.run_time + purchase.teardown
+    bought = purchase.nodes * paid / _HOUR_S if purchase.nodes else 0.0
+    worth = _ratio(saved, bought)
+    enough = worth >= asks and saved > 0 if asks > 0 else here.expected > now
+    return Judgement(pays=enough, saved=saved, bought=bought, worth=worth, asks=asks)
+
+
+def _hours_saved(here: float, there: float) -> float:
+    # Nodes that never come save nothing, also where the job never starts here.
+    return -math.inf if math.isinf(there) else (here - there) / _HOUR_S
+
+
+def _ratio(saved: float, bought: float) -> float:
+    if not bought:
+        return math.inf
+    # A job that never starts here and runs without end: only a burst can run it.
+    if math.isinf(saved) and math.isinf(bought):
+        return saved
+    return saved / bought

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""When each pending job starts on own nodes: what goes into the queue's simulation.
+
+Own nodes are those that no burst leases. A job that may not run on them, were all of
+them idle, never starts there and is in nobody's way: a burstable one is held, or
+stepped over by sched-burst.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import msgspec
+
+from burst.core.placement.capacity import own_ranks
+from burst.core.placement.demand import NodePool
+from burst.core.records import RecordsView
+from burst.core.select.constraints import Constraints
+from burst.core.world import World
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.history import JobKind, RunHistory
+from burst.core.worth.queue_model import Order, QueueJob, Scheduling, estimate_starts
+from burst.model.active_job import ActiveJob, QueuePicture
+from burst.model.hold import HELD_BY_US, Hold
+from burst.model.jobid import JobId
+from burst.model.request import ResourceRequest
+
+NEVER = StartEstimate(expected=math.inf, latest=math.inf, earliest=math.inf)
+"""Of a job that own nodes could not hold, were they idle."""
+_EXPEDITED = 31
+
+
+class OwnCores(msgspec.Struct, frozen=True):
+    """What a forecast needs of the own nodes that are up."""
+
+    by_rank: Mapping[int, int]
+    assigned: frozenset[JobId]
+    """Jobs that a burst is made for: they start there."""
+    holds: Mapping[JobId, Hold]
+    stopped: frozenset[str]
+    """Queues in which no job starts."""
+    leaves: Callable[[JobId, float], bool] | None = None
+    """Tells of a job and its start whether it leaves the line for a burst; None: no job
+    does."""
+
+
+def own_cores(records: RecordsView, world: World) -> OwnCores:
+    """Return the own nodes as of this picture of the lead, which is known."""
+    assert world.lead is not None
+    lead, shapes = world.lead, world.identity.shapes
+    return OwnCores(
+        by_rank={rank: shapes[rank].cores for rank in own_ranks(records, lead)},
+        assigned=frozenset(job for burst in records.live for job in burst.jobs),
+        holds=records.holds,
+        stopped=frozenset(n for n, q in lead.queues.items() if not q.started),
+    )
+
+
+class StartForecast(msgspec.Struct, frozen=True):
+    """What is known of the jobs that wait for own nodes."""
+
+    starts: Mapping[JobId, StartEstimate]
+    run_times: Mapping[JobId, float]
+    """For how many seconds they are expected to run, where that is known."""
+
+
+def forecast(
+    picture: QueuePicture,
+    own: OwnCores,
+    needs: CoreNeeds,
+    history: RunHistory,
+    now: float,
+) -> StartForecast:
+    """Return when each job of the picture that waits for nodes starts.
+
+    Jobs for which a burst is made, those that their user holds, and those of a stopped
+    queue are left out: own nodes that come free do not start them.
+    """
+    found: dict[JobId, StartEstimate] = {}
+    waiting = []
+    for job in line_up(picture.pending, own.assigned, own.holds, own.stopped):
+        cores = needs.of(job.request)
+        if cores:
+            waiting.append(_queue_job(job, cores, history, now))
+        else:
+            found[job.id] = NEVER
+    running = []
+    for job in picture.running:
+        cores = sum(n for rank, n in job.cores.items() if rank in own.by_rank)
+        if cores:
+            running.append(_queue_job(job, cores, history, now))
+    free = sum(own.by_rank.values()) - sum(job.cores for job in running)
+    scheduling = Scheduling(
+        Order.EASY if picture.backfill else Order.FIFO,
+        lambda place, at, _: (
+            own.leaves is not None and own.leaves(waiting[place].job, at)
+        ),
+    )
+    found.update(estimate_starts(now, max(0, free), running, waiting, scheduling))
+    expected = ((job.job, job.run_time.expected) for job in waiting)
+    return StartForecast(found, {job: s for job, s in expected if s < math.inf})
+
+
+def line_up(
+    pending: Iterable[ActiveJob],
+    assigned: Collection[JobId],
+    holds: Mapping[JobId, Hold],
+    stopped: Collection[str] = (),
+) -> list[ActiveJob]:
+    """Return the jobs that own nodes start, in the order in which they do.
+
+    What the daemon holds has the place of the urgency that it had before, as it is
+    released as soon as own nodes are free for it.
+    """
+    line = []
+    moved = False
+    for job in pending:
+        if job.id in assigned or job.queue in stopped:
+            continue
+        if job.priority:
+            line.append(job)
+            continue
+        hold = holds.get(job.id)
+        if hold is not None and hold.state in HELD_BY_US:
+            priority = 2**32 - 1 if hold.urgency == _EXPEDITED else hold.urgency
+            line.append(msgspec.structs.replace(job, priority=priority))
+            moved = True
+    if moved:
+        line.sort(key=lambda job: job.id)
+        line.sort(key=lambda job: -job.priority)
+    return line
+
+
+class CoreNeeds:
+    """How many cores of idle own nodes each request takes. Remembers results."""
+
+    def __init__(self, world: World, by_rank: Mapping[int, int]) -> None:
+        whole = {rank: world.identity.shapes[rank] for rank in by_rank}
+        self._pool = NodePool(whole, whole)
+        self._constraints = Constraints(world.identity)
+        self._known: dict[ResourceRequest, int] = {}
+
+    def of(self, request: ResourceRequest | None) -> int:
+        """Return the cores; 0 where own nodes could not hold it, or it is unknown."""
+        if request is None:
+            return 0
+        cores = self._known.get(request)
+        if cores is None:
+            admitted = None
+            if request.constraint:
+                admitted = self._constraints.admitted(request.constraint)
+            fit = self._pool.fit(request, admitted)
+            cores = self._known[request] = sum(share.cores for share in fit.values())
+        return cores
+
+
+def kind_of(job: ActiveJob) -> JobKind:
+    """Return what its run time is compared by: the cores that it asks for."""
+    request = job.request
+    cores = request.slots * request.cores_per_slot if request else 0
+    if request and request.exclusive:
+        cores = max(cores, request.nodes)
+    return JobKind(job.userid, job.name, cores)
+
+
+def _queue_job(job: ActiveJob, cores: int, history: RunHistory, now: float) -> QueueJob:
+    elapsed = max(0.0, now - job.t_start) if job.t_start else 0.0
+    limit = job.duration or math.inf
+    run_time = history.expect(kind_of(job), limit, elapsed)
+    return QueueJob(job.id, cores, run_time)

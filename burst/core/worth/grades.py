@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""How good forecasts were: the first one of each job, and when it then started.
+
+Counts are kept by user and size of job. Once a group has MOST of them, both of its
+counts are halved: what was long ago counts less and less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.history import JobKind
+from burst.model.jobid import JobId
+
+NEAR_S = 600.0
+"""A start so close to what was expected is a good forecast."""
+MOST = 1000
+"""Forecasts that a group counts at most."""
+GROUPS_KEPT = 500
+OPEN_KEPT = 2000
+"""Jobs whose first forecast waits for its outcome; further ones are not graded."""
+_FEWEST = 20
+"""A group with fewer forecasts says too little; a larger one is told of instead."""
+ALL = "all"
+_LATE_S = 5.0
+
+
+class Grade(msgspec.Struct, frozen=True, array_like=True):
+    """How good the forecasts of one group were."""
+
+    forecasts: int = 0
+    near: int = 0
+    """Of these: the start was at most NEAR_S from what was expected."""
+    inside: int = 0
+    """Of these: the start was between the earliest and the latest, or 5 s later, as
+    Flux takes a moment to end one job and start the next."""
+
+    def after(self, *, near: bool, inside: bool) -> Grade:
+        """Return the grade with one more forecast."""
+        half = 2 if self.forecasts >= MOST else 1
+        return Grade(
+            self.forecasts // half + 1,
+            self.near // half + near,
+            self.inside // half + inside,
+        )
+
+
+class OpenForecast(msgspec.Struct, frozen=True, array_like=True):
+    """The first forecast of a job that has not started yet."""
+
+    userid: int
+    size: int
+    expected: float
+    earliest: float
+    latest: float | None
+    """None: without end."""
+
+
+class GradeRecord(msgspec.Struct, frozen=True):
+    """What is stored: all groups, and the forecasts without outcome."""
+
+    groups: Mapping[str, Grade] = {}
+    open: Mapping[JobId, OpenForecast] = {}
+
+
+class ForecastGrades:
+    """Grades by group. The groups of a job: all, its user's, its size's, both."""
+
+    def __init__(self, record: GradeRecord | None = None) -> None:
+        record = record or GradeRecord()
+        self._groups: OrderedDict[str, Grade] = OrderedDict(record.groups)
+        self._open: dict[JobId, OpenForecast] = dict(record.open)
+
+    def open(self, job: JobId, kind: JobKind, estimate: StartEstimate) -> None:
+        """Note the first forecast of a job; later ones change nothing.
+
+        One that it never starts is not graded.
+        """
+        if job in self._open or len(self._open) >= OPEN_KEPT:
+            return
+        if estimate.expected == math.inf:
+            return
+        self._open[job] = OpenForecast(
+            kind.userid,
+            kind.size,
+            estimate.expected,
+            estimate.earliest,
+            None if estimate.latest == math.inf else estimate.latest,
+        )
+
+    def started(self, job: JobId, at: float) -> None:
+        """Grade a job's forecast: it started on own nodes."""
+        forecast = self._open.pop(job, None)
+        if forecast is None:
+            return
+        latest = forecast.latest if forecast.latest is not None else at
+        near = abs(at - forecast.expected) <= NEAR_S
+        inside = forecast.earliest <= at <= latest + _LATE_S
+        for name in _groups(forecast.userid, forecast.size):
+            grade = self._groups.get(name, Grade())
+            self._groups[name] = grade.after(near=near, inside=inside)
+            self._groups.move_to_end(name)
+        while len(self._groups) > GROUPS_KEPT:
+            self._groups.popitem(last=False)
+
+    def drop(self, job: JobId) -> None:
+        """Forget a job's forecast: it ended, or started on a burst."""
+        self._open.pop(job, None)
+
+    @property
+    def waiting(self) -> frozenset[JobId]:
+        """Jobs whose first forecast waits for its outcome."""
+        return frozenset(self._open)
+
+    def grades(self) -> Mapping[str, Grade]:
+        """Return the grades of all groups, by name."""
+        return dict(self._groups)
+
+    def record(self) -> GradeRecord:
+        """Return what is to be stored."""
+        return GradeRecord(groups=dict(self._groups), open=dict(self._open))
+
+
+def grade_of(grades: Mapping[str, Grade], kind: JobKind) -> Grade | None:
+    """Return the grade of the smallest group of a job that says enough, if any does."""
+    for name in _groups(kind.userid, kind.size):
+        grade = grades.get(name)
+        if grade is not None and grade.forecasts >= _FEWEST:
+            return grade
+    return None
+
+
+def grade_text(grade: Grade) -> str:
+    """Return a grade as it is told: `within 10 min in 71 % of 340 like it`."""
+    share = round(100 * grade.near / grade.forecasts)
+    minutes = round(NEAR_S / 60)
+    return f"within {minutes} min in {share} % of {grade.forecasts} like it"
+
+
+def _groups(userid: int, size: int) -> Iterable[str]:
+    """Return a job's groups, the smallest first."""
+    return f"user/{userid}/size/{size}", f"user/{userid}", f"size/{size}", ALL

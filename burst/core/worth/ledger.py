@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""What each burst costs: one entry while it lives, one settled row when it is gone.
+
+An entry is opened, and its money reserved, in the transaction that puts the burst on
+record, so before its provider is called. It is closed in the transaction that records
+INACTIVE, so exactly once. Time is counted in node-seconds: of each node, what it did.
+
+| kind | time of nodes |
+|---|---|
+| work | on which a job had cores or GPUs |
+| boot | from `provision` until the burst was online |
+| idle | online, or being drained, and no job on the node |
+| teardown | from the end of use until the provider confirmed that nothing is left |
+| never joined | started, as its provider showed it, of a burst that was never online |
+
+A node that is shared by several jobs is one node at work; its time is shared out among
+the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from burst.core.worth.money import Money, price_of, reserve_for, split
+from burst.model.burst import BurstId, Lease, PriceSource
+from burst.model.jobid import JobId
+
+Phase = Literal["", "boot", "idle", "teardown"]
+"""What a node does that runs no job; empty while nothing is paid for."""
+MOST_SHARES = 32
+"""So many jobs of a burst are known one by one; of others, only whose they were."""
+# What is reserved for a burst that outlives it grows by this part, and by no less than
+# for so many seconds: each time is a line in the log and a write to the store.
+_GROWS_BY = 0.1
+_GROWS_FOR = 600.0
+
+
+class Payer(msgspec.Struct, frozen=True, array_like=True):
+    """For whom money is spent. Empty fields are not known, or there is none."""
+
+    userid: int | None = None
+    """None where a person requested nodes ahead of jobs."""
+    bank: str = ""
+    queue: str = ""
+    rule: str = ""
+    """The rule of `[[policy]]` that took the job."""
+
+
+OTHERS = Payer(userid=-1)
+"""Those that are too many to be known one by one; they count towards each budget."""
+
+
+class Share(msgspec.Struct, frozen=True, array_like=True):
+    """What one job of a burst used, or several jobs of one payer."""
+
+    payer: Payer
+    job: JobId | None = None
+    """None for several jobs, and where no job is known."""
+    node_seconds: float = 0.0
+
+
+class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
+    """What the nodes of a burst did so far."""
+
+    work: float = 0.0
+    idle: float = 0.0
+    boot: float = 0.0
+    teardown: float = 0.0
+    shown: float = 0.0
+    """For which its provider showed nodes as started, whatever they did."""
+
+
+class Costs(msgspec.Struct, frozen=True, array_like=True):
+    """An amount by what it was paid for."""
+
+    work: Money = Money(0)
+    idle: Money = Money(0)
+    boot: Money = Money(0)
+    teardown: Money = Money(0)
+    never_joined: Money = Money(0)
+
+    @property
+    def total(self) -> Money:
+        """The sum of all kinds."""
+        return Money(sum(msgspec.structs.astuple(self)))
+
+    @property
+    def wasted(self) -> Money:
+        """What ran no job."""
+        return Money(self.total - self.work)
+
+    def plus(self, other: Costs) -> Costs:
+        """Return the sum, kind by kind."""
+        pairs = zip(
+            msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True
+        )
+        return Costs(*(Money(one + two) for one, two in pairs))
+
+
+class Use(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the nodes of a burst are doing now."""
+
+    phase: Phase = ""
+    busy: int = 0
+    """Nodes on which some job has cores or GPUs."""
+    jobs: tuple[tuple[JobId, int], ...] = ()
+    """Jobs of the burst that run there, and on how many of its nodes."""
+    shown: int = 0
+    """Nodes that the provider shows as started."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A burst of which something may still be paid."""
+
+    burst: BurstId
+    provider: str
+    offer: str
+    nodes: int
+    price: Money
+    """For a node and hour."""
+    priced_by: PriceSource = "offer"
+    made: float
+    until: float
+    """Money is reserved as if it were paid for until then."""
+    reserved: Money
+    grown: Money = Money(0)
+    """By how much `reserved` has grown as the burst outlived it."""
+    shares: tuple[Share, ...]
+    """At least one."""
+    at: float
+    """Up to then its time is counted."""
+    use: Use = Use()
+    """Since then."""
+    spent: NodeSeconds = NodeSeconds()
+    joined: bool = False
+    """Whether it was ever online."""
+
+    @property
+    def payers(self) -> frozenset[Payer]:
+        """All for whom it is."""
+        return frozenset(share.payer for share in self.shares)
+
+
+class SettledBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a burst has cost, once nothing of it is left."""
+
+    burst: BurstId
+    provider: str
+    offer: str
+    nodes: int
+    price: Money
+    priced_by: PriceSource = "offer"
+    made: float
+    ended: float
+    reserved: Money
+    """In the end, with all by which it had grown."""
+    grown: Money = Money(0)
+    costs: Costs
+    shares: tuple[Share, ...]
+    reclaimed: bool = False
+    """Whether it ended as the cloud took nodes of it back."""
+
+
+def open_entry(
+    lease: Lease,
+    price: Money,
+    until: float,
+    shares: Mapping[JobId, Payer],
+    now: float,
+) -> Entry:
+    """Return the entry of a burst that is about to be put on record.
+
+    Money is reserved for all its nodes from now on until then.
+    """
+    found = tuple(Share(payer, job) for job, payer in shares.items())
+    known = tuple(Share(Payer(userid)) for userid in lease.userids)
+    return Entry(
+        burst=lease.id,
+        provider=lease.provider,
+        offer=lease.offer,
+        nodes=lease.nodes,
+        price=price,
+        priced_by=lease.priced_by,
+        made=now,
+        until=until,
+        reserved=reserve_for(lease.nodes, until - now, price),
+        shares=_bounded(found or known or (Share(Payer()),)),
+        at=now,
+    )
+
+
+def extend(entry: Entry, until: float, jobs: Mapping[JobId, Payer]) -> Entry:
+    """Return the entry for further jobs, with money reserved until then at least."""
+    known = {share.job for share in entry.shares}
+    new = tuple(Share(payer, job) for job, payer in jobs.items() if job not in known)
+    if not new and until <= entry.until:
+        return entry
+    shares = entry.shares
+    if shares == (Share(Payer()),):
+        shares = ()  # nodes that were requested ahead of jobs are these jobs' from now
+    until = max(until, entry.until)
+    reserved = reserve_for(entry.nodes, until - entry.made, entry.price)
+    return msgspec.structs.replace(
+        entry,
+        until=until,
+        reserved=max(entry.reserved, reserved),
+        shares=_bounded(shares + new),
+    )
+
+
+def count(entry: Entry, use: Use, now: float, *, joined: bool) -> Entry:
+    """Return the entry with its time counted, if its nodes do something else now."""
+    joined = joined or entry.joined
+    if (use, joined) == (entry.use, entry.joined):
+        return entry
+    return msgspec.structs.replace(_counted(entry, now), use=use, joined=joined)
+
+
+def outlive(entry: Entry, now: float) -> Entry:
+    """Return the entry with more reserved, if the burst lives longer than was thought.
+
+    Nothing is ended for that: what runs goes on to its end.
+    """
+    if now <= entry.until:
+        return entry
+    more = max(_GROWS_FOR, _GROWS_BY * (entry.until - entry.made))
+    grows = reserve_for(entry.nodes, now + more - entry.until, entry.price)
+    return msgspec.structs.replace(
+        entry,
+        until=now + more,
+        reserved=Money(entry.reserved + grows),
+        grown=Money(entry.grown + grows),
+    )
+
+
+def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst:
+    """Return what the burst has cost, now that nothing of it is left.
+
+    What was never online is paid for as long as its provider showed it as started: it
+    may have made nothing at all.
+    """
+    entry = _counted(entry, now)
+    spent = entry.spent
+    if entry.joined:
+        kinds = [spent.work, spent.idle, spent.boot, spent.teardown, 0.0]
+    else:
+        kinds = [spent.work, 0.0, 0.0, 0.0, max(0.0, spent.shown - spent.work)]
+    total = price_of(sum(kinds), entry.price)
+    costs = Costs(*split(total, kinds)) if total else Costs()
+    late = max(0, total - entry.reserved)
+    return SettledBurst(
+        burst=entry.burst,
+        provider=entry.provider,
+        offer=entry.offer,
+        nodes=entry.nodes,
+        price=entry.price,
+        priced_by=entry.priced_by,
+        made=entry.made,
+        ended=now,
+        reserved=Money(entry.reserved + late),
+        grown=Money(entry.grown + late),
+        costs=costs,
+        shares=entry.shares,
+        reclaimed=reclaimed,
+    )
+
+
+def by_payer(shares: Sequence[Share], costs: Costs) -> dict[Payer, Costs]:
+    """Share an amount out among the payers, as `by_share`."""
+    found: dict[Payer, Costs] = {}
+    for share, part in by_share(shares, costs):
+        found[share.payer] = found.get(share.payer, Costs()).plus(part)
+    return found
+
+
+def by_share(shares: Sequence[Share], costs: Costs) -> list[tuple[Share, Costs]]:
+    """Share an amount out by the time that jobs had nodes.
+
+    Equally where no job had any. The sum is the amount.
+    """
+    weights = [share.node_seconds for share in shares]
+    if not any(weights):
+        weights = [1.0] * len(shares)
+    kinds = [split(kind, weights) for kind in msgspec.structs.astuple(costs)]
+    parts = (Costs(*part) for part in zip(*kinds, strict=True))
+    return list(zip(shares, parts, strict=True))
+
+
+def _counted(entry: Entry, now: float) -> Entry:
+    """Return the entry with its time counted until now; never less than before."""
+    seconds = max(0.0, now - entry.at)
+    use, spent = entry.use, entry.spent
+    kinds = {"work": spent.work + use.busy * seconds}
+    if use.phase:
+        rest = (entry.nodes - use.busy) * seconds
+        kinds[use.phase] = getattr(spent, use.phase) + rest
+    kinds["shown"] = spent.shown + use.shown * seconds
+    nodes = dict(use.jobs)
+    # Of a node that several jobs share, each has a part.
+    part = min(1.0, use.busy / (sum(nodes.values()) or 1)) * seconds
+    shares = tuple(
+        msgspec.structs.replace(
+            share, node_seconds=share.node_seconds + nodes[share.job] * part
+        )
+        if share.job in nodes
+        else share
+        for share in entry.shares
+    )
+    return msgspec.structs.replace(
+        entry,
+        at=max(now, entry.at),
+        spent=msgspec.structs.replace(spent, **kinds),
+        shares=shares,
+    )
+
+
+def _bounded(shares: tuple[Share, ...]) -> tuple[Share, ...]:
+    """Return the shares, of which the oldest of each payer are one if they are many."""
+    if len(shares) <= MOST_SHARES:
+        return shares
+    half = MOST_SHARES // 2
+    merged: dict[Payer, float] = {}
+    for share in shares[:-half]:
+        payer = share.payer
+        if payer not in merged and len(merged) >= half - 1:
+            payer = OTHERS
+        merged[payer] = merged.get(payer, 0.0) + share.node_seconds
+    sums = (Share(payer, None, seconds) for payer, seconds in merged.items())
+    return (*sums, *shares[-half:])

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What money is reserved by: how long a burst may live, at what price, for whom."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.worth.ledger import Payer
+from burst.core.worth.money import MOST_UNITS, Money, from_units
+from burst.model.banks import Banks
+from burst.model.burst import State
+from burst.model.lead import JobView
+
+COMES_UP = (State.NEW, State.PROVISION, State.JOIN)
+"""States of a burst that has to boot yet."""
+_FOR_EVER = 10 * 365 * 86400.0
+
+
+class Life(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds the life of a burst."""
+
+    provider: str
+    lease_end: float
+    """Seconds since the epoch; 0 for never."""
+    run_times: tuple[float, ...] = ()
+    """Time limits of its jobs in seconds, 0 for none; empty without jobs."""
+    online: bool = False
+
+
+def lives_until(life: Life, settings: Settings, now: float) -> float:
+    """Return until when a burst lives, if it begins or gets such jobs now.
+
+    To the end of its lease, where that has one. Else for as long as its states may
+    take by their deadlines: to come online, for Flux to start the job, for the job's
+    time limit (`[deadlines] run` without one), idle, and to be deleted. A
+    deadline without end counts as `[deadlines] run`.
+    """
+    limits = settings.deadlines
+
+    def bounded(seconds: float) -> float:
+        return min(limits.run, _FOR_EVER) if math.isinf(seconds) else seconds
+
+    if life.lease_end:
+        return life.lease_end + bounded(limits.reap)
+    boot = 0.0
+    if not life.online:
+        boot = bounded(settings.provision_limit(life.provider)) + bounded(limits.join)
+    run = max((time or limits.run for time in life.run_times), default=0.0)
+    run = min(run, _FOR_EVER)
+    start = bounded(limits.release) if life.run_times else 0.0
+    return now + boot + start + run + bounded(limits.idle) + bounded(limits.reap)
+
+
+def payer_of(job: JobView, banks: Banks, rule: str = "") -> Payer:
+    """Return for whom a job's nodes are bought, and by which rule."""
+    bank = banks.bank_of(job)
+    return Payer(userid=job.userid, bank=bank, queue=job.queue, rule=rule)
+
+
+def price_of_node(price: float) -> Money:
+    """Return the price of a node and hour, which a plug-in gave and may be anything."""
+    if not price > 0:
+        return Money(0)
+    return from_units(min(price, MOST_UNITS))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Amounts of money as whole numbers, so that sums are exact.
+
+An amount is in micro-units: millionths of the site's currency, which has no name here.
+A price is an amount for one node and hour.
+
+Rounding: what is reserved is rounded up, what was paid to the nearest micro-unit, half
+to even. Parts of an amount are made by `split`, whose sum is the amount.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NewType
+
+Money = NewType("Money", int)
+"""Micro-units."""
+
+UNIT = 1_000_000
+"""Micro-units of one unit of the currency."""
+MOST_UNITS = 1e12
+"""Larger amounts than this many units are refused: they are a slip of the pen."""
+_HOUR_S = 3600
+_HUNDREDTH = decimal.Decimal("0.01")
+
+
+def from_units(amount: float) -> Money:
+    """Return an amount of the currency, such as an offer's price, in micro-units.
+
+    The decimal number that is written is what counts: 0.1 is 100,000. Raises
+    ValueError for what is negative, larger than MOST_UNITS or no number.
+    """
+    if not 0 <= amount <= MOST_UNITS:
+        raise ValueError(f"{amount} is no amount of money")
+    return Money(round(Fraction(repr(float(amount))) * UNIT))
+
+
+def parse_money(text: str) -> Money:
+    """Return the amount of a decimal number such as "3.10". Raises ValueError."""
+    try:
+        number = decimal.Decimal(text.strip())
+    except decimal.InvalidOperation:
+        raise ValueError(f"{text!r} is no amount of money, such as 3.10") from None
+    if not number.is_finite() or not 0 <= number <= MOST_UNITS:
+        raise ValueError(f"{text!r} is no amount of money, such as 3.10")
+    return Money(round(Fraction(number) * UNIT))
+
+
+def to_units(amount: Money) -> float:
+    """Return an amount in units of the currency, for JSON; exact to 15 digits."""
+    return amount / UNIT
+
+
+def format_money(amount: Money) -> str:
+    """Return an amount for people, to hundredths.
+
+    Of what is less than one, so many digits as show that it is something.
+    """
+    units = decimal.Decimal(amount) / UNIT
+    if amount == 0 or abs(units) >= _HUNDREDTH:
+        return f"{units:.2f}"
+    return f"{units:.2g}" if abs(amount) >= UNIT // 1000 else f"{units:f}".rstrip("0")
+
+
+def price_of(node_seconds: float, price: Money) -> Money:
+    """Return what so many node-seconds cost, rounded to the nearest micro-unit."""
+    return Money(round(Fraction(node_seconds) * price / _HOUR_S))
+
+
+def reserve_for(nodes: int, seconds: float, price: Money) -> Money:
+    """Return what so many nodes may cost for so long, rounded up."""
+    return Money(math.ceil(Fraction(seconds) * nodes * price / _HOUR_S))
+
+
+def split(amount: Money, weights: Sequence[float]) -> list[Money]:
+    """Return the amount in parts as the weights are, at least one of them above 0.
+
+    The sum of the parts is the amount, and no part is off by a micro-unit or more.
+    """
+    # Whole numbers in the same proportion; fractions would take ten times as long.
+    ratios = [weight.as_integer_ratio() for weight in weights]
+    scale = math.lcm(*(below for _, below in ratios))
+    numbers = [above * (scale // below) for above, below in ratios]
+    whole = sum(numbers)
+    parts: list[Money] = []
+    before, reached = 0, 0
+    for number in numbers:
+        reached += number
+        upto = _nearest(amount * reached, whole)
+        parts.append(Money(upto - before))
+        before = upto
+    return parts
+
+
+def _nearest(above: int, below: int) -> int:
+    """Return the whole number that is nearest to a fraction, half to even."""
+    found, rest = divmod(2 * above + below, 2 * below)
+    return found - 1 if rest == 0 and found % 2 else found

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""How long a burst will take to come online and to be taken down.
+
+Times are learnt of the bursts' own events, in the transaction that records them. They
+are among the records, so that they outlive the bursts and the daemon:
+
+    times = OnlineTimes(records.times)
+    times.online("gke", "n2", 8)      # OnlineTime: p50, p90, from how many bursts
+    times.teardown("gke", "n2", 8)    # seconds
+
+Where no burst of the size class is known, all of the offer count; where the offer has
+none, `Offer.join_time` is to be taken. Nothing is learnt of what never came online.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from burst.core.records import Transaction
+from burst.core.worth.estimate import OnlineTime
+from burst.core.worth.stage_times import ProviderTimes, kind_of, quantile
+from burst.model.burst import Burst
+
+_Stage = Literal["online", "teardown"]
+_OUT_OF_USE = ("drained", "finish", "exception")
+"""Events after which a burst is only deleted yet."""
+
+
+class OnlineTimes:
+    """What to expect, by what is known."""
+
+    def __init__(self, times: Mapping[str, ProviderTimes]) -> None:
+        """`times` are `Records.times`: by provider."""
+        self._times = times
+
+    def online(self, provider: str, offer: str, nodes: int) -> OnlineTime | None:
+        """Return how long such a burst takes to be online; None if none ever was."""
+        return _online_time(self._samples(provider, offer, nodes, "online"))
+
+    def of_offer(self, provider: str, offer: str) -> OnlineTime | None:
+        """Return how long bursts of any size take; None if none was ever online."""
+        return _online_time(self._of_offer(provider, offer, "online"))
+
+    def teardown(self, provider: str, offer: str, nodes: int) -> float:
+        """Return for how long such a burst is paid once it is not needed any more.
+
+        The median; 0 where none of the offer was taken down yet.
+        """
+        samples = self._samples(provider, offer, nodes, "teardown")
+        return quantile(samples, 0.5) if samples else 0.0
+
+    def _samples(
+        self,
+        provider: str,
+        offer: str,
+        nodes: int,
+        stage: _Stage,
+    ) -> Sequence[float]:
+        known = self._times.get(provider, ProviderTimes()).kinds
+        same = known.get(kind_of(offer, nodes))
+        if same is not None and (found := getattr(same, stage)):
+            return tuple(found)
+        return self._of_offer(provider, offer, stage)
+
+    def _of_offer(self, provider: str, offer: str, stage: _Stage) -> Sequence[float]:
+        known = self._times.get(provider, ProviderTimes()).kinds
+        return [
+            sample
+            for kind, times in known.items()
+            if kind.rpartition("/")[0] == offer
+            for sample in getattr(times, stage)
+        ]
+
+
+def _online_time(samples: Sequence[float]) -> OnlineTime | None:
+    if not samples:
+        return None
+    return OnlineTime(
+        p50=quantile(samples, 0.5), p90=quantile(samples, 0.9), bursts=len(samples)
+    )
+
+
+def learn_times(tx: Transaction) -> None:
+    """Learn of the bursts that came online or were gone in this transaction."""
+    for name, event in tx.events:
+        burst = tx.bursts.get(name)
+        if burst is None or event.name not in ("online", "reaped"):
+            continue
+        lease = burst.lease
+        if f"times/{lease.provider}" in tx.unreadable:
+            continue
+        known = tx.times.get(lease.provider, ProviderTimes())
+        kind = kind_of(lease.offer, lease.nodes)
+        if event.name == "online":
+            after = known.learn(kind, online=_since(burst, ("provision-start",)))
+        elif not _was_online(burst):
+            continue
+        else:
+            after = known.learn(kind, teardown=_since(burst, _OUT_OF_USE))
+        tx.times[lease.provider] = after
+
+
+def _was_online(burst: Burst) -> bool:
+    return any(event.name == "online" for event in burst.events)
+
+
+def _since(burst: Burst, names: Sequence[str]) -> float | None:
+    """Return how long before its last event that was; None where that is unknown."""
+    begins = (event.timestamp for event in burst.events if event.name in names)
+    begin = next(begins, None)
+    return None if begin is None else max(0.0, burst.events[-1].timestamp - begin)

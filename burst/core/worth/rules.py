@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""Which rule of `[[policy]]` decides on a job: the first that it fits."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from burst.config import PolicyMatch, PolicyRule
+from burst.config.intervals import (
+    DAY_MINUTES,
+    Interval,
+    parse_durations,
+    parse_hours,
+    parse_nodes,
+)
+from burst.config.policy import as_tuple
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_IDS: Mapping[str, int] = MappingProxyType({})
+NOT_SET = ("", "0", "false")
+"""Values of an attribute that is there and yet says no."""
+# So many values of a part of a job are remembered: durations may be any number.
+_MOST_KNOWN = 10_000
+
+_Test = Callable[[Any], bool]
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What rules may ask of a job."""
+
+    userid: int | None = None
+    user: str = ""
+    """Name of its user; empty where only the number is known."""
+    queue: str = ""
+    bank: str = ""
+    name: str = ""
+    attributes: Mapping[str, str] = _NONE
+    """Below `attributes.system`, by dotted name, as `parse_attributes` returns them."""
+    nodes: int = 1
+    """How many it needs."""
+    duration: float = 0.0
+    """Its time limit in seconds, 0 for none."""
+    submitted: float = 0.0
+    """When it was submitted, in seconds, by the same clock as `now`."""
+
+
+class MatchTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """A PolicyMatch as it is compared; None where every job fits."""
+
+    queues: frozenset[str] | None
+    banks: frozenset[str] | None
+    nodes: Interval | None
+    duration: Interval | None
+    userids: frozenset[int] | None
+    """Users by number, those too whose name is known on this host."""
+    users: frozenset[str] | None
+    """Users by name; None exactly where `userids` is."""
+    attributes: frozenset[tuple[str, str | None]] | None
+    """Dotted names, each with the value that is asked for, None for any that is set."""
+    names: tuple[str, ...] | None
+    """Patterns."""
+    hours: int | None
+    """Minutes of the week as bits (`burst.config.intervals`)."""
+
+
+class RuleSet:
+    """Rules in their order, ready to be asked about many jobs.
+
+    Sets of rules are bits of a number, the first rule the lowest. For each value of
+    what jobs have in common (queue, user, nodes) it is remembered which rules allow it,
+    so that the time for a job hardly grows with the rules.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[PolicyRule],
+        userids: Mapping[str, int] = _NO_IDS,
+    ) -> None:
+        """`rules` end with one for all jobs, as those of `Settings.rules` do.
+
+        `userids` are the numbers of users that rules name.
+        """
+        self.userids = userids
+        self.terms = [(rule, read_match(rule.match, userids)) for rule in rules]
+        """Each rule, and what it compares."""
+        allowed = [terms for _, terms in self.terms]
+        fields = [_Field(*field, allowed) for field in _FIELDS]
+        self._fields = [field for field in fields if any(field.tests)]
+        self._further = [_further_tests(terms) for terms in allowed]
+        self._by_hours = any(terms.hours is not None for terms in allowed)
+        self._open_at = -math.inf
+        self._open = (1 << len(rules)) - 1
+
+    @property
+    def leaves_all(self) -> bool:
+        """Whether whatever must wait bursts, as there are no rules but the default."""
+        rule, _ = self.terms[-1]
+        return len(self.terms) == 1 and not rule.worth
+
+    def open_at(self, now: float) -> int:
+        """Return the rules whose hours these are, as bits."""
+        if self._by_hours and now != self._open_at:
+            minute = _minute_of_week(now)
+            self._open_at = now
+            self._open = _bits(
+                terms.hours is None or bool(terms.hours >> minute & 1)
+                for _, terms in self.terms
+            )
+        return self._open
+
+    def find(self, job: JobFacts, now: float) -> PolicyRule:
+        """Return the rule that decides on a job at that time."""
+        left = self.open_at(now)
+        for field in self._fields:
+            left &= field.allowing(job)
+        while left:
+            place = (left & -left).bit_length() - 1
+            if all(test(job) for test in self._further[place]):
+                return self.terms[place][0]
+            left &= left - 1
+        raise AssertionError("the last rule matches all jobs")
+
+
+class _Field:
+    """What one part of a job allows."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        test_of: Callable[[MatchTerms], _Test | None],
+        allowed: Sequence[MatchTerms],
+    ) -> None:
+        self._get = operator.attrgetter(*names)
+        self.tests = [test_of(terms) for terms in allowed]
+        self._known: dict[object, int] = {}
+
+    def allowing(self, job: JobFacts) -> int:
+        """Return the rules that this part of the job fits, as bits."""
+        value = self._get(job)
+        known = self._known.get(value)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = _bits(test is None or test(value) for test in self.tests)
+            self._known[value] = known
+        return known
+
+
+def _bits(values: Iterable[bool]) -> int:
+    return sum(1 << place for place, value in enumerate(values) if value)
+
+
+def rule_for(job: JobFacts, rules: RuleSet, now: float) -> PolicyRule:
+    """Return the rule that decides on a job at that time: the first that it fits."""
+    return rules.find(job, now)
+
+
+def read_match(match: PolicyMatch, userids: Mapping[str, int] = _NO_IDS) -> MatchTerms:
+    """Return what a match compares. It was checked when the settings were read."""
+    users = None if match.user is None else as_tuple(match.user)
+    names = frozenset(str(user) for user in users or () if not _is_number(user))
+    numbers = {int(user) for user in users or () if _is_number(user)}
+    hours = None
+    if match.hours is not None:
+        hours = 0
+        for text in as_tuple(match.hours):
+            hours |= parse_hours(text)
+    return MatchTerms(
+        queues=_words(match.queue),
+        banks=_words(match.bank),
+        nodes=None if match.nodes is None else parse_nodes(match.nodes),
+        duration=None if match.duration is None else parse_durations(match.duration),
+        userids=None
+        if users is None
+        else frozenset(numbers.union(userids[n] for n in names if n in userids)),
+        users=None if users is None else names,
+        attributes=None
+        if match.attribute is None
+        else frozenset(_attribute(text) for text in as_tuple(match.attribute)),
+        names=None if match.name is None else as_tuple(match.name),
+        hours=hours,
+    )
+
+
+def _is_number(user: str | int) -> bool:
+    return isinstance(user, int) or user.isdecimal()
+
+
+def _words(value: str | tuple[str, ...] | None) -> frozenset[str] | None:
+    return None if value is None else frozenset(as_tuple(value))
+
+
+def _attribute(text: str) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
+    return key, value if equals else None
+
+
+def _among(values: frozenset[str] | None) -> _Test | None:
+    return None if values is None else lambda value: value in values
+
+
+def _within(interval: Interval | None) -> _Test | None:
+    if interval is None:
+        return None
+    least, most = interval
+    return lambda value: least <= value <= most
+
+
+def _within_duration(interval: Interval | None) -> _Test | None:
+    within = _within(interval)
+    return within and (lambda value: within(value or math.inf))
+
+
+def _user_test(terms: MatchTerms) -> _Test | None:
+    ids, names = terms.userids, terms.users
+    if ids is None or names is None:
+        return None
+    return lambda user: user[0] in ids or user[1] in names
+
+
+_FIELDS: Sequence[tuple[Sequence[str], Callable[[MatchTerms], _Test | None]]] = (
+    (("queue",), lambda terms: _among(terms.queues)),
+    (("nodes",), lambda terms: _within(terms.nodes)),
+    (("duration",), lambda terms: _within_duration(terms.duration)),
+    (("userid", "user"), _user_test),
+    (("bank",), lambda terms: _among(terms.banks)),
+)
+
+
+def _further_tests(terms: MatchTerms) -> tuple[Callable[[JobFacts], bool], ...]:
+    """Return the tests of what differs from job to job."""
+    tests: list[Callable[[JobFacts], bool]] = []
+    if terms.attributes is not None:
+        tests.append(_attribute_test(terms.attributes))
+    if terms.names is not None:
+        patterns = "|".join(fnmatch.translate(name) for name in terms.names)
+        named = re.compile(patterns).match
+        tests.append(lambda job: named(job.name) is not None)
+    return tuple(tests)
+
+
+def _attribute_test(
+    asked: frozenset[tuple[str, str | None]],
+) -> Callable[[JobFacts], bool]:
+    def has_one(job: JobFacts) -> bool:
+        return any(
+            job.attributes.get(key, "") not in NOT_SET
+            if value is None
+            else job.attributes.get(key) == value
+            for key, value in asked
+        )
+
+    return has_one
+
+
+def _minute_of_week(now: float) -> int:
+    """Return the minutes since Monday 0:00, by the clocks of this host's time zone."""
+    local = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone()
+    return local.weekday() * DAY_MINUTES + local.hour * 60 + local.minute

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Cores that the scheduler has allocated to no job, as it was not told of their end.
+
+The job manager tells a scheduler of the end of an allocation only while that is online
+(`alloc_send_free_request` in src/modules/job-manager/alloc.c). A job that ends for good
+after it was named to a scheduler that is being loaded, and before that is ready, is
+never told: its cores stay allocated until the scheduler is loaded again. So it is after
+a lead was killed and started again, if jobs fail at once then. A scheduler also
+allocates before the job manager knows of it, but for milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from burst import log
+from burst.model.fsd import format_fsd
+from burst.model.ranks import format_idset
+
+GRANT_DEADLINE_S = 60.0
+"""How long a scheduler may take to tell the job manager of an allocation: it commits R
+to the KVS before."""
+
+Cores = Mapping[int, frozenset[int]]
+"""Ids of cores by rank."""
+
+
+class LostFrees:
+    """Remembers since when cores are allocated by the scheduler alone."""
+
+    def __init__(
+        self,
+        limit_s: float = GRANT_DEADLINE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit_s, self._clock = limit_s, clock
+        self._since: dict[tuple[int, int], float] = {}
+        self._told: frozenset[int] = frozenset()
+
+    def update(self, scheduler_only: Cores) -> Cores:
+        """Take in the cores that it is so for now; return those past the deadline."""
+        now = self._clock()
+        self._since = {
+            (rank, core): self._since.get((rank, core), now)
+            for rank, cores in scheduler_only.items()
+            for core in cores
+        }
+        lost: dict[int, frozenset[int]] = {}
+        for (rank, core), since in self._since.items():
+            if now - since > self._limit_s:
+                lost[rank] = lost.get(rank, frozenset()) | {core}
+        self._tell(frozenset(lost))
+        return lost
+
+    def _tell(self, ranks: frozenset[int]) -> None:
+        if ranks - self._told:
+            log.say(
+                "the scheduler has cores of ranks %s allocated for %s, and the job"
+                " manager has no job there: they count as unused, but get no jobs until"
+                " the scheduler is loaded again (flux module reload)",
+                format_idset(ranks),
+                format_fsd(self._limit_s),
+                level=logging.WARNING,
+            )
+        self._told = ranks

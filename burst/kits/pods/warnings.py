@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Events of Jobs and pods, and what they say of pods that are not there or wait.
+
+Sources: the Kubernetes documentation, "Event" of events/v1 and "Admission Controllers";
+texts of 1.34.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
+from burst.kits.pods.pod_status import seconds_of, shorten
+
+_NOT_MADE = "FailedCreate"
+# Of the time before a pod had a node; it has one, if it is being started.
+_BEFORE_A_NODE = ("FailedScheduling", "NotTriggerScaleUp")
+PULLING = "Pulling"
+"""The reason of the event of a kubelet that has begun to pull an image."""
+# The cluster itself does not work, such as a webhook that does not answer. It is said,
+# and waited for: nobody denied the pod.
+_OUTAGES = (
+    "Internal error occurred",
+    "etcdserver:",
+    "timed out",
+    "deadline exceeded",
+    "connection refused",
+    "the server is currently unable",
+    "try again later",
+)
+
+
+class ObjectWarning(msgspec.Struct, frozen=True, order=True):
+    """One Warning event of an object, or that of an image that is pulled."""
+
+    last: float
+    """When it happened last, in seconds since the epoch."""
+    first: float
+    """Kubernetes counts equal ones as one event."""
+    reason: str
+    text: str
+    """Reason and message as one line."""
+
+
+Warnings = Mapping[tuple[str, str], tuple[ObjectWarning, ...]]
+"""The warnings about each object, by its kind and name; in order of time."""
+
+
+def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
+    """Return the warnings about each object."""
+    found: dict[tuple[str, str], list[ObjectWarning]] = defaultdict(list)
+    for event in events:
+        about = event.get("involvedObject") or {}
+        made = event["metadata"].get("creationTimestamp") or ""
+        at = event.get("eventTime") or made
+        reason = event.get("reason", "")
+        warning = ObjectWarning(
+            last=seconds_of(event.get("lastTimestamp") or at),
+            first=seconds_of(event.get("firstTimestamp") or at),
+            reason=reason,
+            text=shorten(f"{reason}: {event.get('message', '')}"),
+        )
+        found[about.get("kind", ""), about.get("name", "")].append(warning)
+    return {key: tuple(sorted(warnings)) for key, warnings in found.items()}
+
+
+def why_starting(warnings: Warnings, pod: str) -> str:
+    """Return what keeps a pod from being started; empty if no event says so."""
+    found = warnings.get((POD.name, pod), ())
+    about = [warning for warning in found if warning.reason not in _BEFORE_A_NODE]
+    if not about:
+        return ""
+    last = about[-1]
+    if last.reason == PULLING:
+        return f"waits for its image: {last.text}"
+    return f"cannot be started: {last.text}"
+
+
+Cause = Literal["quota", "denied", "queued", "other"]
+
+
+class Hindrance(msgspec.Struct, frozen=True):
+    """Why a Job makes no pods."""
+
+    why: str
+    cause: Cause
+    """quota: it is used up, which others may free. denied: a rule of the cluster
+    forbids these pods, such as a quota that demands limits, PodSecurity, a LimitRange,
+    an admission webhook, or a service account or priority class that does not exist.
+    queued: the Job is suspended. other: the cluster itself does not work."""
+    since: float = math.inf
+    """Seconds since the epoch; infinity if it is not known."""
+
+
+def hindrance_of(
+    job: Manifest, pods: Iterable[Manifest], warnings: Warnings
+) -> Hindrance | None:
+    """Return why a Job that lacks pods cannot make them; None if no event says so.
+
+    Warnings from before its newest pod are about pods that were made after all.
+    """
+    newest = max(map(_made, pods), default=0.0)
+    about = warnings.get((JOB.name, name_of(job)), ())
+    failed = [w for w in about if w.reason == _NOT_MADE and w.last > newest]
+    if not failed:
+        return None
+    text = failed[-1].text
+    since = max(newest, min(warning.first for warning in failed))
+    return Hindrance(f"pods cannot be made: {text}", _cause_of(text), since)
+
+
+def _cause_of(text: str) -> Cause:
+    if "exceeded quota" in text:
+        return "quota"
+    return "other" if any(words in text for words in _OUTAGES) else "denied"
+
+
+def _made(manifest: Manifest) -> float:
+    return seconds_of(manifest["metadata"].get("creationTimestamp", ""))

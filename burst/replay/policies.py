@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""What is tried on a trace: never, at once, a worth, or the rules of a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import msgspec
+
+from burst.core.worth.rules import JobFacts, RuleSet, rule_for
+from burst.replay.trace import Machine, TraceJob
+
+
+class Asks(msgspec.Struct, frozen=True):
+    """What a policy asks for before it buys nodes for one job."""
+
+    worth: float
+    """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
+    wait: float = 0.0
+    """Seconds for which own nodes are tried first."""
+
+
+class Policy(Protocol):
+    """A name, and what is asked for each job."""
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        ...
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether it may ask for a worth, so that run times are to be remembered."""
+        ...
+
+    @property
+    def by_hours(self) -> bool:
+        """Whether what is asked for a job changes with the time."""
+        ...
+
+    def asks(self, job: TraceJob, now: float) -> Asks:
+        """Return what is asked for a job at that time of the trace."""
+        ...
+
+
+class FixedWorth(msgspec.Struct, frozen=True):
+    """The same worth for all jobs."""
+
+    name: str
+    worth: float
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether a forecast is needed: neither for never nor for at once."""
+        return 0 < self.worth < math.inf
+
+    @property
+    def by_hours(self) -> bool:
+        """Never."""
+        return False
+
+    def asks(self, job: TraceJob, now: float) -> Asks:  # noqa: ARG002 - of all jobs
+        """Return the one worth."""
+        return Asks(self.worth)
+
+
+NEVER = FixedWorth("never", math.inf)
+AT_ONCE = FixedWorth("at once", 0.0)
+
+
+def worth_policy(worth: float) -> FixedWorth:
+    """Return the policy of `--worth`."""
+    return FixedWorth(f"worth {worth:g}", worth)
+
+
+class FilePolicy:
+    """The rules of a settings file, as the daemon reads them.
+
+    All jobs of the trace count as burstable. A rule's `providers` are not looked at,
+    since there is one price; above its `max_price` nothing is bought.
+    """
+
+    forecasts = True
+
+    def __init__(
+        self, name: str, rules: RuleSet, price: float, offset: float, machine: Machine
+    ) -> None:
+        """`offset`: when the trace starts, in seconds since the epoch."""
+        self.name = name
+        self._used: set[str] = set()
+        self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
+        self._rules = rules
+        self._price = price
+        self._offset = offset
+        self._machine = machine
+
+    def unused(self) -> list[str]:
+        """Return the rules, but for the last, that took no job that was asked about."""
+        names = (rule.name for rule, _ in self._rules.terms[:-1])
+        return [name for name in names if name not in self._used]
+
+    def asks(self, job: TraceJob, now: float) -> Asks:
+        """Return what the rule that fits a job asks for."""
+        facts = JobFacts(
+            userid=job.userid,
+            queue=job.queue,
+            bank=job.bank,
+            name=job.name,
+            nodes=self._machine.nodes_for(job.cores),
+            duration=job.limit,
+            submitted=self._offset + job.submit,
+        )
+        rule = rule_for(facts, self._rules, self._offset + now)
+        self._used.add(rule.name)
+        if rule.max_price is not None and rule.max_price < self._price:
+            return Asks(math.inf)
+        return Asks(rule.worth or 0.0, rule.wait or 0.0)

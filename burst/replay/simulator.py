@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""A trace, run again on own nodes and on such as a policy buys.
+
+Own nodes are one pool of cores, the cloud has no end, and no job fails. A burst is made
+for one job; while it is up, its idle nodes may serve others. It decides as the daemon
+does: whenever a job was submitted or has ended, all that wait are judged in their order
+(`simulate_queue`, `judge`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from burst.core.worth.estimate import (
+    JUDGED_AGAIN_S,
+    OnlineTime,
+    Purchase,
+    StartEstimate,
+    judge,
+    keep_purchase,
+)
+from burst.core.worth.queue_model import Order
+from burst.model.jobid import JobId
+from burst.replay.bought_nodes import BoughtNodes, NodeHours
+from burst.replay.own_scheduler import OwnScheduler
+from burst.replay.policies import Asks, Policy
+from burst.replay.trace import Machine, TraceJob
+from burst.replay.trace_forecasts import TraceForecasts
+
+# What happens at one time, in this order; then jobs are submitted.
+_END, _IDLE, _ASK, _LATE = range(4)
+_PROGRESS_EVERY = 128
+
+
+class Site(msgspec.Struct, frozen=True):
+    """Own nodes, and how bought ones behave. Times in seconds."""
+
+    machine: Machine
+    order: Order = Order.EASY
+    boot: float = 300.0
+    teardown: float = 60.0
+    idle: float = 0.0
+    """For how long an idle burst is kept."""
+    share_users: bool = False
+    """Whether idle nodes serve jobs of any user, as `[plan] share_users`."""
+
+
+class ReplayOutcome(msgspec.Struct, frozen=True):
+    """What came of a replay."""
+
+    waits: Sequence[float]
+    """Of each job in seconds; math.inf if it never ran."""
+    own_work: float
+    """Node-hours of the jobs that ran on own nodes."""
+    bought: NodeHours
+    bursts: int
+    made: Sequence[int]
+    """For each job: how many nodes the burst has that was made for it; 0 for none."""
+
+
+def replay(
+    jobs: Sequence[TraceJob],
+    site: Site,
+    policy: Policy,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ReplayOutcome:
+    """Run a trace. `progress` is now and then called with the jobs submitted so far."""
+    return _Replay(jobs, site, policy).run(progress)
+
+
+class _Replay:
+    """The state of one."""
+
+    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy) -> None:
+        self._jobs = jobs
+        self._site = site
+        self._policy = policy
+        self._own = OwnScheduler(jobs, site.machine.total, site.order)
+        self._online = OnlineTime(p50=site.boot, p90=site.boot, bursts=0)
+        self._forecaster = (
+            TraceForecasts(jobs, site.order) if policy.forecasts else None
+        )
+        self._events: list[tuple[float, int, int]] = []
+        self._waits = [math.inf] * len(jobs)
+        self._on: dict[int, int] = {}
+        self._bursts: dict[int, BoughtNodes] = {}
+        # Of these: with nodes that no job has, and without a job since this moment.
+        self._with_room: dict[int, BoughtNodes] = {}
+        self._emptied: set[int] = set()
+        self._asks: dict[int, Asks] = {}
+        self._judged = 0
+        self._paid = NodeHours()
+        self._made: dict[int, int] = {}
+        self._own_work = 0.0
+
+    def run(self, progress: Callable[[int], None]) -> ReplayOutcome:
+        jobs, events, own = self._jobs, self._events, self._own
+        submitted, count = 0, len(jobs)
+        while submitted < count or events:
+            due = events[0][0] if events else math.inf
+            if submitted < count and jobs[submitted].submit < due:
+                self._submit(submitted, jobs[submitted].submit)
+                submitted += 1
+                if submitted % _PROGRESS_EVERY == 0:
+                    progress(submitted)
+                continue
+            ripe: list[int] = []
+            changed = False
+            while events and events[0][0] == due:
+                changed |= self._handle(heapq.heappop(events), ripe)
+            if changed and own.waiting:
+                self._started(own.schedule(due), due)
+                self._judge(ripe, due)
+            self._release_empty(due)
+        progress(count)
+        return ReplayOutcome(
+            waits=self._waits,
+            own_work=self._own_work / 3600.0,
+            bought=_in_hours(self._paid),
+            bursts=len(self._made),
+            made=[self._made.get(job, 0) for job in range(count)],
+        )
+
+    def _submit(self, job: int, now: float) -> None:
+        if self._jobs[job].cores > self._own.total:
+            self._judge_too_large(job, now)
+        elif self._own.submit(job, now):
+            self._started((job,), now)
+        else:
+            wait = self._asked(job, now).wait
+            if wait:
+                heapq.heappush(self._events, (now + wait, _ASK, job))
+            self._judge([] if wait else [job], now)
+
+    def _started(self, started: Iterable[int], now: float) -> None:
+        for job in started:
+            facts = self._jobs[job]
+            self._waits[job] = now - facts.submit
+            self._own_work += facts.run_time * facts.cores / self._site.machine.cores
+            heapq.heappush(self._events, (now + facts.run_time, _END, job))
+            if self._forecaster is not None:
+                self._forecaster.start(job, now)
+
+    def _handle(self, event: tuple[float, int, int], ripe: list[int]) -> bool:
+        """Do what is due; tell whether jobs are to be judged again.
+
+        `ripe` gets those that have tried own nodes for long enough.
+        """
+        now, what, number = event
+        if what == _LATE:
+            return number == self._judged
+        if what == _ASK:
+            ripe.append(number)
+        elif what == _IDLE:
+            burst = self._bursts.get(number)
+            if burst is not None and burst.busy_until + self._site.idle <= now:
+                self._take_down(number, now)
+            return False
+        else:
+            self._end(number, now)
+        return True
+
+    def _end(self, job: int, now: float) -> None:
+        if self._forecaster is not None:
+            self._forecaster.end(job)
+        number = self._on.pop(job, None)
+        if number is None:
+            self._own.end(job)
+            return
+        burst = self._bursts[number]
+        burst.end(self._nodes(job), now)
+        self._with_room[number] = burst
+        if not burst.jobs:
+            self._emptied.add(number)
+
+    def _judge_too_large(self, job: int, now: float) -> None:
+        asks = self._asked(job, now).worth
+        if asks < math.inf and self._pays(self._purchase(job), math.inf, asks, now):
+            self._buy(job, now)
+
+    def _judge(self, ripe: Sequence[int], now: float) -> None:
+        """Judge the jobs that wait, and run on bought nodes those for which that pays.
+
+        Where nothing is forecast, that is only once they are ripe: nothing changes.
+        """
+        own = self._own
+        left: list[int] = []
+        if self._forecaster is None:
+            there = set(own.waiting) if len(ripe) > 1 else own.waiting
+            left += [
+                job for job in ripe if job in there and self._leaves(job, math.inf, now)
+            ]
+        else:
+            waiting = tuple(own.waiting)
+
+            def leaves(place: int, at: float, after: JobId) -> bool:  # noqa: ARG001
+                if at <= now or not self._leaves(waiting[place], at, now):
+                    return False
+                left.append(waiting[place])
+                return True
+
+            starts = self._forecaster.starts(waiting, own.free, now, leaves)
+            self._judged += 1
+            late = min((at for at, _ in starts if at > now), default=math.inf)
+            if late < math.inf:
+                again = max(late, now + JUDGED_AGAIN_S)
+                heapq.heappush(self._events, (again, _LATE, self._judged))
+        for job in left:
+            own.withdraw(job)
+        if left:
+            self._started(own.schedule(now), now)
+
+    def _leaves(self, job: int, at: float, now: float) -> bool:
+        """Run a job on nodes that are bought, if that pays; tell whether it did.
+
+        `at` is when it would start on own nodes.
+        """
+        asks = self._asked(job, now)
+        if asks.worth == math.inf or now < self._jobs[job].submit + asks.wait:
+            return False
+        for number, burst in self._with_room.items():
+            if self._may_use(job, burst, now):
+                keep = self._keep_purchase(job, burst, now)
+                if self._pays(keep, at, asks.worth, now):
+                    self._run_on(job, number, now)
+                    return True
+        if not self._pays(self._purchase(job), at, asks.worth, now):
+            return False
+        self._buy(job, now)
+        return True
+
+    def _pays(self, purchase: Purchase, at: float, asks: float, now: float) -> bool:
+        here = StartEstimate(expected=at, latest=at, earliest=at)
+        return judge(here, purchase, asks, now).pays
+
+    def _asked(self, job: int, now: float) -> Asks:
+        if self._policy.by_hours:
+            return self._policy.asks(self._jobs[job], now)
+        known = self._asks.get(job)
+        if known is None:
+            known = self._asks[job] = self._policy.asks(self._jobs[job], now)
+        return known
+
+    def _purchase(self, job: int) -> Purchase:
+        return Purchase(
+            nodes=self._nodes(job),
+            run_time=self._jobs[job].limit,
+            online=self._online,
+            teardown=self._site.teardown,
+        )
+
+    def _keep_purchase(self, job: int, burst: BoughtNodes, now: float) -> Purchase:
+        """Return what it buys to keep a burst for a job."""
+        idle = 0.0 if burst.jobs else self._site.idle
+        kept = max(0.0, burst.busy_until + idle - now)
+        return keep_purchase(burst.nodes, self._jobs[job].limit, kept)
+
+    def _may_use(self, job: int, burst: BoughtNodes, now: float) -> bool:
+        facts = self._jobs[job]
+        shared = self._site.share_users or burst.userid == facts.userid
+        return shared and burst.online <= now and self._nodes(job) <= burst.free
+
+    def _release_empty(self, now: float) -> None:
+        """Take down, in time, bursts whose nodes no waiting job has taken."""
+        for number in sorted(self._emptied):
+            if self._bursts[number].jobs:
+                continue
+            if self._site.idle:
+                heapq.heappush(self._events, (now + self._site.idle, _IDLE, number))
+            else:
+                self._take_down(number, now)
+        self._emptied.clear()
+
+    def _buy(self, job: int, now: float) -> None:
+        online = now + self._site.boot
+        number, nodes = len(self._made), self._nodes(job)
+        self._bursts[number] = BoughtNodes(nodes, now, online, self._jobs[job].userid)
+        self._made[job] = nodes
+        self._run_on(job, number, online)
+
+    def _run_on(self, job: int, number: int, start: float) -> None:
+        facts, burst = self._jobs[job], self._bursts[number]
+        burst.start(self._nodes(job), start, facts.limit)
+        if not burst.free:
+            self._with_room.pop(number, None)
+        self._on[job] = number
+        self._waits[job] = start - facts.submit
+        heapq.heappush(self._events, (start + facts.run_time, _END, job))
+
+    def _take_down(self, number: int, now: float) -> None:
+        self._with_room.pop(number, None)
+        paid = self._bursts.pop(number).take_down(now, self._site.teardown)
+        self._paid.work += paid.work
+        self._paid.idle += paid.idle
+        self._paid.boot += paid.boot
+        self._paid.teardown += paid.teardown
+
+    def _nodes(self, job: int) -> int:
+        return self._site.machine.nodes_for(self._jobs[job].cores)
+
+
+def _in_hours(seconds: NodeHours) -> NodeHours:
+    return NodeHours(
+        work=seconds.work / 3600.0,
+        idle=seconds.idle / 3600.0,
+        boot=seconds.boot / 3600.0,
+        teardown=seconds.teardown / 3600.0,
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Asks flux-accounting for users' banks now and then, on a thread of its own.
+
+No tick waits for it. An answer holds for LIFETIME_S; while there is none that holds,
+banks are not verified.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from burst import log
+from burst.errors import BurstError
+from burst.lead import Accounting
+from burst.model.banks import NOT_VERIFIED, Banks
+from burst.model.fsd import format_fsd
+
+ASK_EVERY_S = 60.0
+"""Who got a bank just now waits so long for his bursts. An answer of ten thousand
+associations takes the job manager some 30 ms."""
+LIFETIME_S = 3600.0
+"""An answer holds for so long. Who may use which bank changes rarely, and a database
+that is away for an upgrade is to open no budget to whoever names its bank."""
+_GONE = "flux-accounting has ended"
+
+
+class BankReader:
+    """One thread. `current` is for any; the others are for the engine's."""
+
+    def __init__(
+        self,
+        lead: Accounting,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        pause: float = ASK_EVERY_S,
+    ) -> None:
+        self._lead, self._wake, self._clock = lead, wake, clock
+        self._pause = pause
+        self._timeout = 0.0
+        self._answered_at = 0.0
+        self._closing = threading.Event()
+        self._banks = self._late = NOT_VERIFIED
+        self._said = ""
+        self._thread: threading.Thread | None = None
+
+    def start(self, timeout: float) -> None:
+        """Begin, or go on with another deadline (`[deadlines] accounting`)."""
+        self._timeout = timeout
+        if self._thread is None:
+            limit = format_fsd(timeout)
+            self._late = Banks(unverified=f"flux-accounting did not answer in {limit}")
+            self._banks = Banks(awaited_until=self._clock() + timeout)
+            self._thread = threading.Thread(
+                target=self._run, name="bank-reader", daemon=True
+            )
+            self._thread.start()
+
+    def current(self) -> Banks:
+        """Return what is known now; the same value until that changes."""
+        banks = self._banks
+        if banks.awaited_until and self._clock() >= banks.awaited_until:
+            return self._late
+        return banks
+
+    def close(self) -> None:
+        """End. A request that is under way is not waited for."""
+        self._closing.set()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            before, self._banks = self._banks, self._ask()
+            if self._banks is not before:
+                self._wake()
+            self._closing.wait(self._pause)
+
+    def _ask(self) -> Banks:
+        """Return what is known after one more request."""
+        try:
+            found = self._lead.associations(self._timeout)
+        except BurstError as error:
+            return self._without_answer(str(error))
+        except Exception as error:  # noqa: BLE001 - the thread must go on
+            log.failure("asking flux-accounting for banks", error=error)
+            return self._without_answer(repr(error))
+        if found is None:
+            return self._without_answer("")
+        self._answered_at = self._clock()
+        self._say("")
+        if found == self._banks.associations:
+            return self._banks
+        return Banks(found)
+
+    def _without_answer(self, why: str) -> Banks:
+        """Return the answer before, as long as it holds, else that there is none."""
+        held = self._banks.associations is not None
+        told = why or _GONE
+        if held and self._clock() < self._answered_at + LIFETIME_S:
+            self._say(f"{told}; what it said before holds for {format_fsd(LIFETIME_S)}")
+            return self._banks
+        if held or why:
+            self._say(f"{told}; banks are as jobs name them")
+        now = Banks(unverified=why) if why else NOT_VERIFIED
+        return self._banks if now == self._banks else now
+
+    def _say(self, trouble: str) -> None:
+        """Log what changed."""
+        if trouble and trouble != self._said:
+            log.say("banks are not verified: %s", trouble, level=logging.WARNING)
+        elif self._said and not trouble:
+            log.say("banks are verified again")
+        self._said = trouble

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Logs budgets of which much is used: when it comes to that, and when it is found so.
+
+It is found so when the daemon starts, and when it reads a budget that it did not have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from burst import log
+from burst.config import BudgetSettings
+from burst.core.records import Records
+from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import BudgetState
+from burst.core.worth.money import format_money
+from burst.model.decision import moment
+from burst.runtime.engine_config import EngineConfig
+
+
+def log_budget_changes(
+    before: Records, after: Records, config: EngineConfig, now: float
+) -> None:
+    """Log the budgets that warn by what was just recorded, and did not before."""
+    settings, same = config.settings, before.periods is after.periods
+    if not settings.budget or (same and before.entries is after.entries):
+        return
+    was, is_ = (
+        budgets_at(records, settings, config.userids, now).states()
+        for records in (before, after)
+    )
+    for old, new in zip(was, is_, strict=True):
+        if new.warns and not old.warns:
+            _log(new)
+
+
+def log_new_budgets(
+    records: Records,
+    config: EngineConfig,
+    now: float,
+    known: Collection[BudgetSettings] = (),
+) -> None:
+    """Log the budgets that warn already, but for those that were known."""
+    for state in budgets_at(records, config.settings, config.userids, now).states():
+        if state.warns and state.budget not in known:
+            _log(state)
+
+
+def _log(state: BudgetState) -> None:
+    # One with the limit 0 is told of when the settings are read.
+    if state.limit:
+        log.say(
+            "budget %s: %s of %s is settled or reserved, %s is left until %s",
+            state.budget,
+            format_money(state.used),
+            format_money(state.limit),
+            format_money(state.left),
+            moment(state.window.ends),
+            level=logging.WARNING,
+        )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""One pass of the forecaster: what goes into it, and what it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+
+import msgspec
+
+from burst.config import PolicyRule, Settings
+from burst.core.records import Records
+from burst.core.select.job_policy import policy_for_job
+from burst.core.select.leaving import Leaving
+from burst.core.world import World
+from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
+from burst.core.worth.forecast import OwnCores
+from burst.core.worth.grades import Grade
+from burst.core.worth.rules import RuleSet
+from burst.model.active_job import ActiveJob, QueuePicture
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+
+
+class Line(msgspec.Struct, frozen=True):
+    """What jobs are judged anew for, if it changes."""
+
+    active: frozenset[JobId]
+    """All jobs that run or wait for nodes."""
+    own: frozenset[int]
+    """Own ranks that are up."""
+    rules: tuple[PolicyRule, ...]
+
+    @classmethod
+    def of(cls, picture: QueuePicture, own: OwnCores, settings: Settings) -> Line:
+        """Return it as of now."""
+        jobs = (*picture.running, *picture.pending)
+        return cls(
+            frozenset(job.id for job in jobs), frozenset(own.by_rank), settings.rules
+        )
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """The starts by which ticks judge jobs."""
+
+    starts: Mapping[JobId, StartEstimate]
+    """Of the jobs on which a tick may decide."""
+    at: float
+    line: Line
+
+    @property
+    def until(self) -> float:
+        """When jobs are judged anew though no job was submitted and none has ended."""
+        return max(next_start(self.starts, self.at), self.at + JUDGED_AGAIN_S)
+
+    def stands(self, line: Line, lacking: Set[JobId], now: float) -> bool:
+        """Tell whether jobs are still to be judged by it, and none waits to be."""
+        waiting = (lacking & line.active) - self.starts.keys()
+        return line == self.line and now < self.until and not waiting
+
+
+class Forecasts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass found. Immutable, so any thread may read it."""
+
+    at: float
+    """When, in seconds since the epoch."""
+    starts: Mapping[JobId, StartEstimate]
+    """Of all jobs that wait, as users are told."""
+    judged: Judged
+    run_times: Mapping[JobId, float]
+    """For how many seconds jobs that wait are expected to run."""
+    pending: tuple[ActiveJob, ...]
+    """All jobs that waited, burstable or not."""
+    grades: Mapping[str, Grade]
+
+    def job(self, number: JobId) -> ActiveJob | None:
+        """Return a job that waited; None if there is none of that id."""
+        return next((job for job in self.pending if job.id == number), None)
+
+
+class PassInputs(msgspec.Struct, frozen=True):
+    """What the last tick saw and decided. The lead could be read."""
+
+    records: Records
+    world: World
+    decisions: Mapping[JobId, Decision]
+    lacking: Set[JobId]
+    """Jobs that wait for a forecast by which they may be judged."""
+
+
+def leaving_of(
+    inputs: PassInputs, settings: Settings, left: Mapping[JobId, float], now: float
+) -> Leaving | None:
+    """Return what tells which jobs leave the line; None where no rule asks for that.
+
+    `left` is `Leaving.left` after the last pass.
+    """
+    records, world = inputs.records, inputs.world
+    assert world.lead is not None
+    if RuleSet(settings.rules).leaves_all:
+        return None
+    policy = policy_for_job(records, world, settings, now)
+    return Leaving(policy, world.lead.jobs, inputs.decisions, left, now)
+
+
+def next_start(starts: Mapping[JobId, StartEstimate], at: float) -> float:
+    """Return when the first job starts that does not start at once."""
+    due = (start.expected for start in starts.values())
+    return min((when for when in due if when > at), default=math.inf)
+
+
+def judgeable(
+    starts: Mapping[JobId, StartEstimate], leaving: Leaving | None
+) -> Mapping[JobId, StartEstimate]:
+    """Return the starts of the jobs on which a tick may decide by them."""
+    if leaving is None:
+        return starts
+    return {job: start for job, start in starts.items() if leaving.is_judged(job)}
+
+
+def without(
+    starts: Mapping[JobId, StartEstimate], stale: Set[JobId]
+) -> Mapping[JobId, StartEstimate]:
+    """Return the starts of all other jobs."""
+    return {job: start for job, start in starts.items() if job not in stale}
+
+
+def differ(before: PassInputs, now: PassInputs) -> bool:
+    """Tell whether own nodes, or what the daemon does with jobs, is not as it was."""
+    assert before.world.lead is not None
+    assert now.world.lead is not None
+    return (
+        before.records.holds is not now.records.holds
+        or before.records.bursts is not now.records.bursts
+        or before.world.lead.usable != now.world.lead.usable
+        or not now.lacking <= before.lacking
+    )

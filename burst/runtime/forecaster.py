@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: MIT
+"""Estimates when pending jobs start on own nodes, on a thread of its own.
+
+It listens to all jobs of the lead, and is given the newest picture of the rest by each
+tick. Once anything has changed it estimates anew, at most every `[daemon] forecast`,
+and so that it takes no more than a twentieth of one core's time. What it finds is in
+the world of the next tick, for which it wakes the daemon.
+
+An estimate that rests on the end of a running job is dropped as soon as that job ends.
+
+Jobs are judged by what is found once a job was submitted or has ended, or own nodes
+came or went. What is estimated anew for other reasons, as when a job runs longer than
+was expected, is told, and judged by after an hour only (`JUDGED_AGAIN_S`).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.records import Records
+from burst.core.select.leaving import stay_after_all
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.core.worth.forecast import CoreNeeds, OwnCores, forecast, own_cores
+from burst.errors import LeadError
+from burst.lead import WholeQueue
+from burst.model.active_job import ActiveJob
+from burst.model.jobid import JobId
+from burst.runtime.forecast_pass import (
+    Forecasts,
+    Judged,
+    Line,
+    PassInputs,
+    differ,
+    judgeable,
+    leaving_of,
+    next_start,
+    without,
+)
+from burst.runtime.run_log import RunLog
+
+_SHARE = 20
+"""A pass is followed by a pause of at least so many times what it took."""
+_PAUSE_S = 2.0
+"""Between two passes, where `[daemon] forecast` is off and a rule needs forecasts."""
+
+
+class Forecaster:
+    """One thread. `QueueListener` is called by the lead, the rest by the engine."""
+
+    def __init__(
+        self, lead: WholeQueue, wake: Callable[[], None], clock: Callable[[], float]
+    ) -> None:
+        self._lead = lead
+        self._wake = wake
+        self._clock = clock
+        self._pause = _PAUSE_S
+        self._runs = RunLog()
+        self._left: Mapping[JobId, float] = {}
+        self._ended: SimpleQueue[ActiveJob] = SimpleQueue()
+        self._news = threading.Condition()
+        # All below are read and written with `_news` held.
+        self._closing = False
+        self._dirty = False
+        self._inputs: PassInputs | None = None
+        self._settings = Settings()
+        self._found: Forecasts | None = None
+        self._over: set[JobId] = set()
+        """Jobs that ended since the pass that is under way began."""
+        self._awaited: dict[JobId, list[JobId]] = {}
+        """By a running job: those of `_found` that start once it has ended."""
+        self._texts: dict[str, str] = {}
+        """Records to be stored."""
+        self._thread: threading.Thread | None = None
+
+    # For the engine's thread.
+
+    def restore(self, texts: Mapping[str, str]) -> None:
+        """Go on with what an earlier daemon stored; before `start`."""
+        self._runs = RunLog(texts)
+
+    def start(self, settings: Settings) -> None:
+        """Begin, or go on with other settings."""
+        self.use(settings)
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="forecaster", daemon=True
+            )
+            self._thread.start()
+
+    def use(self, settings: Settings) -> None:
+        """Go on with these settings."""
+        pause = settings.daemon.forecast
+        with self._news:
+            self._settings = settings
+            self._pause = _PAUSE_S if math.isinf(pause) else pause
+            self._closing = False
+
+    def observe(self, records: Records, world: World, decided: TickResult) -> None:
+        """Take what the tick saw; without a picture of the lead, nothing is known."""
+        with self._news:
+            if world.lead is None:
+                self._inputs = None
+                self._forget()
+                return
+            cache = decided.refusal_cache
+            before, self._inputs = (
+                self._inputs,
+                PassInputs(
+                    records,
+                    world,
+                    decided.decisions,
+                    set(cache.unforecast if cache else ()),
+                ),
+            )
+            if before is None or differ(before, self._inputs):
+                self._mark()
+
+    def current(self) -> Forecasts | None:
+        """Return what is known; None if nothing is. From any thread."""
+        with self._news:
+            return self._found
+
+    def take_texts(self) -> dict[str, str]:
+        """Return records to be stored now, if there are any, by key."""
+        with self._news:
+            texts, self._texts = self._texts, {}
+            return texts
+
+    def close(self) -> None:
+        """End the thread once its pass is over. It may be started again."""
+        with self._news:
+            self._closing = True
+            self._forget()
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    # For the lead's thread: `burst.lead.QueueListener`.
+
+    def changed(self) -> None:
+        """See `burst.lead.QueueListener`."""
+        if not self._dirty:
+            with self._news:
+                self._mark()
+
+    def ended(self, job: ActiveJob) -> None:
+        """See `burst.lead.QueueListener`."""
+        self._ended.put(job)
+        with self._news:
+            self._over.add(job.id)
+            dropped = self._drop({job.id})
+            self._mark()
+        if dropped:
+            self._wake()
+
+    def lost(self) -> None:
+        """See `burst.lead.QueueListener`."""
+        with self._news:
+            self._forget()
+            self._mark()
+
+    # On its own thread.
+
+    def _run(self) -> None:
+        pause = 0.0
+        while self._wait(pause):
+            began = time.monotonic()
+            self.make_pass()
+            pause = max(self._pause, _SHARE * (time.monotonic() - began))
+
+    def make_pass(self) -> None:
+        """Estimate once. On its own thread, or on the engine's where that never ran."""
+        with self._news:
+            self._dirty = False
+            self._over.clear()
+        try:
+            found = self._estimate()
+        except LeadError:
+            # The engine reads the lead, too, and says what is the matter.
+            found = None
+        except Exception as error:  # noqa: BLE001 - the thread must go on
+            log.failure("estimating when jobs start", error=error)
+            found = None
+        self._publish(found)
+
+    def _wait(self, pause: float) -> bool:
+        """Wait so many seconds, then until there is something to do; False to end."""
+        with self._news:
+            self._news.wait_for(lambda: self._closing, pause)
+            while not self._closing and not (self._dirty and self._inputs):
+                if not self._news.wait(self.time_left()) and self._inputs:
+                    break
+            return not self._closing
+
+    def time_left(self) -> float | None:
+        """Return after how many seconds some job should have started that has not.
+
+        None where that is not known.
+        """
+        if self._found is None or self._inputs is None:
+            return None
+        found = self._found
+        due = min(next_start(found.starts, found.at), found.judged.until)
+        return None if math.isinf(due) else max(0.0, due - self._clock())
+
+    def _estimate(self) -> Forecasts | None:
+        with self._news:
+            inputs, settings, before = self._inputs, self._settings, self._found
+        if inputs is None:
+            return None
+        picture = self._lead.queue_picture()
+        now = self._clock()
+        records, world = inputs.records, inputs.world
+        own: OwnCores = own_cores(records, world)
+        while not self._ended.empty():
+            self._runs.ended(self._ended.get(), own.by_rank)
+        line = Line.of(picture, own, settings)
+        judged = before.judged if before is not None else None
+        leaving = None
+        if (
+            judged is None
+            or not judged.stands(line, inputs.lacking, now)
+            or stay_after_all(self._left, inputs.decisions, now)
+        ):
+            judged, leaving = None, leaving_of(inputs, settings, self._left, now)
+        if leaving is not None:
+            own = msgspec.structs.replace(own, leaves=leaving.leaves)
+        needs = CoreNeeds(world, own.by_rank)
+        made = forecast(picture, own, needs, self._runs.history, now)
+        self._runs.forecast(picture, made.starts, own.by_rank)
+        texts = self._runs.texts_due(now)
+        with self._news:
+            self._texts |= texts
+        if leaving is not None:
+            self._left = leaving.left
+        return Forecasts(
+            at=now,
+            starts=made.starts,
+            judged=judged or Judged(judgeable(made.starts, leaving), now, line),
+            run_times=made.run_times,
+            pending=picture.pending,
+            grades=self._runs.grades.grades(),
+        )
+
+    def _publish(self, found: Forecasts | None) -> None:
+        with self._news:
+            before = self._found
+            self._forget()
+            if found is not None and not self._closing and self._inputs is not None:
+                self._found = found
+                for job, start in (*found.starts.items(), *found.judged.starts.items()):
+                    if start.after is not None:
+                        self._awaited.setdefault(start.after, []).append(job)
+                self._drop(self._over)
+            changed = _estimates(before) != _estimates(self._found)
+        if changed:
+            self._wake()
+
+    # With `_news` held.
+
+    def _mark(self) -> None:
+        self._dirty = True
+        self._news.notify_all()
+
+    def _forget(self) -> None:
+        self._found = None
+        self._awaited = {}
+
+    def _drop(self, over: set[JobId]) -> bool:
+        """Drop the estimates of jobs that ended, and those that rest on their end."""
+        if self._found is None:
+            return False
+        found = self._found
+        stale = {job for each in over for job in self._awaited.pop(each, ())}
+        judged = found.judged
+        stale |= over & (found.starts.keys() | judged.starts.keys())
+        if stale:
+            self._found = msgspec.structs.replace(
+                found,
+                starts=without(found.starts, stale),
+                judged=msgspec.structs.replace(
+                    judged, starts=without(judged.starts, stale)
+                ),
+            )
+        return bool(stale)
+
+
+def _estimates(found: Forecasts | None) -> object:
+    return found and (found.starts, found.judged.starts)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""Records what happens to jobs in a file, for `burst replay`.
+
+Only its owner can read the file, as it has what users submitted. It is bounded: at
+FILE_BYTES it is renamed to `PATH.1`, what has that name to `PATH.2`, and so on; of
+these FILES_KEPT are kept. An event may be in it twice, where the lead had its jobs read
+again.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from burst import log
+from burst.errors import ConfigError
+from burst.model.job_record import RecordedEvent
+
+FILE_BYTES = 64 * 2**20
+FILES_KEPT = 4
+# So much of the end of a file is read to know what is in it already.
+_TAIL = 2**20
+# What happened so many seconds ago may be news; what is older was told of before.
+_NEWS_S = 60.0
+
+
+class JobRecorder:
+    """Appends to one file, on a thread of its own."""
+
+    def __init__(
+        self,
+        path: Path,
+        file_bytes: int = FILE_BYTES,
+        kept: int = FILES_KEPT,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Raises ConfigError if the file cannot be written."""
+        self._path = path
+        self._file_bytes = file_bytes
+        self._kept = kept
+        self._clock = clock
+        self._events: queue.SimpleQueue[RecordedEvent | None] = queue.SimpleQueue()
+        # At its start a lead tells again what happened to active jobs.
+        self._recorded_until = _last_timestamp(path)
+        try:
+            self._file = _open(path)
+        except OSError as error:
+            raise ConfigError(
+                f"daemon.record: {path}: {error.strerror}",
+                "name a file in a directory that the daemon may write to",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._run, name="job-recorder", daemon=True
+        )
+        self._thread.start()
+
+    def record(self, event: RecordedEvent) -> None:
+        """Have an event written, unless it is in the file already. From any thread.
+
+        If the clock was set back, what happens now seems older than what is in the
+        file; it is recorded all the same.
+        """
+        now = self._clock()
+        if event.timestamp > min(self._recorded_until, now - _NEWS_S):
+            self._events.put(event)
+
+    def close(self) -> None:
+        """Write what is left, and end."""
+        self._events.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        failed = False
+        while event := self._events.get():
+            if failed:
+                continue
+            try:
+                self._write(msgspec.json.encode(event) + b"\n")
+            except OSError as error:
+                failed = True
+                text = "jobs are recorded no more until the daemon starts again: %s: %s"
+                log.say(text, self._path, error.strerror, level=logging.WARNING)
+        self._file.close()
+
+    def _write(self, line: bytes) -> None:
+        if self._file.tell() + len(line) > self._file_bytes:
+            self._rotate()
+        self._file.write(line)
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for number in range(self._kept - 1, 0, -1):
+            older = _numbered(self._path, number)
+            if older.exists():
+                older.replace(_numbered(self._path, number + 1))
+        self._path.replace(_numbered(self._path, 1))
+        self._file = _open(self._path)
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _open(path: Path) -> io.FileIO:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    return os.fdopen(descriptor, "ab", buffering=0)
+
+
+def _last_timestamp(path: Path) -> float:
+    """Return when the newest event in a file happened; 0 if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            lines = file.read(_TAIL).splitlines()
+    except OSError:
+        return 0.0
+    newest = 0.0
+    for line in lines:
+        try:
+            newest = max(
+                newest, msgspec.json.decode(line, type=RecordedEvent).timestamp
+            )
+        except msgspec.MsgspecError:
+            continue  # the first is cut; the last may be, where the machine crashed
+    return newest

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""All bursts that were settled, one by one, in a SQLite file in the lead's state.
+
+The records keep the last ones only. A row is written here before it leaves the records,
+and once only, whatever happens between the two: its key is the burst and when that was
+made, as ids of bursts are used again after years. Nothing is decided by what is here:
+it answers `burst cost --by job`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.worth.ledger import SettledBurst
+from burst.errors import MALFORMED, StoreError
+from burst.model.lead import LeadIdentity
+
+NAME = "burst-ledger.sqlite"
+"""Name of the file in the lead's statedir, or else beside its socket."""
+MOST_ROWS = 10_000
+"""So many bursts are read at a time: a second's work, and megabytes of an answer."""
+_VERSION = 1
+_WAIT_S = 5.0
+_TABLE = """CREATE TABLE IF NOT EXISTS settled (
+    burst TEXT NOT NULL, made REAL NOT NULL, row TEXT NOT NULL,
+    PRIMARY KEY (burst, made))"""
+_INDEX = "CREATE INDEX IF NOT EXISTS settled_made ON settled (made)"
+_ADD = "INSERT OR REPLACE INTO settled (burst, made, row) VALUES (?, ?, ?)"
+_COUNT = "SELECT count(*) FROM settled WHERE made >= ?"
+_READ = "SELECT row FROM settled WHERE made >= ? ORDER BY made DESC LIMIT ?"
+_ADVICE = "or name another file in [daemon] archive"
+
+
+class ArchivedRows(NamedTuple):
+    """What was read."""
+
+    rows: list[SettledBurst]
+    """The latest first."""
+    left_out: int = 0
+    """Earlier ones beyond MOST_ROWS, and those that cannot be read."""
+
+
+def archive_path(lead: LeadIdentity, settings: Settings) -> Path:
+    """Return where the archive is: in the lead's state, if no setting names a file.
+
+    A lead without a statedir keeps its records as long as it runs, and so this file.
+    """
+    if settings.daemon.archive:
+        return Path(settings.daemon.archive)
+    beside = Path(urlsplit(lead.uri).path).parent
+    return Path(lead.statedir or beside) / NAME
+
+
+class LedgerArchive:
+    """The file. It is opened for each call, so that any thread may make one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, rows: Iterable[SettledBurst]) -> None:
+        """Keep these rows; each takes the place of that of the same burst.
+
+        Returns once they survive a crash of the machine. Raises StoreError.
+        """
+        values = [
+            (each.burst, each.made, msgspec.json.encode(each).decode()) for each in rows
+        ]
+        self._make()
+        with self._open("rwc") as database:
+            # The directory is synced too: a commit survives a power failure.
+            database.execute("PRAGMA synchronous = EXTRA")
+            database.execute("BEGIN IMMEDIATE")
+            self._check(database)
+            database.execute(_TABLE)
+            database.execute(_INDEX)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+            database.executemany(_ADD, values)
+            database.execute("COMMIT")
+
+    def read(self, since: float, most: int = MOST_ROWS) -> ArchivedRows:
+        """Return bursts made at that time or later; none where there is no file yet.
+
+        Raises StoreError.
+        """
+        if not self.path.exists():
+            return ArchivedRows([])
+        with self._open("ro") as database:
+            self._check(database)
+            (count,) = database.execute(_COUNT, (since,)).fetchone()
+            texts = [text for (text,) in database.execute(_READ, (since, most))]
+        rows = [row for text in texts if (row := _decoded(text)) is not None]
+        return ArchivedRows(rows, count - len(rows))
+
+    def _make(self) -> None:
+        """Make the file, for its owner's eyes only."""
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: cannot be written: {error.strerror}",
+                f"have the daemon's user write there, {_ADVICE}",
+            ) from error
+
+    def _check(self, database: sqlite3.Connection) -> None:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise StoreError(
+                f"{self.path}: is of version {version}, this program knows {_VERSION}",
+                f"run the version that wrote it, {_ADVICE}",
+            )
+
+    @contextmanager
+    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+        uri = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
+        try:
+            database = sqlite3.connect(
+                uri, timeout=_WAIT_S, isolation_level=None, uri=True
+            )
+            with closing(database):
+                yield database
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path}: cannot be used: {error}", f"mend it, {_ADVICE}"
+            ) from error
+
+
+def _decoded(text: str) -> SettledBurst | None:
+    try:
+        return msgspec.json.decode(text, type=SettledBurst)
+    except MALFORMED:
+        return None

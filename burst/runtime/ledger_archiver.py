@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Writes settled bursts into the archive, on a thread of its own.
+
+A disk that is slow or full delays no tick: a burst leaves the records once `archived`
+says that its row is kept. What the thread has not written when the daemon ends is still
+in the records, and is written by the next daemon.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from burst import log
+from burst.core.worth.ledger import SettledBurst
+from burst.errors import StoreError
+from burst.model.burst import BurstId
+from burst.runtime.ledger_archive import LedgerArchive
+
+RETRY_S = 60.0
+"""After so long a write that failed is repeated; a disk is seldom free sooner."""
+_CLOSE_S = 1.0
+
+
+class LedgerArchiver:
+    """One thread. All methods are for the engine's."""
+
+    def __init__(self, archive: LedgerArchive, retry: float = RETRY_S) -> None:
+        self._retry = retry
+        self._news = threading.Condition()
+        # All below are read and written with `_news` held.
+        self._archive = archive
+        self._settled: Mapping[BurstId, SettledBurst] = {}
+        self._archived: Mapping[BurstId, float] = {}
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def archive(self) -> LedgerArchive:
+        """The file."""
+        with self._news:
+            return self._archive
+
+    def change(self, archive: LedgerArchive) -> None:
+        """Go on with another file; what is on record is written there, too."""
+        with self._news:
+            if archive.path != self._archive.path:
+                self._archive, self._archived = archive, {}
+                self._news.notify_all()
+
+    @property
+    def archived(self) -> Mapping[BurstId, float]:
+        """Settled bursts on record whose row is in the archive, and when made."""
+        with self._news:
+            return self._archived
+
+    def keep(self, settled: Mapping[BurstId, SettledBurst]) -> None:
+        """Have all that are on record now archived. Returns at once."""
+        with self._news:
+            if settled is self._settled:
+                return
+            self._settled = settled
+            self._news.notify_all()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="ledger-archiver", daemon=True
+            )
+            self._thread.start()
+
+    def close(self) -> None:
+        """End, once a write that is under way is done; wait for that for a moment."""
+        with self._news:
+            self._closing = True
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
+
+    def _run(self) -> None:
+        said = ""
+        while self._wait():
+            with self._news:
+                archive, settled, known = self._archive, self._settled, self._archived
+            try:
+                archive.add(
+                    row for name, row in settled.items() if known.get(name) != row.made
+                )
+            except StoreError as error:
+                if str(error) != said:
+                    text = "bursts that were settled are not archived: %s"
+                    log.say(text, error, level=logging.WARNING)
+                said = str(error)
+                self._pause()
+                continue
+            if said:
+                said = ""
+                log.say("bursts that were settled are archived again")
+            with self._news:
+                if archive is not self._archive:
+                    continue
+                self._archived = {name: row.made for name, row in settled.items()}
+
+    def _wait(self) -> bool:
+        """Wait until there is something to write; False to end."""
+        with self._news:
+            self._news.wait_for(lambda: self._closing or self._missing())
+            return not self._closing
+
+    def _pause(self) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._closing, self._retry)
+
+    def _missing(self) -> bool:
+        known = self._archived
+        return any(known.get(name) != row.made for name, row in self._settled.items())

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Finds and deletes bursts by their tags alone, where their lead is lost.
+
+No record is read. So a burst that its lead still uses is listed as well, and what is
+deleted must be chosen by its owner, or by the end of its lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.world import LastCall
+from burst.errors import ConfigError
+from burst.provider import Listed, OwnedBurst, Provider
+from burst.runtime import provider_registry
+from burst.runtime.engine_config import LoadProviders
+from burst.runtime.last_call import ProviderBurst
+from burst.runtime.reap_bursts import reap_until_gone
+
+EXPIRED_AFTER = 600.0
+"""Seconds that the end of a lease must be past: by then its daemon, if there is one,
+and the cluster have deleted the burst by themselves."""
+_NOBODY = "burst-gc"
+
+
+def has_expired(burst: OwnedBurst, now: float) -> bool:
+    """Tell whether its lease ended at least EXPIRED_AFTER ago; `now`: since the epoch.
+
+    A burst without an end of its lease never expires.
+    """
+    return bool(burst.lease_end) and now - burst.lease_end >= EXPIRED_AFTER
+
+
+class Leftovers:
+    """The bursts of all owners in the place of one provider of the settings."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        load: LoadProviders = provider_registry.load_providers,
+    ) -> None:
+        """Raises ConfigError if there is no provider of this name."""
+        table = settings.providers.get(name)
+        if table is None:
+            raise ConfigError(
+                f"there is no provider {name} in the settings",
+                "there are " + (", ".join(settings.providers) or "none"),
+            )
+        # What it made exists even where it makes nothing new.
+        self._table = msgspec.structs.replace(table, enabled=True)
+        self._settings, self._name, self._load = settings, name, load
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return all bursts that the provider sees.
+
+        Raises ConfigError if it cannot list them, and what its `list_all` raises.
+        """
+        provider = self._make(_NOBODY, self._name)
+        if not isinstance(provider, Listed):
+            raise ConfigError(
+                f"providers.{self._name}: type {self._table.type} cannot list bursts"
+                " without their lead",
+                "run burst gc without --provider, on the lead",
+            )
+        return provider.list_all()
+
+    def delete(
+        self,
+        bursts: Iterable[OwnedBurst],
+        tell: Callable[[ProviderBurst, LastCall], None],
+        limit: float,
+    ) -> dict[str, str]:
+        """Delete these until nothing of each is left, for at most `limit` seconds.
+
+        Each is deleted by a provider with its own owner and name. Returns those that
+        are left, and why.
+        """
+        providers: dict[str, Provider] = {}
+        keys = []
+        for burst in bursts:
+            key = f"{burst.owner}/{burst.provider}"
+            if key not in providers:
+                providers[key] = self._make(burst.owner, burst.provider)
+            keys.append((key, burst.burst_id))
+        return reap_until_gone(keys, providers, tell, limit)
+
+    def _make(self, owner: str, name: str) -> Provider:
+        """Return a provider with these settings and these tags."""
+        alone = msgspec.structs.replace(self._settings, providers={name: self._table})
+        return self._load(alone, owner)[name]

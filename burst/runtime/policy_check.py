@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""`burst policy check`: which rule takes which job, and what would happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from burst.config import PolicyRule, Settings, parse
+from burst.config.policy import parse_policy
+from burst.core import report
+from burst.core.select.job_policy import policy_for_job
+from burst.core.tick import run_tick
+from burst.core.worth.rule_warnings import find_rule_warnings, named_users
+from burst.runtime.engine import Snapshot
+from burst.runtime.engine_config import find_userids
+
+Row = dict[str, Any]
+
+
+def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Settings:
+    """Return the settings with the preset and the rules of another file's tables.
+
+    Raises ConfigError.
+    """
+    other = parse({"plan": tables.get("plan", {})}, where)
+    plan = msgspec.structs.replace(settings.plan, preset=other.plan.preset)
+    providers = tuple(settings.providers)
+    rules = parse_policy(tables.get("policy", ()), plan.preset, providers, where)
+    return msgspec.structs.replace(settings, plan=plan, policy=rules)
+
+
+def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
+    """Return what these settings' rules would decide now; nothing is done.
+
+    `rules` has each rule with how many of the jobs it takes, `jobs` each job that waits
+    with its rule, `warnings` sentences on rules that may not be as they are meant.
+    """
+    world, now = snapshot.world, snapshot.now
+    userids = find_userids(named_users(settings))
+    world = msgspec.structs.replace(world, userids=userids)
+    made = run_tick(snapshot.records, world, settings, now)
+    jobs = world.lead.jobs if world.lead else {}
+    policy = policy_for_job(made.records, world, settings, now)
+    rows: list[Row] = []
+    for job, decision in made.decisions.items():
+        rule = policy.rule(jobs[job]) or settings.rules[-1]
+        rows.append({**report.job_row(jobs[job], decision), "rule": rule.name})
+    warnings = list(find_rule_warnings(settings, userids, world.identity.queues))
+    return {
+        "rules": [_rule_row(rule, rows) for rule in settings.rules],
+        "jobs": rows,
+        "warnings": warnings,
+        "trouble": world.trouble,
+    }
+
+
+def _rule_row(rule: PolicyRule, jobs: list[Row]) -> Row:
+    """Return one rule, and what it would do with the jobs."""
+    verdicts = Counter(job["verdict"] for job in jobs if job["rule"] == rule.name)
+    match = msgspec.structs.asdict(rule.match)
+    return {
+        "name": rule.name,
+        "match": {key: value for key, value in match.items() if value is not None},
+        "worth": rule.worth,
+        "takes": verdicts.total(),
+        "verdicts": dict(verdicts),
+    }

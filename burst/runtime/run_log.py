@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""What forecasts learn of jobs: their run times, and how good forecasts were.
+
+Both are bounded, and stored as one record each. As a store may keep every version of a
+record (the KVS of a lead does), it is written the less often the larger it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from burst import log
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.forecast import kind_of
+from burst.core.worth.grades import ForecastGrades, GradeRecord
+from burst.core.worth.history import HistoryRecord, RunHistory
+from burst.model.active_job import ActiveJob, QueuePicture
+from burst.model.jobid import JobId
+
+HISTORY_KEY = "forecast/history"
+GRADES_KEY = "forecast/grades"
+MOST_BYTES = 200_000
+"""Of the record of run times: the kinds of jobs that were seen last."""
+_BYTES_PER_S = 350.0
+"""So much is written at most on average: 30 MB a day on a lead that is always busy."""
+_LEAST_PAUSE_S = 10.0
+_T = TypeVar("_T")
+
+
+class RunLog:
+    """Run times and grades. Use from one thread."""
+
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+        texts = texts or {}
+        history = _read(texts.get(HISTORY_KEY), HistoryRecord)
+        self.history = RunHistory(history)
+        self.grades = ForecastGrades(_read(texts.get(GRADES_KEY), GradeRecord))
+        self._written_at = 0.0
+        self._written_size = 0
+        self._changed = False
+
+    def ended(self, job: ActiveJob, own: Container[int]) -> None:
+        """Take in a job that ended; `own` are the ranks that no burst leases."""
+        if not job.t_start or job.t_finish < job.t_start:
+            self.grades.drop(job.id)
+            return
+        limit = job.duration or math.inf
+        self.history.add(kind_of(job), job.t_finish - job.t_start, limit)
+        self._grade(job, own)
+        self._changed = True
+
+    def forecast(
+        self,
+        picture: QueuePicture,
+        starts: Mapping[JobId, StartEstimate],
+        own: Container[int],
+    ) -> None:
+        """Note the first forecast of each job, and which of them have started."""
+        waiting = self.grades.waiting
+        for job in picture.running:
+            if job.id in waiting:
+                self._grade(job, own)
+                self._changed = True
+        for job in picture.pending:
+            start = starts.get(job.id)
+            if start is not None and job.id not in waiting:
+                self.grades.open(job.id, kind_of(job), start)
+
+    def texts_due(self, now: float) -> dict[str, str]:
+        """Return the records by key, if they changed and it is time to store them."""
+        pause = max(_LEAST_PAUSE_S, self._written_size / _BYTES_PER_S)
+        if not self._changed or now - self._written_at < pause:
+            return {}
+        grades = msgspec.json.encode(self.grades.record()).decode()
+        texts = {HISTORY_KEY: self._history_text(), GRADES_KEY: grades}
+        self._written_at, self._changed = now, False
+        self._written_size = sum(map(len, texts.values()))
+        return texts
+
+    def _history_text(self) -> str:
+        """Return the record of run times, without the oldest if it is too large."""
+        kinds = self.history.record().kinds
+        while True:
+            text = msgspec.json.encode(HistoryRecord(kinds=kinds)).decode()
+            if len(text) <= MOST_BYTES:
+                return text
+            kinds = kinds[-(len(kinds) * MOST_BYTES // len(text)) :]
+
+    def _grade(self, job: ActiveJob, own: Container[int]) -> None:
+        if job.cores and all(rank in own for rank in job.cores):
+            self.grades.started(job.id, job.t_start)
+        else:
+            self.grades.drop(job.id)
+
+
+def _read(text: str | None, kind: type[_T]) -> _T | None:
+    """Return a record; None where there is none or it cannot be read, which is told."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, ValueError) as error:
+        log.say("what forecasts had learned cannot be read, and begins anew: %s", error)
+        return None

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""What runs beside the ticks of an engine, each on a thread of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from burst.runtime.bank_reader import BankReader
+from burst.runtime.forecaster import Forecaster
+from burst.runtime.ledger_archiver import LedgerArchiver
+
+
+class SideThreads(NamedTuple):
+    """Each may be missing; then the engine does without what it tells."""
+
+    forecaster: Forecaster | None = None
+    archiver: LedgerArchiver | None = None
+    banks: BankReader | None = None
+
+
+NO_SIDE_THREADS = SideThreads()

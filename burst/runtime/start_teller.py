@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Tells users in `flux jobs` when their pending jobs are expected to start.
+
+In intake mode `scheduler` sched-burst annotates all pending jobs with it, as
+`sched.t_estimate`. In the other modes it is in the memo of each burstable job, as
+`user.burst.start`. Each memo is an event in the job's eventlog, for ever, so it is
+written again only where the start has moved a lot.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.worth.estimate import StartEstimate
+from burst.errors import Denied, LeadError, LeadGone
+from burst.lead import Lead, StartHints
+from burst.model.decision import moment
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, LeadView
+
+# The scheduler is sent all starts again after so many seconds, as its module may have
+# been loaded again; if some moved, after so many.
+_AGAIN_S = 60.0
+_PAUSE_S = 5.0
+# Of a start that moved by less than so many seconds, or by less than that share of what
+# is left, the scheduler is not told.
+_NEAR_S = 30.0
+_SHARE = 0.1
+# The same for memos; and how long apart two memos of one job are at least.
+_MEMO_NEAR_S = 600.0
+_MEMO_SHARE = 0.25
+_MEMO_PAUSE_S = 600.0
+# So many memos are written in one tick, of the jobs that start first: each takes the
+# lead about 0.3 ms.
+_MEMOS = 50
+# A start that is not known any more for so long is taken out of the memo.
+_LOST_S = 60.0
+# As long as the starts are the same, memos are compared with them after so many
+# seconds: that takes a microsecond for each job, in every tick.
+_LOOK_S = 5.0
+
+
+class _Told(msgspec.Struct):
+    """The start that is in a job's memo."""
+
+    expected: float
+    at: float
+    dropped: int
+    """How often the lead had dropped the job's memos by then."""
+    known: float
+    """When a start was last known."""
+
+
+class StartTeller:
+    """Remembers what it told last. Use from one thread."""
+
+    def __init__(self, lead: Lead, settings: Settings) -> None:
+        self._lead = lead
+        self._settings = settings
+        self._sent: tuple[float, Mapping[JobId, float]] = -math.inf, {}
+        self._told: dict[JobId, _Told] = {}
+        self._compared: tuple[float, Mapping[JobId, StartEstimate]] = -math.inf, {}
+        """When which starts were compared with what was told."""
+        self._due: list[tuple[float, JobId]] = []
+        """Starts that differed, those that are not in a memo yet."""
+
+    def change(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        self._settings = settings
+
+    def tell(
+        self, starts: Mapping[JobId, StartEstimate], view: LeadView, now: float
+    ) -> None:
+        """Tell what changed. A call that fails is repeated. Raises LeadGone."""
+        try:
+            if self._settings.intake.mode == "scheduler":
+                self._send(starts, now)
+            else:
+                self._write_memos(starts, view, now)
+        except LeadGone:
+            raise
+        except (Denied, LeadError) as error:
+            what = "jobs are not told when they start: %s"
+            log.say(what, error, level=logging.WARNING)
+
+    def _send(self, starts: Mapping[JobId, StartEstimate], now: float) -> None:
+        if not isinstance(self._lead, StartHints):
+            return
+        sent_at, sent = self._sent
+        if starts is self._compared[1] and now - sent_at < _AGAIN_S:
+            return
+        wanted = {j: s.expected for j, s in starts.items() if s.expected < math.inf}
+        if now - sent_at < _PAUSE_S or not (wanted or sent):
+            return
+        self._compared = now, starts
+        same = wanted.keys() == sent.keys() and not any(
+            _moved(sent[job], at, now, _NEAR_S, _SHARE) for job, at in wanted.items()
+        )
+        if same and now - sent_at < _AGAIN_S:
+            return
+        self._sent = now, wanted
+        self._lead.send_starts(wanted)
+
+    def _write_memos(
+        self, starts: Mapping[JobId, StartEstimate], view: LeadView, now: float
+    ) -> None:
+        at, compared = self._compared
+        if starts is not compared or now - at >= _LOOK_S:
+            self._compared = now, starts
+            self._due = self._find_due(starts, view, now)
+        due, self._due = self._due[:_MEMOS], self._due[_MEMOS:]
+        memos: dict[JobId, Mapping[str, str | None]] = {}
+        for expected, number in due:
+            job = view.jobs.get(number)
+            if job is None or job.state is not JobState.SCHED:
+                continue
+            if expected < math.inf:
+                self._told[number] = _Told(expected, now, job.memos_dropped, now)
+                memos[number] = {"start": moment(expected)}
+            else:
+                self._told.pop(number, None)
+                memos[number] = {"start": None}
+        if memos:
+            for job_id in self._lead.write_memos(memos):
+                self._told.pop(job_id, None)
+
+    def _find_due(
+        self, starts: Mapping[JobId, StartEstimate], view: LeadView, now: float
+    ) -> list[tuple[float, JobId]]:
+        """Return starts that are to be written into memos; math.inf takes one out."""
+        for gone in self._told.keys() - view.jobs.keys():
+            del self._told[gone]
+        due: list[tuple[float, JobId]] = []
+        for number, job in view.jobs.items():
+            if job.state is not JobState.SCHED:
+                self._told.pop(number, None)
+                continue
+            told = self._told.get(number)
+            if told is not None and told.dropped != job.memos_dropped:
+                told = None
+                del self._told[number]
+            start = starts.get(number)
+            expected = start.expected if start else math.inf
+            if _memo_due(told, expected, now):
+                due.append((expected, number))
+        due.sort()
+        return due
+
+
+def _memo_due(told: _Told | None, expected: float, now: float) -> bool:
+    """Tell whether a memo is to be written; notes that a start is known."""
+    if told is None:
+        return expected < math.inf
+    if math.isinf(expected):
+        return now - told.known >= _LOST_S
+    told.known = now
+    moved = _moved(told.expected, expected, now, _MEMO_NEAR_S, _MEMO_SHARE)
+    return moved and now - told.at >= _MEMO_PAUSE_S
+
+
+def _moved(before: float, after: float, now: float, near: float, share: float) -> bool:
+    return abs(after - before) > max(near, share * (after - now))

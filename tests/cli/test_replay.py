@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""`burst replay`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import pwd
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click.testing
+import pytest
+
+from burst.cli import group
+from burst.cli.replay import FRONTIER
+from burst.errors import BurstError
+
+HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
+
+
+def job(submit: int, cores: int, hours: float) -> str:
+    """A line; the user asks for as long as it runs."""
+    run_time = int(hours * 3600)
+    return f"1 {submit} 0 {run_time} {cores} 9 -1 -1 {run_time} -1 1 7 1 5 2 -1 -1 -1\n"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A machine that one job fills for two hours, and one that waits for it."""
+    path = tmp_path / "old.swf"
+    path.write_text(HEADER + job(0, 16, 2) + "broken\n" + job(0, 5, 1))
+    return path
+
+
+def run(*arguments: str | Path) -> click.testing.Result:
+    return click.testing.CliRunner().invoke(
+        group, ["replay", *map(str, arguments)], catch_exceptions=False
+    )
+
+
+def test_a_table_beside_never_and_at_once(trace: Path) -> None:
+    done = run(trace, "--worth", "0.5", "--worth", "0.9")
+    assert done.exit_code == 0
+    titles, never, at_once, half, more = done.stdout.splitlines()
+    assert titles.split()[:3] == ["POLICY", "MEAN", "WAIT"]
+    words = [" ".join(line.split()) for line in (never, at_once)]
+    assert words[0] == "never 1h 2h 0 0.0 % 0.00 0.00 0.00 0.00 0.00 0 0"
+    # Two nodes of four cores: for an hour, 5 minutes of boot, and one of tear-down.
+    # Work is 8 and 1.25 node-hours.
+    assert words[1] == "at once 2.5m 5m 2 23.8 % 2.20 2.00 0.00 0.17 0.03 1 0"
+    # It saves 115 minutes for 2.2 node-hours: 0.87 hours each.
+    assert half.split()[2:] == at_once.split()[2:]
+    assert more.split()[2:] == never.split()[1:]
+    assert done.stderr == (
+        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 broken lines left out"
+        " (line 4: 1 fields of 18)\n"
+    )
+
+
+def test_json_has_what_each_policy_comes_to(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text('[[policy]]\nmatch = { user = 7, queue = "2" }\nworth = 0\n')
+    done = run(trace, "--json", "--policy", rules, "--price", "2", "--frontier")
+    found = json.loads(done.stdout)
+    assert (found["trace"], found["jobs"]) == ("old.swf", 2)
+    policies = found["policies"]
+    worths = [f"worth {worth:g}" for worth in FRONTIER]
+    assert list(policies) == ["never", "at once", *worths, str(rules)]
+    assert policies[str(rules)] == policies["at once"]
+    assert policies["at once"] == {
+        "mean_wait_s": 150.0,
+        "p95_wait_s": 300.0,
+        "own_node_hours": 8.0,
+        "bought_node_hours": pytest.approx(2.2),
+        "bought_share": pytest.approx(2.2 / 9.25),
+        "money": pytest.approx(4.4),
+        "bursts": 1,
+        "refused": 0,
+    }
+
+
+def test_the_machine_may_be_another(trace: Path, tmp_path: Path) -> None:
+    assert "8 nodes of 2 cores" in run(trace, "--cores", "2").stderr
+    larger = run(trace, "--nodes", "6", "--json")
+    assert json.loads(larger.stdout)["policies"]["never"]["mean_wait_s"] == 0
+    trace.write_text(job(0, 2, 1))
+    assert "3 nodes of 1 core" in run(trace, "--nodes", "3").stderr
+    with pytest.raises(BurstError, match="give --nodes and --cores"):
+        run(trace)
+
+
+def test_bad_options(trace: Path) -> None:
+    assert "not a duration" in run(trace, "--boot", "soon").output
+    assert run(trace, "--worth", "-1").exit_code == 2
+    with pytest.raises(BurstError, match="cannot be read"):
+        run(trace, "--policy", "nowhere.toml")
+
+
+def test_jobs_that_never_ran_are_told(trace: Path) -> None:
+    trace.write_text(trace.read_text() + job(9, 1, 0))
+    assert "; 1 more never ran;" in run(trace).stderr
+
+
+def test_jobs_larger_than_the_machine_are_refused_or_run_on_bought_nodes(
+    trace: Path,
+) -> None:
+    trace.write_text(HEADER + job(0, 17, 1) + job(0, 5, 1))
+    found = json.loads(run(trace, "--json", "--worth", "0.1").stdout)["policies"]
+    refused = {name: policy["refused"] for name, policy in found.items()}
+    assert refused == {"never": 1, "at once": 0, "worth 0.1": 0}
+    assert found["never"]["own_node_hours"] == 1.25
+    assert found["worth 0.1"]["bought_node_hours"] == pytest.approx(5 * 1.1)
+    trace.write_text(HEADER + job(0, 17, 1))
+    none_ran = json.loads(run(trace, "--json").stdout)["policies"]["never"]
+    assert (none_ran["refused"], none_ran["mean_wait_s"]) == (1, 0.0)
+
+
+def test_a_clock_that_was_set_back_is_told(trace: Path) -> None:
+    row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}
+    rows = [row, {**row, "t_run": 90.0}]
+    trace.write_text("\n".join(map(json.dumps, rows)))
+    told = run(trace, "--nodes", "1").stderr
+    assert told == (
+        "old.swf: 1 jobs on 1 nodes of 1 core; 1 left out that ended before they"
+        " started\n"
+    )
+
+
+def start(*arguments: str | Path, **options: int) -> subprocess.Popen[str]:
+    """Run it as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "burst", "replay", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=options.get("stderr", subprocess.PIPE),
+        text=True,
+    )
+
+
+@pytest.fixture
+def long_trace(tmp_path: Path) -> Path:
+    """A queue that only grows, so that each forecast takes longer."""
+    path = tmp_path / "long.swf"
+    jobs = (job(7 * number, 1 + number % 16, 1) for number in range(5_000))
+    path.write_text(HEADER + "".join(jobs))
+    return path
+
+
+def test_stopped_by_ctrl_c_it_says_so_and_shows_what_is_done(long_trace: Path) -> None:
+    process = start(long_trace, "--worth", "50", "--order", "fifo")
+    assert process.stderr is not None
+    told = [process.stderr.readline()]
+    while not told[-1].startswith("worth"):
+        told.append(process.stderr.readline())
+    process.send_signal(signal.SIGINT)
+    table, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told[0].startswith("long.swf: 5000 jobs on 4 nodes of 4 cores")
+    # Neither a terminal nor quick: a line for the policy that takes long.
+    assert re.fullmatch(r"worth 50: [\d,]+ of 5,000 jobs\n", told[-1])
+    assert rest.splitlines()[-1] == "burst: stopped; the replay is not complete"
+    assert "Traceback" not in rest
+    names = [line.split("  ")[0] for line in table.splitlines()]
+    assert names == ["POLICY", "never", "at once"]
+
+
+def test_stopped_by_ctrl_c_it_prints_no_half_of_an_object(long_trace: Path) -> None:
+    process = start(long_trace, "--worth", "50", "--order", "fifo", "--json")
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == ""
+    assert process.returncode == 130
+
+
+def test_on_a_terminal_it_shows_how_far_it_is(long_trace: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = start(long_trace, "--worth", "50", "--order", "fifo", stderr=theirs)
+    os.close(theirs)
+    shown = ""
+    while not re.search(r"worth 50 .*[1-9]%", shown):
+        shown += os.read(ours, 4096).decode()
+    process.send_signal(signal.SIGINT)
+    # Else it would wait for a reader of what it says.
+    while not shown.endswith("not complete\r\n"):
+        shown += os.read(ours, 4096).decode()
+    process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 130
+    assert "Traceback" not in shown
+
+
+def test_a_picture(trace: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "wait.svg"
+    assert run(trace, "--picture", picture).exit_code == 0
+    assert "<!-- at once -->" in picture.read_text()
+
+
+def test_what_took_minutes_is_shown_though_the_picture_cannot_be_written(
+    trace: Path, tmp_path: Path
+) -> None:
+    arguments = ["replay", str(trace), "--picture", str(tmp_path / "no" / "x.svg")]
+    done = click.testing.CliRunner().invoke(group, arguments)
+    assert isinstance(done.exception, BurstError)
+    assert "at once" in done.stdout
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+@pytest.mark.parametrize("option", ["--worth", "--price"])
+def test_a_number_that_is_none_is_refused(
+    trace: Path, option: str, number: str
+) -> None:
+    done = run(trace, option, number)
+    assert done.exit_code == 2
+    assert f"{number} is not a number from 0 on" in done.output
+
+
+def test_rules_that_took_no_job_are_told(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        '[[policy]]\nname = "ghost"\nmatch = { queue = "gpu" }\n'
+        '[[policy]]\nname = "all"\n'
+        '[[policy]]\nname = "late"\nmatch = { queue = "2" }\nmark = true\n'
+    )
+    told = run(trace, "--policy", rules).stderr.splitlines()
+    assert told[1:] == [
+        f"{rules}: policy late takes no job, as all before it takes all of them: put"
+        " it before all, or remove it",
+        f"{rules}: no job that waited is for: ghost, late",
+    ]
+
+
+def test_users_are_those_of_the_host_where_the_trace_is_of_it(
+    trace: Path, tmp_path: Path
+) -> None:
+    me = pwd.getpwuid(os.getuid())
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        f'[[policy]]\nmatch = {{ user = ["{me.pw_name}", "no-such"] }}\nmax_price = 0\n'
+    )
+    row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 99.0, "ncores": 1}
+    rows = [{**row, "userid": me.pw_uid}] * 2
+    trace.write_text("\n".join(map(json.dumps, rows)))
+    done = run(trace, "--nodes", "1", "--policy", rules, "--json")
+    policies = json.loads(done.stdout)["policies"]
+    assert policies[str(rules)] == policies["never"]
+    assert policies["at once"]["bursts"] == 1
+    assert "for user no-such, whom this host does not know" in done.stderr
+
+
+def test_names_of_users_say_nothing_of_numbers_that_were_made_up(
+    trace: Path, tmp_path: Path
+) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text('[[policy]]\nmatch = { user = "root" }\nmax_price = 0\n')
+    trace.write_text(trace.read_text().replace(" 7 1 5 2 ", " 0 1 5 2 "))
+    done = run(trace, "--policy", rules)
+    assert "no job that waited is for: policy-1" in done.stderr
+    assert "does not know" not in done.stderr
+
+
+def test_the_price_is_that_of_the_settings(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        '[providers.a]\ntype = "local"\n[prices]\n"a.large" = 5\n"a.small" = 2\n'
+    )
+    done = run(trace, "--policy", rules, "--json")
+    assert "a node and hour costs 2.00, by [prices]" in done.stderr
+    found = json.loads(done.stdout)["policies"]["at once"]
+    assert found["money"] == pytest.approx(2 * found["bought_node_hours"])
+    given = run(trace, "--policy", rules, "--json", "--price", "1")
+    assert json.loads(given.stdout)["policies"]["at once"]["money"] == pytest.approx(
+        found["bought_node_hours"]
+    )

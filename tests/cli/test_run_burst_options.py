@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The flags of `run-burst` that providers bring, here one of a third party."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from burst.cli.run_burst_options import GivenFlags, provider_flag_options
+from burst.config import ProviderTable
+from burst.errors import ConfigError
+from burst.kits.pod_run_burst_flags import PodFlags
+from burst.run_burst_flags import GROUP, ProviderFlag
+
+
+class RackFlags:
+    flags: Sequence[ProviderFlag] = (
+        ProviderFlag("rack", "Where it stands.", selects=True),
+        ProviderFlag("color", "Of no use.", ignored=True),
+    )
+
+    def options(
+        self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
+    ) -> dict[str, Any]:
+        return {**table, "rack": given["rack"], "nodes": nodes}
+
+    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
+        return [f"the rack is {given['rack']}"]
+
+
+FLAGS = RackFlags()
+POINT = EntryPoint("rack", f"{__name__}:FLAGS", GROUP)
+GONE = EntryPoint("gone", "no_such_package:FLAGS", GROUP)
+
+
+def run(*words: str, points: Sequence[EntryPoint] = (POINT,)) -> GivenFlags:
+    seen: list[GivenFlags] = []
+
+    def function(flags: GivenFlags) -> None:
+        seen.append(flags)
+
+    command = click.command()(provider_flag_options(function, points))
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 0, result.output
+    return seen[0]
+
+
+def test_a_provider_brings_its_own() -> None:
+    given = run("--rack", "r7", "--color", "red")
+    assert given.selected_type() == "rack"
+    assert given.words() == ["--rack r7"]
+    assert given.notes("rack") == ["the rack is r7"]
+    base = ProviderTable(type="rack", options={"dir": "/d"})
+    assert given.table(base, 4).options == {"dir": "/d", "rack": "r7", "nodes": 4}
+
+
+def test_without_any_the_table_is_as_it_was() -> None:
+    given = run()
+    base = ProviderTable(type="local")
+    assert given.selected_type() == ""
+    assert given.notes("local") == []
+    assert given.table(base, 4) is base
+
+
+def test_a_flag_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--rack: a provider of type local has no"):
+        run("--rack", "r7").table(ProviderTable(type="local"), 1)
+
+
+def test_a_package_that_cannot_be_imported_keeps_nobody_from_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--rack", "r7", points=(GONE, POINT)).selected_type() == "rack"
+    assert "type gone are left out: No module named" in capsys.readouterr().err
+
+
+def test_pods(tmp_path: Path) -> None:
+    given = {"image": "x", "flux-operator-yaml": str(tmp_path / "o.yaml")}
+    assert PodFlags().options(given, {"namespace": "n"}, 2) == {
+        "namespace": "n",
+        "image": "x",
+        "form": "operator",
+        "operator_yaml": str(tmp_path / "o.yaml"),
+    }
+    assert PodFlags().notes({}) == []
+
+
+def test_no_sdk_is_imported_for_them() -> None:
+    code = "import burst_gke.run_burst_flags, burst.kits.pod_run_burst_flags, sys;"
+    code += "sys.exit(any(m.split('.')[0] in ('google', 'kubernetes') for m in"
+    code += " sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""What live bursts have left for further jobs."""
+
+import pytest
+
+from burst.core.placement.capacity import burst_capacities
+from burst.core.records import Records
+from tests.builders import T0, job, settings, view, whole
+from tests.lifecycles import run
+
+
+def free_ranks(*jobs):
+    """The ranks that are free for others in a burst of ranks 2 and 3 made for job 1."""
+    burst = run("provision-start")
+    records = Records(bursts={burst.id: burst})
+    (found,) = burst_capacities(records, view(*jobs), settings(), T0)
+    return sorted(found.pool.free)
+
+
+def test_a_job_for_which_it_is_made_takes_what_it_will_have():
+    assert free_ranks(job(1, whole(1))) == [3]
+    assert free_ranks(job(1, whole(2))) == []
+
+
+@pytest.mark.parametrize("jobs", [(), (job(1, None),)])
+def test_a_job_that_is_gone_or_cannot_be_read_takes_nothing(jobs):
+    assert free_ranks(*jobs) == [2, 3]

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""A job gets idle nodes of several bursts, and new ones for the rest."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from burst.core.placement.demand import NodePool
+from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.purchases import Purchases
+from burst.core.placement.slots import find_slots
+from burst.core.worth.budget import NO_BUDGETS
+from burst.model.burst import BurstId, State
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from burst.model.shape import Shape
+from tests.builders import NODE, T0, identity, settings, slots, whole
+from tests.core.plans import demand, leases, plan
+from tests.sim import Sim
+
+THREE = identity("lead-0,burst-0-[0-3],burst-1-[0-3],burst-2-[0-3]")
+
+
+def room(slot, free, **changes):
+    """A live burst of that many nodes, all of them idle."""
+    ranks = next(s.ranks for s in find_slots(THREE) if s.name == slot)[:free]
+    shape = changes.pop("shape", NODE)
+    nodes = dict.fromkeys(ranks, shape)
+    fields = {
+        "burst": BurstId(f"{slot}-aaaaaa"),
+        "userids": frozenset({100}),
+        "provider": "local",
+        "nodes": free,
+        "idle": True,
+        "pool": NodePool(nodes, nodes),
+        **changes,
+    }
+    return BurstCapacity(**fields)
+
+
+def made(*demands, rooms, taken=("burst-0", "burst-1"), **kw):
+    return plan(*demands, lead=THREE, capacities=rooms, taken=taken, **kw)
+
+
+def test_a_job_gets_idle_nodes_of_several_bursts():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    found = made(demand(1, whole(4)), demand(2, whole(1)), rooms=rooms)
+    # Of as few bursts as will do; the next has what is left.
+    assert found.combined == {1: ("burst-1-aaaaaa", "burst-0-aaaaaa")}
+    assert found.assignments == {2: "burst-0-aaaaaa"}
+    assert found.proposals == ()
+    assert (
+        found.decisions[1].text()
+        == "burst burst-1-aaaaaa, burst-0-aaaaaa has room for it"
+    )
+
+
+def test_what_is_lacking_is_made():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    found = made(demand(1, whole(7)), rooms=rooms)
+    assert leases(found) == [("burst-2", "local", 2, [1])]
+    assert set(found.combined[1]) == {"burst-0-aaaaaa", "burst-1-aaaaaa"}
+    assert found.decisions[1].reason is Reason.PROPOSED
+
+
+def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
+    rooms = [room("burst-0", 2)]
+    found = made(demand(1, whole(4)), demand(2, whole(2)), rooms=rooms)
+    assert leases(found) == [("burst-2", "local", 4, [1])]
+    assert found.assignments == {2: "burst-0-aaaaaa"}
+    # Not where it would not do for it, nor where there are no others.
+    found = made(demand(1, whole(4)), demand(2, whole(3)), rooms=[room("burst-0", 2)])
+    assert set(found.combined) == {1}
+    found = made(demand(1, whole(5)), demand(2, whole(2)), rooms=[room("burst-0", 2)])
+    assert set(found.combined) == {1}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rooms", "changes"),
+    [
+        (demand(1, whole(5)), [], {}),
+        (demand(1, whole(5)), [room("burst-0", 2, userids=frozenset({7}))], {}),
+        (demand(1, whole(5), provider="other"), [room("burst-0", 2)], {}),
+        (demand(1, whole(5)), [room("burst-0", 2)], {"spread": False}),
+        (demand(1, whole(5)), [room("burst-0", 2, jobs=frozenset({1}))], {}),
+        (demand(1, whole(7)), [room("burst-0", 2)], {}),
+        (demand(1, whole(5, cores_per_slot=9)), [room("burst-0", 2)], {}),
+        (demand(None, whole(5)), [room("burst-0", 2)], {}),
+        (
+            msgspec.structs.replace(demand(1, whole(5)), duration=10.0),
+            [room("burst-0", 2, lasts=9.0)],
+            {},
+        ),
+        (
+            msgspec.structs.replace(
+                demand(1, whole(5)), preferences=BurstPreferences(where="together")
+            ),
+            [room("burst-0", 2)],
+            {},
+        ),
+    ],
+)
+def test_no_nodes_of_a_burst_that_is_not_for_the_job(wanted, rooms, changes):
+    found = made(wanted, rooms=rooms, **changes)
+    assert found.combined == {}
+    assert found.proposals == ()
+
+
+def test_nodes_that_are_not_all_idle_or_of_another_shape_are_not_counted():
+    part = room("burst-0", 2)
+    part.pool.take(slots(1))
+    found = made(demand(1, whole(6)), rooms=[part])
+    assert found.combined == {}
+    # Eight tasks of two cores need as many nodes of four cores as of two.
+    rooms = [room("burst-0", 2), room("burst-1", 3, shape=Shape(2))]
+    found = made(demand(1, slots(12, cores=2)), rooms=rooms)
+    assert found.combined == {1: ("burst-0-aaaaaa",)}
+
+
+def test_who_joins_several_bursts_bears_all_of_them():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    kw = {"share_users": True, "taken": ("burst-0", "burst-1", "burst-2")}
+    limits = {"max_nodes_per_user": 4}
+    found = made(demand(1, whole(4), user=7), rooms=rooms, limits=limits, **kw)
+    assert found.combined == {}
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    limits = {"max_nodes_per_user": 5}
+    found = made(demand(1, whole(4), user=7), rooms=rooms, limits=limits, **kw)
+    assert set(found.combined) == {1}
+
+
+class OneBurst(Purchases):
+    """Budgets that allow one live burst to be kept for jobs."""
+
+    def __init__(self):
+        super().__init__(NO_BUDGETS, settings(), {}, T0)
+        self.kept = set()
+
+    def may_use(self, demand, burst):
+        return not self.kept or burst in self.kept
+
+    def use(self, demand, burst):
+        self.kept.add(burst)
+
+
+def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    found = made(demand(1, whole(4)), rooms=rooms, purchases=OneBurst())
+    assert (found.combined, leases(found)) == ({}, [("burst-2", "local", 4, [1])])
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    found = made(demand(1, whole(7)), rooms=rooms, purchases=OneBurst())
+    assert (found.combined, leases(found)) == ({}, [])
+
+
+def test_nothing_is_made_beside_idle_nodes_for_a_job_that_is_not_worth_it():
+    why = Decision(Reason.NOT_WORTH)
+    job = msgspec.structs.replace(demand(1, whole(4)), not_worth=why)
+    found = made(job, rooms=[room("burst-0", 2)])
+    assert (found.proposals, found.combined) == ((), {})
+    assert found.decisions[1] is why
+
+
+def test_who_joins_a_burst_bears_it_beside_what_is_made():
+    rooms = [room("burst-0", 3, userids=frozenset({300}))]
+    needs_two_more = demand(1, whole(5), user=7)
+    for limit, more in ((4, []), (5, [("burst-2", "local", 2, [1])])):
+        found = made(
+            needs_two_more,
+            rooms=rooms,
+            limits={"max_nodes_per_user": limit},
+            share_users=True,
+        )
+        assert leases(found) == more
+
+
+def test_a_constraint_admits_idle_nodes_too():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    only = '{"hostlist":["burst-0-0","burst-1-[0-1]"]}'
+    found = made(demand(1, whole(4, constraint=only)), rooms=rooms)
+    assert found.combined == {}
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    found = made(demand(1, whole(3, constraint=only)), rooms=rooms)
+    assert set(found.combined[1]) == {"burst-0-aaaaaa", "burst-1-aaaaaa"}
+
+
+sizes = st.lists(st.integers(1, 4), max_size=3)
+
+
+@given(idle=sizes, wanted=st.lists(st.integers(1, 12), max_size=6))
+@hypothesis(max_examples=200, deadline=None)
+def test_no_node_is_given_twice_and_each_job_gets_all_it_needs(idle, wanted):
+    rooms = [room(f"burst-{n}", size) for n, size in enumerate(idle)]
+    taken = [f"burst-{n}" for n in range(len(idle))]
+    demands = [demand(n, whole(size)) for n, size in enumerate(wanted, 1)]
+    free = {capacity.burst: capacity.nodes for capacity in rooms}
+    found = made(*demands, rooms=rooms, taken=taken)
+    left = {capacity.burst: len(capacity.pool.free) for capacity in rooms}
+    given_away = sum(free.values()) - sum(left.values())
+    new: dict[int, int] = {}
+    for proposal in found.proposals:
+        shared = [wanted[job - 1] for job in proposal.jobs]
+        for job in proposal.jobs:
+            new[job] = new.get(job, 0) + proposal.lease.nodes
+        assert len(shared) == 1 or sum(shared) == proposal.lease.nodes
+    lives = {*found.assignments, *found.combined}
+    needed = sum(wanted[job - 1] for job in lives)
+    mixed = sum(n for job, n in new.items() if job in found.combined)
+    assert given_away == needed - mixed
+    for job in {*lives, *new}:
+        assert job in lives or new[job] >= wanted[job - 1]
+
+
+# In the engine.
+
+
+def sim(**tables):
+    s = Sim(**{"deadlines": {"idle": "1h"}, **tables})
+    s.tick(2)
+    return s
+
+
+def ask(s, nodes):
+    """A job that was submitted held, for lent nodes only."""
+    request = whole(nodes, constraint='{"properties":["burst"]}')
+    return s.lead.submit(request, urgency=0, preferences=BurstPreferences(urgency=16))
+
+
+def submit(s, nodes):
+    job = ask(s, nodes)
+    s.until(lambda: job in s.lead.running())
+    return job
+
+
+def test_a_job_runs_on_what_is_left_of_two_slots_and_two_bursts():
+    s = sim()
+    jobs = [submit(s, 3), submit(s, 3)]
+    for job in jobs:
+        s.lead.finish(job)
+    s.tick(2)
+    big = submit(s, 8)
+    nodes = sorted(burst.lease.nodes for burst in s.bursts)
+    assert nodes == [1, 1, 3, 3]
+    assert all(burst.jobs == {big} for burst in s.bursts)
+    ranks = [rank for burst in s.bursts for rank in burst.lease.ranks]
+    assert sorted(ranks) == list(range(2, 10))
+    s.lead.finish(big)
+    s.tick(2)
+    assert all(burst.idle_since for burst in s.bursts)
+    # Then one of them is enough.
+    submit(s, 3)
+    assert len(s.bursts) == 4
+
+
+def test_in_mode_scheduler_the_ranks_of_all_its_bursts_are_lent_to_a_job():
+    s = sim(intake={"mode": "scheduler"})
+    jobs = [submit(s, 3), submit(s, 3)]
+    for job in jobs:
+        s.lead.finish(job)
+    s.tick(2)
+    big = submit(s, 6)
+    assert s.lead.jobs[big].ranks == {2, 3, 4, 6, 7, 8}
+    assert any(told.jobs.get(big) == {2, 3, 4, 6, 7, 8} for told in s.lead.lent)
+
+
+def test_what_a_job_will_have_of_several_bursts_is_nobody_elses():
+    s = sim()
+    jobs = [submit(s, 3), submit(s, 3)]
+    for job in jobs:
+        s.lead.finish(job)
+    s.tick(2)
+    s.joins = False
+    big = ask(s, 7)
+    s.tick(3)
+    assert len(s.bursts) == 3
+    other = ask(s, 1)
+    s.tick(3)
+    # It has the last rank of all, as the others are spoken for.
+    (new,) = [b for b in s.bursts if JobId(other) in b.jobs]
+    assert new.jobs == {other}
+    s.joins = True
+    s.until(lambda: {big, other} <= set(s.lead.running()))
+
+
+def test_where_a_new_burst_fails_the_rest_is_made_again():
+    s = sim()
+    first = submit(s, 4)
+    s.lead.finish(first)
+    s.tick(2)
+    s.joins = False
+    big = ask(s, 6)
+    s.tick(3)
+    failed = next(b for b in s.bursts if b.state is not State.ONLINE)
+    s.provider.fail(failed.id, "broken")
+    s.joins = True
+    s.until(lambda: big in s.lead.running(), seconds=60)
+    assert not next(b for b in s.bursts if b.id == failed.id).live
+    assert sum(b.lease.nodes for b in s.bursts if b.live) == 6
+
+
+def test_an_idle_burst_that_a_job_waits_for_stays_as_long_as_it_took_to_make():
+    s = sim(deadlines={"idle": "2s"})
+    s.joins = False
+    first = ask(s, 4)
+    s.tick(30)
+    s.joins = True
+    s.until(lambda: first in s.lead.running())
+    other = submit(s, 4)
+    s.lead.finish(first)
+    s.tick(2)
+    big = ask(s, 8)
+    s.tick(20)
+    one = next(b for b in s.bursts if b.idle_since)
+    assert one.state is State.ONLINE
+    s.lead.finish(other)
+    s.until(lambda: big in s.lead.running(), ticks=3)
+    assert len(s.bursts) == 2
+
+
+def test_it_does_not_stay_for_ever():
+    s = sim(deadlines={"idle": "2s"})
+    first, _ = submit(s, 4), submit(s, 4)
+    s.lead.finish(first)
+    s.tick(2)
+    ask(s, 8)
+    s.tick(10)
+    assert sorted(b.live for b in s.bursts) == [False, True]

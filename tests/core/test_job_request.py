@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What becomes of `burst request --job`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.job_request import request_for_job
+from burst.core.records import Records
+from burst.errors import BurstError, Unreadable
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+from burst.model.reason import Reason
+from tests.builders import T0, job, settings, view, whole, world
+
+ONE = JobId(1)
+FRUGAL = settings(plan={"preset": "frugal"})
+WAITING = job(1, whole(2))
+
+
+def asked(one: JobView, hold: Hold | None = None, **tables: Any) -> Records:
+    records = Records(holds={ONE: hold} if hold else {})
+    found = settings(**tables) if tables else FRUGAL
+    return request_for_job(records, world(view(one)), found, ONE, T0 + 9).records
+
+
+def test_a_request_is_on_record_and_changes_nothing_else() -> None:
+    (hold,) = asked(WAITING).holds.values()
+    assert hold == Hold(
+        urgency=16,
+        state=HoldState.RELEASED,
+        since=T0 + 1,
+        expected_urgency=16,
+        requested=True,
+    )
+
+
+def test_a_hold_stays_as_it_is() -> None:
+    held = Hold(urgency=9, state=HoldState.HELD, since=T0)
+    one = msgspec.structs.replace(WAITING, urgency=0)
+    assert asked(one, held).holds[ONE] == msgspec.structs.replace(held, requested=True)
+
+
+def test_a_job_that_a_rule_marks_may_have_one() -> None:
+    plain = msgspec.structs.replace(WAITING, burstable=False)
+    assert asked(plain, policy=[{"mark": True}]).holds[ONE].requested
+    with pytest.raises(BurstError, match="ƒ2 is not burstable; submit it with --seta"):
+        asked(plain)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "says"),
+    [
+        ({"state": JobState.RUN}, None, "ƒ2 does not wait any more"),
+        ({"urgency": 0}, None, "ƒ2 is held by its user; flux job urgency"),
+        ({}, HoldState.TAKEN_BACK, "taken back, so it is left alone; submit it again"),
+        ({"urgency": 0}, HoldState.TAKEN_BACK, "taken back"),
+    ],
+)
+def test_what_would_come_to_nothing_is_refused(
+    changes: dict[str, Any], state: HoldState | None, says: str
+) -> None:
+    hold = Hold(urgency=16, state=state, since=T0) if state else None
+    with pytest.raises(BurstError, match=says):
+        asked(msgspec.structs.replace(WAITING, **changes), hold)
+
+
+def test_a_job_or_a_lead_that_cannot_be_read() -> None:
+    with pytest.raises(BurstError, match="ƒ2 is not burstable"):
+        request_for_job(Records(), world(view()), FRUGAL, ONE, T0)
+    with pytest.raises(Unreadable, match="run burst doctor"):
+        request_for_job(Records(), world(None), FRUGAL, ONE, T0)
+
+
+def test_the_words_of_reasons_about_worth() -> None:
+    assert Reason.NOT_WORTH.about_job.refused
+    assert not Reason.NOT_FORECAST.about_job.refused

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that the cloud takes back are no failure of the offer or the provider."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core.provider_health import Health, OfferHealth, pause_reclaimed
+from burst.core.reclaim import reclaim_of
+from burst.core.report import explain
+from burst.core.worth.cost_report import CostReport
+from burst.model.burst import Burst, JobSums, JobTimes, Result, State
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.provider import Failure
+from tests.builders import T0, settings, whole
+from tests.lifecycles import LEASE
+from tests.sim import Sim
+
+LIMITS = settings(limits={"cooldown": "10m"}).limits
+
+
+def running(price=0.0, **tables):
+    """A job runs on a burst of spot nodes."""
+    sim = Sim(deadlines={"rejoin": "20s", "join": "30s"}, **tables)
+    sim.fake_settings = msgspec.structs.replace(
+        sim.fake_settings, spot=True, price=price
+    )
+    sim.boot()
+    sim.tick(2)
+    job = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: sim.lead.jobs[job].state is JobState.RUN)
+    return sim, job
+
+
+def health(sim):
+    return sim.engine.snapshot.records.health
+
+
+def told(sim, job):
+    return sim.lead.memos[job]["why"]
+
+
+def why(sim, job):
+    snapshot = sim.engine.snapshot
+    row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
+    assert row is not None
+    return row["why"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
+    sim, job = running(price=3.6)
+    lost = sim.burst.id
+    sim.provider.reclaim(lost, ends=ends)
+    sim.tick(3)
+    assert sim.lead.jobs[job].result == "failed"
+    again = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: sim.lead.jobs[again].state is JobState.RUN, ticks=5)
+    sim.until(lambda: not sim.engine.snapshot.records.bursts[lost].live)
+
+    burst = sim.engine.snapshot.records.bursts[lost]
+    assert (burst.exception, burst.result) == ("reclaimed", Result.RECLAIMED)
+    assert sim.names(burst).count("reclaimed") == 1
+    assert burst.state is State.INACTIVE
+    assert health(sim) == {}
+    hosts = ", ".join(burst.lease.hosts)
+    word = "its node was taken back" if ends else "was preempted"
+    assert why(sim, job) == (
+        f"it ended: failed; burst {lost}: the cloud took {hosts} back ({word})"
+    )
+    # What is paid is settled, and counted.
+    settled = sim.engine.snapshot.records.settled[lost]
+    assert settled.reclaimed
+    assert settled.costs.total > 0
+    (row,) = CostReport(sim.engine.snapshot.records).prices()
+    assert row == {
+        "offer": "local/nodes",
+        "price": 3.6,
+        "from": "offer",
+        "ended": 1,
+        "reclaimed": 1,
+    }
+
+
+def test_jobs_that_run_are_told_while_their_nodes_are_there_yet():
+    sim, job = running()
+    host = sim.burst.lease.hosts[1]
+    cloud = next(iter(sim.cloud.bursts.values()))
+    cloud.reclaimed.add(host)  # it is told, and not gone yet
+    sim.tick(3)
+
+    assert sim.lead.jobs[job].state is JobState.RUN
+    assert sim.lead.memos[job] == {
+        "state": "reclaimed",
+        "why": f"burst {sim.burst.id}: the cloud took {host} back (was preempted)",
+    }
+    assert sim.burst.reclaimed
+    sim.boot()
+    sim.tick(3)
+    assert sim.names().count("reclaimed") == 1
+
+    # It was taken back after all, and started elsewhere.
+    cloud.made.remove(host)
+    sim.tick(2)
+    assert sim.burst.lost_since is not None
+    sim.provider.restore(sim.burst.id)
+    sim.tick(4)
+    assert sim.burst.state is State.ONLINE
+    assert not sim.burst.reclaimed
+
+
+def test_a_notice_that_came_to_nothing_is_forgotten():
+    sim, job = running()
+    cloud = next(iter(sim.cloud.bursts.values()))
+    cloud.reclaimed.add(sim.burst.lease.hosts[0])
+    sim.tick(3)
+    cloud.reclaimed.clear()
+    sim.tick(3)
+
+    assert sim.lead.jobs[job].state is JobState.RUN
+    assert not sim.burst.reclaimed
+    sim.provider.fail(sim.burst.id, "crash loop")
+    sim.lead.lose(sim.burst.lease.ranks[0])
+    sim.tick(3)
+    assert sim.burst.exception == "failed"
+
+
+def test_what_is_reclaimed_and_vanishes_was_reclaimed():
+    sim, _ = running()
+    name = sim.burst.id
+    sim.provider.reclaim(name)
+    sim.tick(2)
+    sim.provider.lose(name)
+    sim.until(lambda: sim.bursts[0].exception != "")
+
+    assert sim.bursts[0].exception == "reclaimed"
+
+
+def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
+    sim = Sim(
+        deadlines={"join": "30s", "provision": "40s"},
+        limits={"cooldown": "5m"},
+        plan={"spread": False},
+    )
+    sim.joins = False
+    sim.tick(2)
+    large = sim.lead.submit(whole(4), userid=1)
+    sim.until(sim.in_state(State.JOIN))
+    sim.provider.reclaim(sim.burst.id, sim.burst.lease.hosts[:1])
+    sim.until(lambda: sim.burst.exception != "", ticks=50)
+
+    assert sim.burst.exception == "reclaimed"
+    entry = health(sim)["local"].offers["nodes"]
+    assert (entry.failures, entry.nodes) == (0, 4)
+    sim.until(lambda: not sim.burst.live)
+    sim.tick(2)
+    (refusal,) = sim.engine.snapshot.decisions[large].refusals
+    assert refusal.text().startswith("the cloud took nodes of a burst of 4 back as it")
+
+    small = sim.lead.submit(whole(3), userid=2)
+    sim.joins = True
+    sim.until(lambda: sim.lead.jobs[small].state is JobState.RUN)
+
+
+@pytest.mark.parametrize("state", [State.PROVISION, State.JOIN])
+def test_a_burst_of_which_the_provider_says_that_it_was_reclaimed_ends_at_once(state):
+    sim = Sim(limits={"cooldown": "5m"}, plan={"spread": False})
+    sim.joins = False
+    sim.provider.starts_only = None if state is State.JOIN else 0
+    sim.tick(2)
+    sim.lead.submit(whole(4), userid=1)
+    sim.until(sim.in_state(state))
+    sim.tick(3)
+    sim.provider.fail(sim.burst.id, "stock-out", Failure.RECLAIMED)
+    sim.until(lambda: sim.burst.exception != "")
+
+    assert sim.burst.exception == "reclaimed"
+    sim.tick(20)
+    assert len(sim.bursts) == 1
+    entry = health(sim)["local"].offers["nodes"]
+    assert entry.failures == 0
+
+
+def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
+    sim = Sim(modes=("isolated",))
+    sim.tick(2)
+    job = sim.lead.submit(whole(3), userid=1)
+    sim.provider.ends_with = None
+    sim.until(sim.in_state(State.ONLINE))
+    sim.provider.reclaim(sim.burst.id, ends=True)
+    sim.until(lambda: sim.lead.jobs[job].state is JobState.INACTIVE)
+
+    assert sim.burst.result is Result.RECLAIMED
+    assert sim.lead.memos[job]["state"] == "reclaimed"
+    assert "reclaimed: the cloud took" in told(sim, job)
+
+
+def test_the_pause_of_what_was_reclaimed_does_not_grow():
+    before = Health(offers={"o": OfferHealth(2, 50.0, 4)})
+    lease = msgspec.structs.replace(LEASE, offer="o", hosts=("a", "b"))
+    after = pause_reclaimed(before, lease, LIMITS, 100.0)
+    assert after.offers["o"] == OfferHealth(2, 700.0, 2)
+    assert pause_reclaimed(after, lease, LIMITS, 100.0) == after
+    larger = Health(offers={"o": OfferHealth(2, 9000.0, 0)})
+    assert pause_reclaimed(larger, lease, LIMITS, 100.0) == larger
+
+
+def times(**changes):
+    return JobTimes(submitted=T0, **{"started": T0 + 1, **changes})
+
+
+@pytest.mark.parametrize(
+    ("job", "blamed"),
+    [
+        (times(), True),
+        (times(finished=T0 + 50, result="failed"), True),
+        (times(finished=T0 + 120, result="failed"), True),
+        (times(finished=T0 + 30, result="failed"), False),
+        (times(finished=T0 + 101, result="completed"), False),
+        (times(started=None), False),
+        (times(started=T0 + 101), False),
+        (None, False),
+    ],
+)
+def test_jobs_that_ended_before_or_well_did_not_end_by_it(job, blamed):
+    event = Event(T0 + 100, "reclaimed", {"note": "the cloud took a back"})
+    one = JobId(1)
+    ended = job is not None and job.finished is not None
+    burst = Burst(
+        lease=LEASE,
+        events=(event,),
+        times={} if job is None or ended else {one: job},
+        sums=JobSums(recent=((one, job),) if ended else ()),
+    )
+    words = f"burst {LEASE.id}: the cloud took a back" if blamed else ""
+    assert reclaim_of(burst, one) == words
+    other = msgspec.structs.replace(burst, events=())
+    assert reclaim_of(other, one) == ""

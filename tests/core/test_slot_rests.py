@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""What bursts leave of a slot is for others, except where hosts share a gateway."""
+
+import msgspec
+
+from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.slots import DRAIN_TAG, find_slots, free_rests, free_slots
+from burst.core.select.constraints import Constraints
+from burst.model.lead import Bootstrap, HostEntry
+from burst.model.shape import Shape
+from tests.builders import identity, view
+from tests.lifecycles import LEASE, run
+
+LEAD = identity()
+SLOTS = find_slots(LEAD)
+TWO = msgspec.structs.replace(
+    LEASE, hosts=("burst-0-0", "burst-0-1"), ranks=(2, 3), slot="burst-0"
+)
+
+
+def holder(lease=TWO):
+    return msgspec.structs.replace(run("provision-start"), lease=lease)
+
+
+def rests(*bursts, unread=(), slots=SLOTS, **seen):
+    found = free_rests(slots, bursts, view(online=(0, 1), **seen), unread)
+    return [(rest.name, rest.ranks, rest.hosts) for rest in found]
+
+
+def test_what_a_burst_leaves_of_a_slot_is_free():
+    assert rests() == []
+    assert rests(holder()) == [("burst-0", (4, 5), ("burst-0-2", "burst-0-3"))]
+    seen = view(online=(0, 1))
+    assert [slot.name for slot in free_slots(SLOTS, [holder()], seen)] == ["burst-1"]
+    whole = msgspec.structs.replace(TWO, hosts=SLOTS[0].hosts, ranks=SLOTS[0].ranks)
+    assert rests(holder(whole)) == []
+
+
+def test_a_rest_is_not_free_while_somebody_else_is_there():
+    drained = {4: f"{DRAIN_TAG}burst-0-aaaaaa is being taken down"}
+    assert rests(holder(), drained=drained) == [("burst-0", (5,), ("burst-0-3",))]
+    assert rests(holder(), drained={4: "a disk is broken"}) == []
+    assert rests(holder(), excluded=frozenset({5})) == []
+    assert rests(holder(), torpid=frozenset({5})) == []
+    assert free_rests(SLOTS, [holder()], view(online=(0, 1, 4))) == []
+    # A record that cannot be read may be of a burst on it.
+    assert rests(holder(), unread=["burst/burst-0-torn"]) == []
+
+
+def test_hosts_that_join_through_a_gateway_stay_together():
+    through = HostEntry(host="burst-0-[1-3]", parent="burst-0-0")
+    entries = (*LEAD.bootstrap.hosts, through)
+    lead = msgspec.structs.replace(LEAD, bootstrap=Bootstrap(hosts=entries))
+    slots = find_slots(lead)
+    assert [slot.divisible for slot in slots] == [False, True]
+    assert rests(holder(), slots=slots) == []
+
+
+def index(*bursts):
+    seen = view(online=(0, 1))
+    free = free_slots(SLOTS, bursts, seen)
+    left = free_rests(SLOTS, bursts, seen)
+    return SlotIndex(SLOTS, free, Constraints(LEAD), frozenset({"local"}), left)
+
+
+def other_slot():
+    lease = msgspec.structs.replace(
+        TWO, id="burst-1-bbbbbb", slot="burst-1", hosts=("burst-1-0",), ranks=(6,)
+    )
+    return holder(lease)
+
+
+def test_a_rest_is_found_after_the_slots_that_are_free():
+    found = index(holder())
+    (kind,) = found.free_classes("local")
+    assert [slot.ranks for slot in found.fitting(kind, 2, "")] == [
+        (6, 7, 8, 9),
+        (4, 5),
+    ]
+    assert [slot.ranks for slot in found.fitting(kind, 3, "")] == [(6, 7, 8, 9)]
+    shares = found.split_over_slots(kind, 6, "", 4)
+    assert [(slot.ranks, nodes) for slot, nodes in shares] == [
+        ((6, 7, 8, 9), 4),
+        ((4, 5), 2),
+    ]
+
+
+def test_where_only_rests_are_free_the_largest_is_known():
+    found = index(holder(), other_slot())
+    (kind,) = found.free_classes("local")
+    assert found.largest_free(kind, "") == 3
+    assert found.largest_free(kind, '{"hostlist":["burst-0-[0-3]"]}') == 2
+    assert found.largest_free(kind, '{"hostlist":["burst-0-3"]}') == 0
+    only = '{"hostlist":["burst-0-[2-3]","burst-1-1"]}'
+    assert [r.ranks for r in found.fitting(kind, 1, only)] == [(4, 5), (7, 8, 9)]
+    assert [r.ranks for r in found.fitting(kind, 2, only)] == [(4, 5)]
+    assert found.usable(SLOTS[0], only) == 0
+    most = found.fitting(kind, 1, '{"hostlist":["lead-0","burst-0-2"]}')
+    assert [r.ranks for r in most] == [(4, 5)]
+    assert found.split_over_slots(kind, 6, "", 4) is None
+    for rest in list(found.fitting(kind, 1, "")):
+        found.take(kind, rest)
+    assert found.free_classes("local") == []
+
+
+def test_rests_are_withheld_and_lent_with_their_slots():
+    found = index(holder(), other_slot())
+    (kind,) = found.free_classes("local")
+    kept = found.withhold(frozenset({"burst-0"}))
+    assert kept == []
+    assert found.withholds_rest
+    assert [r.ranks for r in found.fitting(kind, 1, "")] == [(7, 8, 9)]
+    assert list(found.fitting(kind, 1, '{"hostlist":["burst-0-2"]}')) == []
+    found.withhold(frozenset({"burst-0", "burst-1"}))
+    assert found.free_classes("local") == []
+    found.restore(kept)
+    assert not found.withholds_rest
+    assert [r.ranks for r in found.fitting(kind, 1, "")] == [(4, 5), (7, 8, 9)]
+    assert kind[0] == Shape(4, 1)

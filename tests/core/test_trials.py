@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""After a pause or a cooldown one burst is tried; others wait until it is online."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core.placement.trials import coming_bursts, running_trials
+from burst.core.provider_health import Health, OfferHealth
+from burst.model.burst import Burst, State
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from tests.builders import T0, whole
+from tests.core.plans import demand, leases, plan, reasons
+from tests.lifecycles import LEASE
+from tests.sim import Sim
+
+MINUTE = 60.0
+ALONE = {"plan": {"share": False}, "limits": {"cooldown": "5m", "breaker_pause": "5m"}}
+
+
+def told(sim, job):
+    return sim.lead.memos[job]["why"]
+
+
+def runs(sim, job):
+    return lambda: sim.lead.jobs[job].state is JobState.RUN
+
+
+def live(sim):
+    return [burst for burst in sim.bursts if burst.live]
+
+
+def coming_up_fails(**tables):
+    """Two jobs wait for an offer of which one burst did not join in time."""
+    sim = Sim(deadlines={"join": "30s"}, **{**ALONE, **tables})
+    sim.joins = False
+    sim.tick(2)
+    jobs = [sim.lead.submit(whole(4), userid=1)]
+    sim.until(sim.in_state(State.INACTIVE), ticks=100)
+    jobs.append(sim.lead.submit(whole(4), userid=2))
+    sim.tick(3)
+    assert live(sim) == []
+    return sim, jobs
+
+
+def test_a_cooldown_and_the_trial_after_it_outlive_the_daemon():
+    sim, jobs = coming_up_fails()
+    sim.boot()
+    sim.tick(60)
+    assert len(sim.bursts) == 1
+    assert "set aside until" in told(sim, jobs[1])
+
+    sim.until(lambda: len(live(sim)) == 1, ticks=300)
+    for _ in range(3):
+        sim.boot()
+        sim.tick(3)
+        assert len(live(sim)) == 1
+    (trial,) = live(sim)
+    assert trial.state is State.JOIN
+    waits = next(job for job in jobs if job not in trial.jobs)
+    assert told(sim, waits).endswith("others wait until it is online or has failed")
+
+    sim.joins = True
+    sim.until(runs(sim, waits), ticks=30)
+    assert len(live(sim)) == 2
+    assert sim.engine.snapshot.records.health == {}
+
+
+def test_a_trial_that_fails_begins_a_longer_cooldown():
+    sim, _ = coming_up_fails()
+    sim.until(lambda: len(live(sim)) == 1, ticks=400)
+    sim.until(lambda: not live(sim), ticks=60)
+    sim.tick(9 * 60)
+
+    assert len(sim.bursts) == 2
+    sim.tick(2 * 60)
+    assert len(sim.bursts) == 3
+
+
+def test_after_a_trial_that_nobody_needs_any_more_there_is_another():
+    sim, jobs = coming_up_fails()
+    sim.until(lambda: len(live(sim)) == 1, ticks=400)
+    (trial,) = live(sim)
+    (first,) = trial.jobs
+    sim.lead.finish(first, "canceled")
+    sim.tick(10)
+
+    (another,) = live(sim)
+    assert another.jobs == set(jobs) - {first}
+
+
+def test_a_trial_in_quarantine_keeps_no_other_burst_waiting():
+    burst = Burst(lease=LEASE, state=State.JOIN)
+    held = {LEASE.provider: Health(trial=True)}
+    assert running_trials(held, coming_bursts([burst]), T0) == {LEASE.provider}
+    lost = msgspec.structs.replace(burst, quarantined="no rule")
+    online = msgspec.structs.replace(burst, state=State.ONLINE)
+    assert coming_bursts([lost, online]) == ()
+
+
+def test_a_provider_that_failed_has_one_burst_until_that_is_online():
+    sim = Sim(**ALONE)
+    sim.provider.every_provision_error = OSError("bug")
+    sim.tick(2)
+    jobs = [sim.lead.submit(whole(4), userid=user) for user in (1, 2)]
+    sim.tick(20)
+    assert sim.engine.snapshot.records.health["local"].until
+    for job in jobs:
+        sim.lead.finish(job, "canceled")
+    sim.until(lambda: not live(sim))
+    jobs = [sim.lead.submit(whole(4), userid=user) for user in (1, 2)]
+    sim.tick(100)
+    sim.boot()
+    sim.tick(100)
+    assert live(sim) == []
+
+    sim.joins = False
+    sim.until(lambda: bool(live(sim)), ticks=200)
+    sim.tick(20)
+    (trial,) = live(sim)
+    assert trial.state is State.JOIN
+    assert sim.engine.snapshot.records.health["local"] == Health(trial=True)
+    (waits,) = set(jobs) - trial.jobs
+    (why,) = sim.engine.snapshot.decisions[waits].refusals
+    assert why.text().startswith("one burst tries whether provider local works again")
+
+    sim.boot()
+    sim.joins = True
+    sim.until(runs(sim, waits))
+
+
+def test_isolated_bursts_are_trials_too():
+    sim = Sim(modes=("isolated",), **ALONE)
+    sim.cloud.stalled = True
+    sim.tables["deadlines"] = {"provision": "30s"}
+    sim.boot()
+    sim.tick(2)
+    for user in (1, 2):
+        sim.lead.submit(whole(3), userid=user)
+    sim.until(lambda: bool(sim.bursts) and not live(sim), ticks=100)
+    before = len(sim.bursts)
+    assert sim.engine.snapshot.records.health["local"].offers
+    for user in (3, 4):
+        sim.lead.submit(whole(3), userid=user)
+    sim.until(lambda: bool(live(sim)), ticks=1000)
+    sim.tick(5)
+    assert len(sim.bursts) == before + 1
+
+    sim.cloud.stalled = False
+    sim.until(lambda: len(sim.bursts) > before + 1)
+    assert sim.engine.snapshot.records.health == {}
+
+
+def test_the_result_of_an_isolated_burst_ends_its_trial():
+    sim = Sim(modes=("isolated",), **ALONE)
+    sim.cloud.stalled = True
+    sim.tables["deadlines"] = {"provision": "30s"}
+    sim.boot()
+    sim.tick(2)
+    sim.lead.submit(whole(3), userid=1)
+    sim.until(lambda: bool(sim.bursts) and not live(sim), ticks=100)
+    sim.cloud.stalled = False
+    sim.lead.submit(whole(3), userid=2)
+    sim.until(lambda: len(sim.bursts) == 2, ticks=1000)
+    sim.until(lambda: sim.bursts[-1].exit_status is not None)
+
+    assert sim.engine.snapshot.records.health == {}
+
+
+def test_a_burst_of_which_a_part_is_kept_ends_the_trial():
+    sim, jobs = coming_up_fails(plan={"share": False, "partial": "keep"})
+    sim.until(lambda: len(live(sim)) == 1, ticks=400)
+    sim.tick(5)
+    (trial,) = live(sim)
+    sim.lead.online |= set(trial.lease.ranks[:2])
+    sim.until(lambda: live(sim)[0].state is State.ONLINE)
+
+    assert sim.engine.snapshot.records.health == {}
+    assert jobs
+
+
+def cooled(nodes):
+    return {"local": Health(offers={"small": OfferHealth(1, T0, nodes)})}
+
+
+def trial_of(nodes):
+    lease = msgspec.structs.replace(
+        LEASE, provider="local", offer="small", hosts=tuple("abcdefgh"[:nodes])
+    )
+    return [Burst(lease=lease, state=State.PROVISION)]
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2])
+def test_a_plan_begins_one_trial_of_an_offer(nodes):
+    two = demand(1, whole(4), 1), demand(2, whole(4), 2)
+    made = plan(*two, health=cooled(nodes), spread=False)
+
+    assert leases(made) == [("burst-0", "local", 4, [1])]
+    assert reasons(made, 2) == (Reason.TURNED_DOWN, [("local/small", Reason.ON_TRIAL)])
+    # Of the size that failed it is one; smaller ones are made meanwhile.
+    two = demand(1, whole(4), 1), demand(2, whole(1), 2)
+    made = plan(*two, health=cooled(2))
+    assert [nodes for _, _, nodes, _ in leases(made)] == [4, 1]
+
+
+def test_a_trial_that_is_under_way_is_the_only_one():
+    one = demand(1, whole(4), 1)
+    for nodes in (0, 1, 3):
+        made = plan(one, health=cooled(nodes), live=trial_of(3), spread=False)
+        assert reasons(made, 1)[1] == [("local/small", Reason.ON_TRIAL)]
+    # A burst that is smaller than what failed tries nothing.
+    assert leases(plan(one, health=cooled(4), live=trial_of(3), spread=False))
+    # Others are split, as during the cooldown.
+    made = plan(one, health=cooled(4), live=trial_of(4))
+    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
+
+
+def test_a_trial_may_grow_and_no_other_burst_may_grow_to_be_one():
+    jobs = demand(1, whole(3), 1), demand(2, whole(1), 1), demand(3, whole(1), 2)
+    made = plan(*jobs, health=cooled(3))
+    assert [jobs for _, _, _, jobs in leases(made)] == [[1, 2], [3]]
+    assert leases(made)[0][2] == 4
+
+    jobs = demand(1, whole(3), 1), demand(2, whole(2), 2), demand(3, whole(1), 2)
+    made = plan(*jobs, health=cooled(3))
+    assert [nodes for _, _, nodes, _ in leases(made)] == [3, 2]
+    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_BUSY)]
+
+    # What grows to that size is the trial.
+    jobs = demand(1, whole(2), 1), demand(2, whole(1), 1), demand(3, whole(3), 2)
+    made = plan(*jobs, health=cooled(3), spread=False)
+    assert leases(made) == [("burst-0", "local", 3, [1, 2])]
+    assert reasons(made, 3)[1] == [("local/small", Reason.ON_TRIAL)]

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""A simulated site where bursts cost money."""
+
+from __future__ import annotations
+
+from burst.core.worth.money import UNIT
+from tests.builders import whole
+from tests.sim import Sim
+
+LENT = '{"properties":["burst"]}'
+DEADLINES = {
+    **dict.fromkeys(("provision", "join", "release", "idle", "reap"), "60s"),
+    "run": "1h",
+    "drain": "60s",
+}
+BOUND = 300.0
+"""What these deadlines add to the time limit of a job, in seconds."""
+
+
+def sim(limit, modes=("joined",), nodes=8, **fields):
+    """Where a node costs one unit for a second."""
+    return Sim(
+        modes=modes,
+        nodes=nodes,
+        deadlines=DEADLINES,
+        prices={"local.nodes": 3600.0},
+        budget=[{"limit": limit, **fields}],
+    )
+
+
+def submit(its, nodes=1, duration=100.0, **fields):
+    request = whole(nodes, constraint=LENT)
+    return its.lead.submit(request, duration=duration, **fields)
+
+
+def used(its):
+    return sum(e.reserved for e in its.engine.snapshot.records.entries.values()) / UNIT
+
+
+def refusal(its, job):
+    (found,) = its.engine.snapshot.decisions[job].refusals
+    return found

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""What is bought for jobs by their bank, verified by flux-accounting or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.core.worth.ledger import Payer
+from burst.model.banks import NOT_VERIFIED, Associations, Banks
+from burst.model.burst import State
+from burst.model.reason import Reason
+from burst.runtime.side_threads import SideThreads
+from tests.builders import T0, whole
+from tests.core.worth.money_sim import BOUND, DEADLINES, refusal, submit
+from tests.fakes import KnownBanks
+from tests.sim import Sim
+
+ANN, BEN = 1, 2
+ASSOCIATIONS = Associations(
+    {ANN: frozenset({"physics", "maths"}), BEN: frozenset({"maths"})},
+    {ANN: "physics", BEN: "maths"},
+)
+VERIFIED = Banks(ASSOCIATIONS)
+FREE_MONEY = 1e9
+
+
+def sim(banks, *budgets, **tables):
+    """Where a node costs one unit for a second."""
+    its = Sim(
+        deadlines=DEADLINES,
+        prices={"local.nodes": 3600.0},
+        budget=[{"limit": FREE_MONEY}, *budgets],
+        **tables,
+    )
+    its.beside = SideThreads(banks=KnownBanks(banks))
+    its.boot()
+    return its
+
+
+def of_bank(name, limit):
+    return {"limit": limit, "match": {"bank": name}}
+
+
+def decision(its, job):
+    return its.engine.snapshot.decisions[job]
+
+
+def payers(its):
+    entries = its.engine.snapshot.records.entries.values()
+    return {payer for entry in entries for payer in entry.payers}
+
+
+def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told():
+    its = sim(VERIFIED)
+    job = submit(its, userid=BEN, bank="physics")
+    its.tick(5)
+    assert its.bursts == []
+    assert decision(its, job).reason is Reason.BANK_REFUSED
+    assert its.lead.memos[job]["state"] == "waiting"
+    assert its.lead.memos[job]["why"] == (
+        "bank physics is not its user's by flux-accounting (whose are: maths), so no"
+        " nodes are bought for it; submit it with another --bank"
+    )
+
+
+def test_a_user_without_banks_is_told_so():
+    its = sim(VERIFIED)
+    job = submit(its, userid=7, bank="physics")
+    its.tick(2)
+    assert "(whose are: none)" in decision(its, job).text()
+
+
+def test_a_job_of_another_s_bank_still_runs_on_own_nodes():
+    its = sim(VERIFIED)
+    its.lead.submit(whole(2), userid=BEN)
+    job = its.lead.submit(whole(2), userid=BEN, bank="physics", duration=9.0)
+    its.tick(2)
+    assert decision(its, job).reason is Reason.BANK_REFUSED
+    its.lead.finish(its.lead.running()[0])
+    its.until(lambda: its.lead.running() == [job])
+    assert its.bursts == []
+
+
+@pytest.mark.parametrize(("user", "bank"), [(ANN, "physics"), (BEN, "maths")])
+def test_a_job_without_a_bank_is_of_its_user_s_default_one(user, bank):
+    its = sim(VERIFIED)
+    submit(its, userid=user)
+    its.until(its.in_state(State.ONLINE))
+    assert payers(its) == {Payer(user, bank)}
+
+
+def test_a_default_bank_s_budget_holds_for_jobs_that_name_none():
+    its = sim(VERIFIED, of_bank("physics", BOUND), of_bank("maths", BOUND + 100))
+    ann, ben = submit(its, userid=ANN), submit(its, userid=BEN)
+    its.tick(3)
+    assert refusal(its, ann).facts["budget"] == "bank physics, per month"
+    assert [burst.jobs for burst in its.bursts] == [{ben}]
+
+
+def test_a_budget_is_not_evaded_by_naming_another_bank():
+    its = sim(VERIFIED, of_bank("maths", 0))
+    job = submit(its, userid=BEN, bank="physics")
+    its.tick(3)
+    assert its.bursts == []
+    assert decision(its, job).reason is Reason.BANK_REFUSED
+
+
+def test_without_flux_accounting_banks_are_as_jobs_name_them():
+    its = sim(NOT_VERIFIED, of_bank("maths", 0))
+    submit(its, userid=BEN, bank="physics")
+    its.until(its.in_state(State.ONLINE))
+    assert {payer.bank for payer in payers(its)} == {"physics"}
+
+
+def test_who_gets_a_bank_gets_a_burst():
+    its = sim(VERIFIED)
+    job = submit(its, userid=BEN, bank="physics")
+    its.tick(3)
+    assert decision(its, job).reason is Reason.BANK_REFUSED
+    both = ASSOCIATIONS.banks[ANN]
+    more = Associations({**ASSOCIATIONS.banks, BEN: both}, ASSOCIATIONS.defaults)
+    its.engine._beside.banks.banks = Banks(more)
+    its.until(its.in_state(State.ONLINE))
+
+
+def test_what_starts_by_itself_on_lent_nodes_is_of_no_bank_that_it_may_not_use():
+    its = sim(VERIFIED)
+    first = submit(its, nodes=4, userid=BEN)
+    its.until(its.in_state(State.ONLINE))
+    job = submit(its, nodes=4, userid=BEN, bank="physics")
+    its.tick(3)
+    its.lead.change(job, urgency=20)  # by which it is its user's affair again
+    its.tick()
+    its.lead.finish(first)
+    its.until(lambda: its.lead.running() == [job])
+    its.tick()
+    assert payers(its) == {Payer(BEN, "maths"), Payer(BEN)}
+
+
+@pytest.mark.parametrize(
+    ("bank", "budgets", "waits"),
+    [("maths", (), True), ("", (of_bank("maths", 1e9),), True), ("", (), False)],
+)
+def test_jobs_wait_for_the_first_answer_where_it_matters(bank, budgets, waits):
+    its = sim(Banks(awaited_until=T0 + 8), *budgets)
+    job = submit(its, userid=BEN, bank=bank)
+    its.tick(3)
+    assert (its.bursts == []) is waits
+    if waits:
+        assert decision(its, job).reason is Reason.BANK_UNREAD
+        assert decision(its, job).text().endswith("([deadlines] accounting)")
+        its.until(lambda: its.now >= T0 + 8)
+        its.tick()
+        assert its.bursts

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Jumps of the clock between two starts of the daemon neither free nor double money."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from burst.core.records import Records, Transaction
+from burst.core.world import World
+from burst.core.worth.accounts import budgets_at, keep_accounts
+from burst.core.worth.ledger import Use
+from burst.core.worth.money import UNIT
+from burst.core.worth.periods import day_of, month_of, sum_of
+from burst.model.burst import BurstId, State
+from burst.model.reason import Reason
+from tests.builders import identity, settings
+from tests.core.worth.budgets import HOUR, entry
+from tests.core.worth.money_sim import BOUND, refusal, sim, submit
+
+DAY = 86400.0
+LATE = datetime.datetime(2026, 11, 30, 23, 59, tzinfo=datetime.UTC).timestamp()
+"""A minute before a month ends."""
+JUMPS = {"over the month": 120.0, "two months": 61 * DAY, "back": -31 * DAY}
+WORLD = World(identity=identity(), slots=(), lead=None)
+SETTINGS = settings(
+    budget=[{"limit": 10, "per": "month"}, {"limit": 10, "per": "day"}],
+    providers={"local": {"type": "fake"}},
+)
+
+
+@pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
+def test_money_of_a_live_burst_stays_reserved_whatever_month_it_is(seconds):
+    its = sim(BOUND + 100)
+    its.now = LATE
+    submit(its)
+    its.until(its.in_state(State.ONLINE), ticks=30)
+    its.now += seconds
+    its.boot()
+    other = submit(its, userid=2)
+    its.tick(3)
+    assert refusal(its, other).reason is Reason.OVER_BUDGET
+    assert len(its.bursts) == 1
+
+
+@pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
+def test_what_is_settled_is_as_it_was_once_the_clock_is_right_again(seconds):
+    its = sim(1000.0)
+    its.now = LATE - 20 * DAY
+    job = submit(its)
+    its.until(its.in_state(State.ONLINE), ticks=30)
+    its.lead.finish(job)
+    its.until(its.in_state(State.INACTIVE), ticks=200)
+    before = its.engine.snapshot.records
+    (spent,) = (each.costs.total for each in before.settled.values())
+    assert spent
+    right = its.now
+    for now in (right + seconds, right):
+        its.now = now
+        its.boot()
+        its.tick(3)
+    after = its.engine.snapshot.records
+    assert after.periods == before.periods
+    assert budgets_at(after, its.settings, {}, its.now).states()[0].settled == spent
+
+
+def state_at(records, now):
+    """What is settled by the budgets of that month and of that day."""
+    return [state.settled for state in budgets_at(records, SETTINGS, {}, now).states()]
+
+
+@hypothesis_settings(deadline=None)  # it takes time, and more on a busy machine
+@given(st.lists(st.sampled_from([60.0, DAY, 31 * DAY, -DAY, -40 * DAY]), max_size=35))
+def test_each_cost_counts_once_in_its_day_and_its_month(jumps):
+    records, now = Records(), LATE
+    true: Counter[str] = Counter()
+    times = []
+    for number, jump in enumerate(jumps):
+        now += jump
+        times.append(now)
+        name = BurstId(f"burst-0-{number:06}")
+        work = Use("idle", busy=1)
+        live = entry(9, made=now, name=name)
+        tx = Transaction(records, now)
+        # It lived for an hour before now, as nothing but a burst that is gone settles.
+        tx.entries[name] = msgspec.structs.replace(
+            live, at=now - HOUR, use=work, joined=True
+        )
+        keep_accounts(tx, WORLD, SETTINGS)
+        records = tx.result()
+        true[day_of(now)] += UNIT
+        true[month_of(day_of(now))] += UNIT
+        assert not records.entries
+        for day, at in {day_of(at): at for at in times}.items():
+            assert state_at(records, at) == [true[month_of(day)], true[day]]
+    total = sum_of(period.total for period in records.periods.values())
+    assert total == sum_of(each.costs for each in records.settled.values())
+    assert total.total == len(jumps) * UNIT

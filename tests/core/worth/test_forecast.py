@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from burst.core.records import Records
+from burst.core.worth.forecast import (
+    NEVER,
+    CoreNeeds,
+    OwnCores,
+    forecast,
+    kind_of,
+    line_up,
+    own_cores,
+)
+from burst.core.worth.history import JobKind, RunHistory
+from burst.model.active_job import ActiveJob, QueuePicture, picture_of
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, QueueView
+from tests import builders
+from tests.builders import T0, slots, whole
+
+
+def waiting(number: int, **fields: Any) -> ActiveJob:
+    """A job that waits; it asks for two cores and ten minutes."""
+    given = {
+        "userid": 1,
+        "name": "app",
+        "state": JobState.SCHED,
+        "priority": 16,
+        "request": slots(2),
+        "duration": 600.0,
+        **fields,
+    }
+    return ActiveJob(id=JobId(number), **given)
+
+
+def running(number: int, cores: dict[int, int], **fields: Any) -> ActiveJob:
+    given = {"state": JobState.RUN, "t_start": T0 - 60.0, **fields}
+    return waiting(number, cores=cores, **given)
+
+
+def world(**changes: Any) -> Any:
+    """Two own nodes of two cores, and lent ones, which are down."""
+    view = msgspec.structs.replace(builders.view(), **changes)
+    return builders.world(view)
+
+
+def starts(picture: QueuePicture, history: RunHistory | None = None, **fields: Any):
+    own = msgspec.structs.replace(own_cores(Records(), world()), **fields)
+    needs = CoreNeeds(world(), own.by_rank)
+    return forecast(picture, own, needs, history or RunHistory(), T0).starts
+
+
+def test_own_nodes_are_those_that_are_up_and_not_leased() -> None:
+    own = own_cores(Records(), world())
+    assert own.by_rank == {0: 2, 1: 2}
+    drained = world(drained={1: "disk"})
+    assert own_cores(Records(), drained).by_rank == {0: 2}
+    stopped = world(queues={"a": QueueView(started=False), "b": QueueView()})
+    assert own_cores(Records(), stopped).stopped == {"a"}
+
+
+def test_a_job_starts_once_the_one_before_it_ends() -> None:
+    busy = [running(1, {0: 2, 1: 2})]
+    found = starts(picture_of([*busy, waiting(2), waiting(3), waiting(4)]))
+    assert found[JobId(2)].expected == T0 + 540.0
+    assert found[JobId(2)].after == 1
+    assert found[JobId(3)].expected == T0 + 540.0
+    assert found[JobId(4)].expected == T0 + 540.0 + 600.0
+
+
+def test_run_times_of_the_past_make_it_earlier_than_the_limits() -> None:
+    history = RunHistory()
+    history.add(JobKind(1, "app", 2), 100.0)
+    found = starts(picture_of([running(1, {0: 2, 1: 2}), waiting(2)]), history)
+    assert found[JobId(2)].expected == T0 + 40.0
+    assert found[JobId(2)].latest == T0 + 540.0
+
+
+def test_run_times_that_are_known_are_told() -> None:
+    own = own_cores(Records(), world())
+    needs = CoreNeeds(world(), own.by_rank)
+    picture = picture_of([waiting(1), waiting(2, duration=0.0)])
+    assert forecast(picture, own, needs, RunHistory(), T0).run_times == {1: 600.0}
+
+
+def test_what_runs_on_lent_ranks_takes_nothing() -> None:
+    picture = picture_of([running(1, {2: 4, 3: 4}), waiting(2)])
+    assert starts(picture)[JobId(2)].expected == T0
+
+
+def test_what_own_nodes_cannot_hold_never_starts_and_blocks_nobody() -> None:
+    odd = waiting(2, request=None)
+    elsewhere = waiting(3, request=slots(1, constraint='{"properties":["burst"]}'))
+    here = waiting(4, request=slots(1, constraint='{"properties":["local"]}'))
+    picture = picture_of([waiting(1, request=whole(4)), odd, elsewhere, here])
+    found = starts(picture)
+    assert [found[JobId(n)] for n in (1, 2, 3)] == [NEVER] * 3
+    assert found[JobId(4)].expected == T0
+
+
+def test_backfill_lets_a_short_job_pass() -> None:
+    jobs = [
+        running(1, {0: 2}),
+        waiting(2, request=slots(4)),
+        waiting(3, duration=60.0),
+    ]
+    in_order = starts(picture_of(jobs))
+    passed = starts(picture_of(jobs, backfill=True))
+    assert in_order[JobId(3)].expected > T0
+    assert passed[JobId(3)].expected == T0
+
+
+def test_who_cannot_start_on_own_nodes_is_left_out() -> None:
+    held = waiting(2, priority=0)
+    picture = picture_of([waiting(1), held, waiting(3, queue="closed")])
+    found = starts(picture, assigned=frozenset({JobId(1)}), stopped={"closed"})
+    assert found == {}
+
+
+def test_what_the_daemon_holds_has_the_place_of_its_urgency() -> None:
+    def hold(urgency: int, state: HoldState = HoldState.HELD) -> Hold:
+        return Hold(urgency=urgency, state=state, since=T0)
+
+    first, second = waiting(1), waiting(2)
+    late, urgent, his = (waiting(n, priority=0) for n in (3, 4, 5))
+    holds = {
+        late.id: hold(16),
+        urgent.id: hold(31),
+        his.id: hold(16, HoldState.TAKEN_BACK),
+    }
+    line = line_up([first, second, late, urgent, his], (), holds)
+    assert [job.id for job in line] == [4, 1, 2, 3]
+
+
+def test_what_a_job_without_limit_holds_up_is_never_known_to_start() -> None:
+    busy = running(1, {0: 2, 1: 2}, duration=0.0)
+    assert starts(picture_of([busy, waiting(2)]))[JobId(2)].expected == math.inf
+
+
+def test_the_kind_of_a_job() -> None:
+    assert kind_of(waiting(1, request=slots(3, cores=2))) == JobKind(1, "app", 6)
+    assert kind_of(waiting(1, request=whole(4))).cores == 4
+    assert kind_of(waiting(1, request=None)).cores == 0
+
+
+def test_cores_of_whole_nodes_are_all_that_they_have() -> None:
+    own = own_cores(Records(), world())
+    needs = CoreNeeds(world(), own.by_rank)
+    assert needs.of(whole(2)) == 4
+    assert needs.of(slots(3)) == 3
+    assert isinstance(own, OwnCores)

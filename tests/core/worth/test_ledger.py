@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""What one burst costs: each node-second is counted once, and the kinds are the sum."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.core.worth import ledger
+from burst.core.worth.ledger import MOST_SHARES, OTHERS, Costs, Payer, Share, Use
+from burst.core.worth.money import Money, price_of
+from burst.model.jobid import JobId
+from tests.builders import T0
+from tests.lifecycles import LEASE
+
+HOUR = 3600.0
+PRICE = Money(2_000_000)
+ANN, BEN = Payer(1, "physics"), Payer(2, "maths")
+JOB, OTHER = JobId(1), JobId(2)
+
+
+def entry(payers=None, until=T0 + HOUR, lease=LEASE):
+    payers = {JOB: ANN} if payers is None else payers
+    return ledger.open_entry(lease, PRICE, until, payers, T0)
+
+
+def lived(*steps, payers=None):
+    """An entry after steps of seconds, use and whether it is online, and the time."""
+    found, now = entry(payers), T0
+    for seconds, use, joined in steps:
+        found = ledger.count(found, use, now, joined=joined)
+        now += seconds
+    return found, now
+
+
+def settled(*steps, payers=None):
+    return ledger.settle(*lived(*steps, payers=payers))
+
+
+WHOLE_LIFE = (
+    (HOUR, Use("boot"), False),
+    (HOUR, Use("idle"), True),
+    (HOUR, Use("idle", busy=1, jobs=((JOB, 1),)), True),
+    (HOUR, Use("teardown"), False),
+)
+
+
+def test_each_hour_of_a_node_is_what_it_did():
+    found = settled(*WHOLE_LIFE)
+    unit = int(PRICE)
+    costs = Costs(*map(Money, (unit, 3 * unit, 2 * unit, 2 * unit, 0)))
+    assert found.costs == costs
+    assert found.costs.total == 8 * unit
+    assert found.costs.wasted == 7 * unit
+    assert found.shares == (Share(ANN, JOB, HOUR),)
+    assert (found.made, found.ended) == (T0, T0 + 4 * HOUR)
+
+
+def test_what_never_joined_is_paid_as_long_as_its_provider_showed_it():
+    found = settled(
+        (HOUR, Use("boot"), False),
+        (HOUR, Use("boot", shown=1), False),
+        (HOUR, Use("teardown", shown=2), False),
+    )
+    assert found.costs == Costs(never_joined=Money(3 * PRICE))
+
+
+def test_what_nobody_saw_costs_nothing():
+    assert settled((HOUR, Use("boot"), False)).costs == Costs()
+    assert settled((HOUR, Use(), False)).costs == Costs()
+
+
+def test_a_reservation_is_for_all_nodes_and_is_no_less_than_what_was_paid():
+    assert entry().reserved == 2 * PRICE
+    assert settled(*WHOLE_LIFE).reserved == 8 * PRICE
+
+
+def test_a_burst_that_outlives_its_reservation_has_more_reserved():
+    found = entry()
+    assert ledger.outlive(found, T0 + HOUR) is found
+    late = ledger.outlive(found, T0 + 2 * HOUR)
+    assert late.until == T0 + 2 * HOUR + 600
+    assert late.reserved == found.reserved + late.grown
+    assert late.grown == price_of(2 * (HOUR + 600), PRICE)
+
+
+def test_a_further_job_has_more_reserved_and_is_one_of_the_payers():
+    found = entry()
+    assert ledger.extend(found, T0, {JOB: ANN}) is found
+    more = ledger.extend(found, T0 + 3 * HOUR, {OTHER: BEN})
+    assert more.reserved == 6 * PRICE
+    assert more.grown == 0
+    assert more.payers == {ANN, BEN}
+    later = ledger.extend(more, T0 + HOUR, {JobId(3): BEN})
+    assert (later.until, later.reserved) == (more.until, more.reserved)
+
+
+def test_a_burst_that_was_requested_is_its_jobs_once_it_has_some():
+    lease = msgspec.structs.replace(LEASE, userids=())
+    found = entry({}, lease=lease)
+    assert found.payers == {Payer()}
+    assert ledger.extend(found, T0, {JOB: ANN}).payers == {ANN}
+
+
+def test_a_burst_of_which_only_the_users_are_known_is_theirs():
+    lease = msgspec.structs.replace(LEASE, userids=(1, 2))
+    assert entry({}, lease=lease).payers == {Payer(1), Payer(2)}
+
+
+def test_the_time_of_a_shared_node_is_shared_out():
+    both = Use("idle", busy=1, jobs=((JOB, 1), (OTHER, 1)))
+    found = settled((HOUR, both, True), payers={JOB: ANN, OTHER: BEN})
+    assert [share.node_seconds for share in found.shares] == [HOUR / 2, HOUR / 2]
+    costs = ledger.by_payer(found.shares, found.costs)
+    assert costs[ANN] == costs[BEN]
+    assert costs[ANN].plus(costs[BEN]) == found.costs
+
+
+def test_a_clock_that_goes_back_counts_nothing_twice():
+    found, _ = lived((HOUR, Use("boot"), False))
+    back = ledger.count(found, Use("idle"), T0 - HOUR, joined=True)
+    assert back.at == T0
+    done = ledger.settle(back, T0 - HOUR)
+    assert done.costs == Costs()
+
+
+def test_jobs_are_many_and_shares_are_few():
+    jobs = {JobId(n): ANN if n % 2 else BEN for n in range(1, 500)}
+    found = entry(jobs)
+    assert len(found.shares) <= MOST_SHARES
+    assert found.payers == {ANN, BEN}
+    one = ledger.extend(found, T0, {JobId(n): ANN for n in range(500, 900)})
+    assert len(one.shares) <= MOST_SHARES
+
+
+def test_users_may_be_more_than_are_known_one_by_one():
+    found = entry({JobId(n): Payer(n) for n in range(1, 500)})
+    assert len(found.shares) <= MOST_SHARES
+    assert OTHERS in found.payers
+
+
+def test_the_time_of_jobs_that_are_merged_stays():
+    use = Use("idle", busy=1, jobs=((JOB, 1),))
+    found, now = lived((HOUR, use, True))
+    found = ledger.count(found, Use("idle"), now, joined=True)
+    more = ledger.extend(found, T0, {JobId(n): BEN for n in range(2, 99)})
+    assert sum(s.node_seconds for s in more.shares if s.payer == ANN) == HOUR
+
+
+USES = st.builds(
+    Use,
+    phase=st.sampled_from(["", "boot", "idle", "teardown"]),
+    busy=st.integers(0, LEASE.nodes),
+    jobs=st.sampled_from(
+        [(), ((JOB, 1),), ((JOB, 1), (OTHER, 2)), ((JOB, 2), (JobId(9), 1))]
+    ),
+    shown=st.integers(0, LEASE.nodes),
+)
+STEPS = st.lists(st.tuples(st.floats(-10, 1e6), USES, st.booleans()), max_size=12)
+
+
+@given(STEPS, st.integers(0, 10**9).map(Money))
+def test_work_idle_boot_teardown_and_never_joined_are_the_total(steps, price):
+    found, now = lived(*steps, payers={JOB: ANN, OTHER: BEN})
+    found = msgspec.structs.replace(found, price=price)
+    done = ledger.settle(found, now)
+    kinds = msgspec.structs.astuple(done.costs)
+    assert all(kind >= 0 for kind in kinds)
+    assert sum(kinds) == done.costs.total <= done.reserved
+    parts = ledger.by_payer(done.shares, done.costs)
+    assert sum(part.total for part in parts.values()) == done.costs.total
+    for index, kind in enumerate(kinds):
+        assert kind == sum(msgspec.structs.astuple(p)[index] for p in parts.values())
+
+
+@given(STEPS)
+def test_no_node_second_is_counted_twice(steps):
+    done = settled(*((max(0.0, s), use, True) for s, use, _ in steps))
+    paid = 0.0
+    for seconds, use, _ in steps:
+        nodes = LEASE.nodes if use.phase else use.busy
+        paid += nodes * max(0.0, seconds)
+    assert math.isclose(done.costs.total, price_of(paid, PRICE), abs_tol=2)
+    used = sum(share.node_seconds for share in done.shares)
+    assert used <= paid + 1e-3
+
+
+@pytest.mark.parametrize("value", [entry(), settled(*WHOLE_LIFE)])
+def test_what_is_written_reads_the_same(value):
+    text = msgspec.json.encode(value)
+    assert msgspec.json.decode(text, type=type(value)) == value

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""What is not bought as it would pass a budget, and what a job is told."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from burst.core import commands
+from burst.core.worth.ledger import Payer
+from burst.model.burst import State
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from tests.builders import whole
+from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
+
+
+def test_a_job_within_the_budget_gets_a_burst():
+    its = sim(BOUND + 100)
+    submit(its)
+    its.until(its.in_state(State.ONLINE))
+    assert used(its) == BOUND + 100
+
+
+def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when():
+    its = sim(2 * BOUND)
+    submit(its)
+    its.until(its.in_state(State.ONLINE))
+    job = submit(its, userid=2)
+    its.tick(5)
+    assert len(its.bursts) == 1
+    decision = its.engine.snapshot.decisions[job]
+    assert decision.reason is Reason.TURNED_DOWN
+    assert refusal(its, job).reason is Reason.OVER_BUDGET
+    text = refusal(its, job).text()
+    assert text.startswith(
+        "budget everything, per month: 200.00 of 600.00 is left, and 400.00 would be"
+        " reserved; it begins anew on 1970-02-01 "
+    )
+
+
+def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
+    its = sim(BOUND + 99)
+    job = submit(its)
+    its.tick(5)
+    assert its.bursts == []
+    assert its.engine.snapshot.decisions[job].reason is Reason.TURNED_DOWN
+    assert refusal(its, job).text() == (
+        "budget everything, per month: 399.00 of 399.00 is left, and 400.00 would be"
+        " reserved; its limit is less than that; a shorter time limit of the job has"
+        " less reserved"
+    )
+
+
+def test_it_is_bought_once_a_new_day_begins():
+    its = sim(BOUND + 100, per="day")
+    its.now = 24 * 3600.0 * 12 - 200
+    first = submit(its)
+    its.until(its.in_state(State.ONLINE))
+    second = submit(its, userid=2)
+    its.tick()
+    assert refusal(its, second).reason is Reason.OVER_BUDGET
+    its.lead.finish(first)
+    its.until(lambda: its.bursts[0].state is State.INACTIVE, ticks=200)
+    its.until(lambda: len(its.bursts) == 2, ticks=200)
+
+
+def test_jobs_of_one_plan_share_the_money():
+    its = sim(2 * (BOUND + 100))
+    jobs = [submit(its, userid=user) for user in (1, 2, 3)]
+    its.until(lambda: len(its.bursts) == 2)
+    its.tick(3)
+    decisions = its.engine.snapshot.decisions
+    refused = [job for job in jobs if job in decisions and decisions[job].refusals]
+    assert len(its.bursts) == 2
+    assert len(refused) == 1
+
+
+def test_a_burst_of_a_plan_grows_within_the_budget():
+    its = sim(3 * (BOUND + 100))
+    for _ in range(4):
+        submit(its, userid=1)
+    its.until(lambda: bool(its.bursts))
+    assert its.burst.lease.nodes == 3
+    assert used(its) <= 3 * (BOUND + 100)
+
+
+def test_a_job_that_runs_longer_joins_a_burst_only_within_the_budget():
+    its = sim(2 * (BOUND + 100) + 10)
+    submit(its, nodes=2, duration=100.0, userid=1)
+    late = submit(its, nodes=1, duration=3000.0, userid=1)
+    its.until(lambda: bool(its.bursts))
+    assert its.burst.lease.nodes == 2
+    assert refusal(its, late).reason is Reason.OVER_BUDGET
+
+
+@pytest.mark.parametrize(("duration", "reused"), [(100.0, True), (3000.0, False)])
+def test_a_live_burst_is_kept_for_a_further_job_only_within_the_budget(
+    duration, reused
+):
+    its = sim(BOUND + 100 + 400)
+    first = submit(its)
+    its.until(its.in_state(State.ONLINE))
+    its.tick(30)
+    # Flux is slower than the daemon here.
+    second = submit(its, duration=duration, urgency=0)
+    its.lead.finish(first)
+    its.lead.change(second, urgency=16, held_at_submit=False)
+    its.engine.tick(its.now + 0.5)
+    assert (second in its.burst.jobs) is reused
+    assert used(its) <= BOUND + 100 + 400
+
+
+def test_a_budget_of_a_bank_is_for_its_jobs():
+    its = sim(0, match={"bank": "physics"})
+    poor = submit(its, bank="physics", userid=1)
+    submit(its, bank="maths", userid=1)
+    its.until(its.in_state(State.ONLINE))
+    assert refusal(its, poor).reason is Reason.OVER_BUDGET
+    (entry,) = its.engine.snapshot.records.entries.values()
+    assert entry.payers == {Payer(1, "maths")}
+
+
+def test_an_isolated_burst_is_bought_within_the_budget():
+    alone = BurstPreferences(mode="isolated", wait=0)
+    its = sim(3 * (BOUND + 100), modes=("joined", "isolated"))
+    first = its.lead.submit(whole(3), duration=100.0, preferences=alone, userid=1)
+    second = its.lead.submit(whole(3), duration=100.0, preferences=alone, userid=1)
+    its.tick(4)
+    assert its.burst.lease.isolated_job == first
+    assert refusal(its, second).reason is Reason.OVER_BUDGET
+    assert used(its) == 3 * (BOUND + 100)
+
+
+def test_after_its_last_day_the_budget_says_so():
+    its = sim(10_000, until=datetime.date(1970, 1, 2))
+    job = submit(its)
+    its.tick(4)
+    assert refusal(its, job).text().endswith("; its last day was 1970-01-02")
+
+
+@pytest.mark.parametrize(
+    "budget", [{"limit": 0}, {"limit": 1e6, "until": datetime.date(1960, 1, 1)}]
+)
+def test_a_budget_that_is_over_or_0_buys_nothing_and_ends_nothing(budget):
+    its = sim(1e6)
+    running = submit(its, nodes=4)
+    its.until(its.in_state(State.ONLINE))
+    its.tables["budget"] = [budget]
+    its.boot()
+    other = submit(its, userid=2)
+    its.tick(30)
+    assert refusal(its, other).reason is Reason.OVER_BUDGET
+    assert its.lead.running() == [running]
+    assert [burst.state for burst in its.bursts] == [State.ONLINE]
+    (state,) = its.engine.snapshot.settings.budget
+    assert state.limit == budget["limit"]
+
+
+def test_what_cannot_be_read_keeps_everything_from_being_bought():
+    its = sim(10_000)
+    its.lead.disk.records["ledger/1970-01-12"] = "{"
+    its.boot()
+    job = submit(its)
+    its.tick(4)
+    assert (
+        refusal(its, job)
+        .text()
+        .endswith("; record ledger/1970-01-12 cannot be read, so nothing is bought")
+    )
+
+
+@pytest.mark.parametrize(("limit", "bought"), [(179.0, False), (180.0, True)])
+def test_nodes_requested_ahead_of_jobs_are_bought_within_the_budget(limit, bought):
+    its = sim(limit + 60)
+    its.tick(2)
+    demand = commands.request_nodes(1)
+    answer = its.engine.post(
+        lambda records, world, its_settings, now: commands.make_requested_burst(
+            records, world, its_settings, demand, now
+        )
+    )
+    its.tick()
+    assert bool(its.bursts) is bought
+    decision = answer.result(0)
+    assert bool(decision.refusals) is not bought

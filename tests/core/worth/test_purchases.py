@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""What a plan counts against the budgets for one demand."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.core.placement.offers import provider_offers
+from burst.core.placement.plan import Demand
+from burst.core.placement.purchases import Purchases
+from burst.core.worth.budget import NO_BUDGETS
+from burst.model.burst import BurstId, Isolated
+from burst.model.jobid import JobId
+from tests.builders import T0, offer, settings, whole
+from tests.core.worth.budgets import budget, budgets
+
+SETTINGS = settings(
+    deadlines={
+        **dict.fromkeys(("provision", "join", "release", "idle", "reap"), "60s"),
+        "drain": "60s",
+        "run": "1h",
+    }
+)
+ONE = JobId(1)
+
+
+def purchases(found=None):
+    found = budgets(budget(1e6)) if found is None else found
+    return Purchases(found, SETTINGS, {}, T0)
+
+
+def candidate():
+    offers = {"local": (offer(price=3600.0),)}
+    found = provider_offers(offers, {}, SETTINGS.deadlines, T0)["local"]
+    assert found
+    return found[0]
+
+
+def demand(job=ONE, **fields):
+    return Demand(job=job, userid=1, request=whole(1), **fields)
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        (demand(duration=7.0), 5 * 60 + 7),
+        (demand(), 5 * 60 + 3600),
+        (demand(None), 4 * 60),
+        (demand(None, isolated=Isolated(kind="service")), 4 * 60),
+        (demand(isolated=Isolated(kind="job", duration=9.0)), 5 * 60 + 9),
+    ],
+)
+def test_a_node_is_bought_for_as_long_as_the_burst_may_live(asked, seconds):
+    bought = purchases().buy(candidate(), asked, 1)
+    assert bought is not None
+    assert bought.until == T0 + seconds
+    assert bought.amount == seconds * 1_000_000
+
+
+def test_without_budgets_nothing_is_counted():
+    found = purchases(NO_BUDGETS)
+    assert found.buy(candidate(), demand(), 1) is None
+    assert found.refuse(candidate(), demand(), 1) is None
+    assert found.key(demand()) == ()
+    assert found.may_use(demand(), BurstId("burst-0-aaaaaa"))
+    found.use(demand(), BurstId("burst-0-aaaaaa"))
+
+
+def test_what_is_bought_alike_has_one_key():
+    found = purchases()
+    assert found.key(demand(duration=7.0)) == found.key(demand(JobId(2), duration=7.0))
+    assert found.key(demand(duration=7.0)) != found.key(demand(duration=8.0))

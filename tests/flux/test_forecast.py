@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Start times that were told against those that Flux then gave: a piece of a real log.
+
+The jobs are forty in a row of the log of the SDSC SP2 (Parallel Workloads Archive;
+thanks to Victor Hazlewood), with times scaled so that it takes half a minute here, on
+the two cores of the lead.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from burst.config import parse
+from burst.core.worth.estimate import StartEstimate
+from burst.lead import ServiceRequest
+from burst.model.jobid import JobId, format_f58
+from burst.runtime.session import Session
+from burst.wakeup import WakeUp
+from tests.contract.whole_queue import QueueReader
+from tests.flux_instance import FluxInstance, flux_instance
+
+pytestmark = pytest.mark.flux
+
+# Seconds from the first to its submission, cores, seconds that it runs, its time limit,
+# and its user.
+_BAG = [1.7, 1.7, 1.6, 1.6, 1.7, 1.7, 1.8, 1.7, 0.1, 1.6, 1.7, 0.1, 1.8]
+WORKLOAD = [
+    *((0.0, 2, run, 3.0, 188) for run in _BAG),
+    (2.2, 1, 0.1, 2.0, 135),
+    (2.6, 1, 0.1, 2.0, 135),
+    (3.1, 1, 0.1, 2.0, 3),
+    (4.1, 1, 0.1, 2.0, 3),
+    (4.3, 1, 0.1, 2.0, 290),
+    (4.3, 1, 0.1, 2.0, 3),
+    (4.3, 1, 0.1, 2.0, 290),
+    (4.5, 1, 0.1, 2.0, 290),
+    (4.5, 2, 0.1, 2.0, 183),
+    (4.6, 1, 0.1, 2.0, 292),
+    (5.0, 1, 0.1, 2.0, 23),
+    (5.0, 1, 0.1, 2.0, 23),
+    (5.1, 1, 0.1, 2.0, 23),
+    (5.5, 1, 0.1, 2.0, 136),
+    (5.7, 1, 0.1, 2.0, 290),
+    (5.8, 1, 0.1, 2.0, 49),
+    (6.1, 1, 0.2, 4.1, 276),
+    (6.1, 1, 0.2, 4.0, 276),
+    (6.1, 2, 0.1, 2.0, 276),
+    (6.5, 2, 0.1, 2.0, 256),
+    (8.5, 1, 0.1, 2.0, 206),
+    (8.6, 1, 0.1, 2.0, 206),
+    (8.6, 1, 0.1, 2.0, 206),
+    (8.8, 2, 0.8, 2.5, 92),
+    (8.8, 2, 0.8, 2.5, 92),
+    (8.8, 2, 1.2, 2.5, 92),
+    (8.8, 2, 0.1, 2.5, 92),
+]
+# Flux takes a moment to end one job and start the next, the more so on a busy machine.
+_LATE_S = 2.0
+_DEADLINE_S = 90.0
+
+
+class Daemon:
+    """A daemon's session that ticks on a thread, and what it told first of each job."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.told: dict[JobId, StartEstimate] = {}
+        self._going = True
+        self._thread = threading.Thread(target=self._tick)
+        self._thread.start()
+
+    def _tick(self) -> None:
+        while self._going:
+            self.session.tick(0.5)
+            starts = self.session.engine.snapshot.world.forecasts or {}
+            for job, start in starts.items():
+                self.told.setdefault(job, start)
+
+    def stop(self) -> None:
+        self._going = False
+        self.session.wake()
+        self._thread.join()
+        self.session.close()
+
+    def ask(self, method: str, **payload: str) -> dict[str, Any]:
+        request = ServiceRequest(method, dict(payload), 0, owner=True)
+        return self.session.api.answer(request)
+
+
+@contextmanager
+def daemon(instance: FluxInstance, tables: Mapping[str, Any]) -> Iterator[Daemon]:
+    with closing(instance.lead()) as lead:
+        settings = parse(tables, "test")
+        session = Session(lead, settings, WakeUp(), Future)
+        session.start()
+        found = Daemon(session)
+        try:
+            yield found
+        finally:
+            found.stop()
+
+
+def submit(instance: FluxInstance, cores: int, run: float, limit: float, user: int):
+    return instance.submit(
+        slots=cores,
+        burstable=False,
+        command=("sleep", str(run)),
+        attributes={"duration": limit, "job": {"name": f"of-{user}"}},
+    )
+
+
+def test_nine_of_ten_start_within_the_interval_that_they_were_told() -> None:
+    with (
+        flux_instance() as instance,
+        closing(instance.lead()) as other,
+        daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving,
+    ):
+        follower = QueueReader(other)
+        follower.lead.follow_queue(follower)
+        other.listen(lambda: None)
+        began = time.monotonic()
+        for at, cores, run, limit, user in WORKLOAD:
+            time.sleep(max(0.0, began + at - time.monotonic()))
+            submit(instance, int(cores), run, limit, int(user))
+        last = max(serving.told)
+        while len(serving.told) < len(WORKLOAD) / 2:
+            assert time.monotonic() < began + _DEADLINE_S
+            time.sleep(0.1)
+        here = serving.ask("explain", id=format_f58(last))["here"]
+        while len(follower.over) < len(WORKLOAD):
+            assert time.monotonic() < began + _DEADLINE_S
+            time.sleep(0.1)
+        status = serving.ask("status")
+    inside = {
+        job: start.earliest - 0.1
+        <= follower.over[job].t_start
+        <= start.latest + _LATE_S
+        for job, start in serving.told.items()
+    }
+    assert len(inside) > len(WORKLOAD) / 2, "too few had to wait"
+    assert sum(inside.values()) >= 0.9 * len(inside), inside
+    assert here is None or "expected here" in here["text"]
+    assert status["forecasts"]["grade"]["inside"] >= 0.9
+
+
+def test_a_job_that_simply_waits_is_told_when_it_starts() -> None:
+    with flux_instance() as instance, daemon(instance, {}) as serving:
+        before = submit(instance, 2, 600.0, 300.0, 1)
+        waits = submit(instance, 2, 1.0, 60.0, 1)
+        ends = time.monotonic() + _DEADLINE_S
+        while waits not in serving.told:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+        story = serving.ask("explain", id=format_f58(waits))
+        assert story["verdict"] == "not-burstable"
+        assert story["here"]["after"] == format_f58(before)
+        assert 200 < story["here"]["expected"] - time.time() < 310
+        instance.cancel(before)
+        # What was told rested on the end of that job: it is told no more.
+        while serving.ask("status")["forecasts"]["jobs"]:
+            assert time.monotonic() < ends
+            time.sleep(0.05)

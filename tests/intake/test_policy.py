@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Rules on real Flux: a job that is not worth a burst starts on own nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.cli_harness import CliHarness
+from tests.flux_instance import FLUX, MISSING
+from tests.intake.modes import PLUGINS, TABLES, Serve, leave_nothing
+from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+WHERE = pytest.mark.parametrize(
+    ("extra", "mode"), [(TABLES[mode], mode) for mode in ("hold", "scheduler")]
+)
+ANY_JOB = {"plugins": PLUGINS, "burst": {"any_job": True}}
+# Whatever is forecast here is too soon for a burst; nothing is decided without.
+ASKS = {
+    "plan": {"preset": "frugal"},
+    "policy": [{"name": "dear", "worth": 1000.0}],
+    "deadlines": {"idle": "1h", "forecast": "1h", "run": "1h"},
+}
+
+
+@WHERE
+def test_a_job_that_waits_for_own_nodes_is_held_by_nobody(
+    serve: Serve, cli: CliHarness, user: UserCli, mode: str
+) -> None:
+    def verdict(job: str) -> str:
+        return str(cli.run("explain", job, "--json").json["verdict"])
+
+    def submit() -> str:
+        """Submit a job that is not worth a burst, behind one that has all own nodes."""
+        job = user.submit("--burst=auto", "-n1", "true")
+        waits = {"not-worth", "not-forecast"}
+        wait_until(lambda: verdict(job) in waits, "the job to be judged")
+        wait_until(
+            lambda: user.do("jobs", "-no", "{urgency}", job) == "16",
+            "the job to be left to Flux",
+        )
+        return job
+
+    with serve(mode, **ASKS):
+        blocking = ("-N1", "--exclusive", "-t10m", "sleep", "inf")
+        blocker = user.submit(*blocking)
+        user.event(blocker, "start")
+        job = submit()
+        user.do("cancel", blocker)
+        user.ended(job)
+        assert user.hosts(job).startswith("lead-")
+        assert not cli.status()["bursts"]
+        # Its user may have a burst all the same.
+        blocker = user.submit(*blocking)
+        user.event(blocker, "start")
+        job = submit()
+        said = cli.run("request", "--job", job).lines
+        assert said[0].startswith(f"{job}: ")
+        assert "burst-" in said[0], said
+        user.ended(job)
+        assert user.hosts(job).startswith("burst-")
+        user.do("cancel", blocker)
+        user.ended(blocker)
+        leave_nothing(cli)
+
+
+@pytest.mark.parametrize("extra", [{"ingest": {"frobnicator": ANY_JOB}}])
+def test_a_job_that_a_rule_marks_bursts_without_the_attribute(
+    serve: Serve, cli: CliHarness, user: UserCli
+) -> None:
+    rules = [{"match": {"name": "tru?"}, "mark": True}]
+    with serve("hold", intake={"any_job": True}, policy=rules):
+        blocker = user.submit("-N1", "--exclusive", "-t10m", "sleep", "inf")
+        user.event(blocker, "start")
+        job = user.submit("-n1", "true")
+        user.ended(job)
+        assert user.hosts(job).startswith("burst-")
+        user.do("cancel", blocker)
+        user.ended(blocker)
+        leave_nothing(cli)

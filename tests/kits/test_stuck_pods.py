@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Pods that do not end: whose object is deleted without their kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.errors import Transient
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.names import HOSTS, ID
+from burst.kits.pods.status import describe, group_by_burst
+from burst.kits.pods.stuck_pods import delete_stuck
+from burst.provider import Phase
+from tests.kits.kubeserver import Said, api_server
+
+NOW = 1000.0
+LATE = "1970-01-01T00:15:39Z"  # 61 s before
+SOON = "1970-01-01T00:15:41Z"
+GONE = 404, {"kind": "Status", "details": {"name": "n", "kind": "nodes"}}
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/far/pods"
+
+
+def pod(name: str, node: str = "n", ends: str = LATE) -> Manifest:
+    meta: dict[str, Any] = {"name": name, "namespace": "far", "uid": name}
+    if ends:
+        meta["deletionTimestamp"] = ends
+    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": node}}
+
+
+def node(ready: str) -> tuple[int, Any]:
+    conditions = [
+        {"type": "MemoryPressure", "status": "Unknown"},
+        {"type": "Ready", "status": ready},
+    ]
+    return 200, {"metadata": {"name": "n"}, "status": {"conditions": conditions}}
+
+
+@pytest.fixture
+def server() -> Iterator[Said]:
+    with api_server() as said:
+        for name in ("a", "b"):
+            said.answer("DELETE", f"{PODS}/{name}", (200, {}))
+        yield said
+
+
+def deleted(server: Said, *pods: Manifest, force: bool = False) -> list[str]:
+    """Return the pods that were deleted, in order."""
+    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+    delete_stuck(cluster, pods, NOW, force=force)
+    asked = zip(server.asked, server.bodies, strict=True)
+    found = [(path, body) for (how, path, _), body in asked if how == "DELETE"]
+    for path, body in found:
+        assert body["gracePeriodSeconds"] == 0
+        assert body["preconditions"] == {"uid": path[-1]}
+    return [path[-1] for path, _ in found]
+
+
+@pytest.mark.parametrize("answer", [GONE, node("Unknown"), node("False"), (200, {})])
+def test_pods_on_a_dead_node_are_not_waited_for(server: Said, answer: Any) -> None:
+    server.answer("GET", f"{NODES}/n", answer)
+    assert deleted(server, pod("a"), pod("b")) == ["a", "b"]
+    assert [how for how, _, _ in server.asked].count("GET") == 1
+
+
+@pytest.mark.parametrize("answer", [node("True"), (403, {"message": "cannot"})])
+def test_others_are_waited_for(server: Said, answer: Any) -> None:
+    """Also where the node cannot be read, as that right is optional."""
+    server.answer("GET", f"{NODES}/n", answer)
+    assert deleted(server, pod("a")) == []
+
+
+@pytest.mark.parametrize(
+    "young", [pod("a", ends=SOON), pod("a", ends=""), pod("a", node="")]
+)
+def test_a_pod_has_its_time_to_end(server: Said, young: Manifest) -> None:
+    server.answer("GET", f"{NODES}/n", GONE)
+    assert deleted(server, young) == []
+
+
+def test_by_force_all_that_are_ending_are_deleted(server: Said) -> None:
+    assert deleted(server, pod("a", ends=SOON), pod("b", ends=""), force=True) == ["a"]
+
+
+def test_a_deletion_that_fails_is_tried_again(server: Said) -> None:
+    server.answer("DELETE", f"{PODS}/a", (500, {}))
+    with pytest.raises(Transient):
+        deleted(server, pod("a"), force=True)
+
+
+@pytest.mark.parametrize(("ends", "told"), [(LATE, True), (SOON, False)])
+def test_what_to_do_is_told(ends: str, told: bool) -> None:
+    job: Manifest = {"kind": "Job", "metadata": {"deletionTimestamp": SOON}}
+    job["metadata"] |= {"name": "b", "annotations": {HOSTS: "h"}}
+    stuck = pod("a", ends=ends)
+    for item in (job, stuck):
+        item["metadata"]["labels"] = {ID: "b"}
+    (found,) = group_by_burst([job, stuck])
+    status = describe(found, {}, {}, 300, NOW)
+    assert status.phase is Phase.ENDING
+    words = "a should have ended, so its node n may be dead: `burst down --force b`"
+    assert (words in status.why) is told

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""A pod on a dead node, which no kubelet ends, does not keep its burst for ever.
+
+Kubernetes itself deletes pods of nodes that do not exist, a minute later than here, and
+waits for those of nodes that are not ready.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from burst_kube import KubeProvider
+
+from burst.errors import NotFound
+from burst.kits.pods import PodBursts
+from burst.provider import Phase
+from tests.kubernetes.bursts import Bursts, attempt, wait_status
+from tests.kubernetes.proxy import Fault, Proxy
+from tests.kubernetes.rights import grant
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kubernetes
+NODE = "not-there"
+
+
+@pytest.fixture
+def stuck(bursts: Bursts) -> Any:
+    """A burst whose pods are bound to a node without a kubelet, and that is reaped."""
+    nowhere = {"node.kubernetes.io/instance-type": "none"}
+    provider = bursts.provider(node_selector=nowhere)
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda status: "finds no node" in status.why)
+    pods = bursts.objects("pods")
+    for pod in pods:
+        bursts.bind(pod["metadata"]["name"], NODE)
+    provider.reap(bursts.spec.burst_id)
+    status = wait_status(provider, lambda status: status.phase is Phase.ENDING)
+    assert len(status.followers) == 2
+    return pods
+
+
+def later(provider: KubeProvider, bursts: Bursts) -> PodBursts:
+    """Return the same bursts as seen when the pods are overdue."""
+    cluster, tags = provider.bursts().cluster, provider.tags
+    clock = time.time
+    return PodBursts(cluster, bursts.settings, tags, clock=lambda: clock() + 120)
+
+
+def wait_gone(found: PodBursts, bursts: Bursts) -> None:
+    def gone() -> bool:
+        error = attempt(lambda: found.reap(bursts.spec.burst_id))
+        return isinstance(error, NotFound)
+
+    # Sooner than Kubernetes does it: its quarantine alone takes 40 s.
+    wait_until(gone, found.observe, 30)
+
+
+@pytest.mark.usefixtures("stuck")
+def test_on_a_node_that_is_gone(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.reap(bursts.spec.burst_id)
+    assert len(bursts.objects("pods")) == 2
+    wait_gone(later(provider, bursts), bursts)
+    assert bursts.objects("pods") == bursts.objects("secrets") == []
+
+
+@pytest.mark.usefixtures("stuck")
+def test_on_a_node_that_is_not_ready(bursts: Bursts, proxy: Proxy) -> None:
+    """The node is played; the rest is real."""
+    condition = {"type": "Ready", "status": "Unknown"}
+    node = {"metadata": {"name": NODE}, "status": {"conditions": [condition]}}
+    proxy.faults.append(Fault("GET", f"/nodes/{NODE}", 200, node))
+    wait_gone(later(bursts.provider(kubeconfig=str(proxy.kubeconfig)), bursts), bursts)
+
+
+@pytest.mark.usefixtures("stuck")
+def test_on_a_node_that_is_ready_it_is_waited_for(bursts: Bursts, proxy: Proxy) -> None:
+    condition = {"type": "Ready", "status": "True"}
+    node = {"metadata": {"name": NODE}, "status": {"conditions": [condition]}}
+    proxy.faults.append(Fault("GET", f"/nodes/{NODE}", 200, node))
+    found = later(bursts.provider(kubeconfig=str(proxy.kubeconfig)), bursts)
+    found.reap(bursts.spec.burst_id)
+    assert len(bursts.objects("pods")) == 2
+
+
+@pytest.mark.usefixtures("stuck")
+def test_without_the_right_to_see_nodes_a_person_decides(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    grant(bursts, account)
+    assert any("may not get nodes" in found.what for found in account.examine(None))
+    found = later(account, bursts)
+    found.reap(bursts.spec.burst_id)
+    (status,) = found.observe()
+    assert f"its node {NODE} may be dead: `burst down --force" in status.why
+    assert len(bursts.objects("pods")) == 2
+    account.force_reap(bursts.spec.burst_id)
+    wait_gone(found, bursts)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Whoever deletes a burst's Job deletes all of the burst, and no Secret is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from burst_kube import KubeProvider
+
+from burst.kits.kube.kinds import SECRET
+from burst.kits.pods.names import SPEC, spec_hash
+from burst.model.program import Program
+from burst.provider import Phase
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.operator import PlayedOperator
+from tests.kubernetes.proxy import Proxy
+from tests.kubernetes.rights import grant
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kubernetes
+KINDS = ("jobs", "pods", "configmaps", "secrets", "services")
+
+
+def running(provider: KubeProvider) -> None:
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+
+
+def left(bursts: Bursts) -> dict[str, list[str]]:
+    """Return what the namespace has, but for what Kubernetes puts into each."""
+    found = {
+        kind: [item["metadata"]["name"] for item in bursts.objects(kind)]
+        for kind in KINDS
+    }
+    found["configmaps"].remove("kube-root-ca.crt")
+    return {kind: names for kind, names in found.items() if names}
+
+
+def wait_empty(bursts: Bursts) -> None:
+    wait_until(lambda: not left(bursts), lambda: left(bursts))
+
+
+def isolated(bursts: Bursts) -> None:
+    program = Program(kind="interactive", jobspec="")
+    bursts.spec = msgspec.structs.replace(bursts.spec, ranks=(), program=program)
+
+
+@pytest.mark.parametrize("mode", ["joined", "isolated"])
+def test_to_delete_the_job_is_to_delete_all(bursts: Bursts, mode: str) -> None:
+    if mode == "isolated":
+        isolated(bursts)
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    running(provider)
+    owned = {"configmaps", "secrets", *(["services"] if mode == "isolated" else [])}
+    assert owned <= left(bursts).keys()
+    bursts.lab.kubectl("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace)
+    wait_empty(bursts)
+    assert provider.observe() == []
+
+
+def test_what_its_lease_ended_is_deleted_by_kubernetes(bursts: Bursts) -> None:
+    """The time until then is made short here; the daemon is not there."""
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    running(provider)
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
+    assert bursts.api.get(path)["spec"]["ttlSecondsAfterFinished"] == 300
+    hurry = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1}
+    bursts.api.patch(path, {"spec": hurry})
+    wait_empty(bursts)
+
+
+def test_its_job_is_suspended_until_it_owns_the_rest(
+    bursts: Bursts, proxy: Proxy
+) -> None:
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
+    provider.provision(bursts.spec)
+    made = [path.partition("?")[0] for method, path in proxy.seen if method == "POST"]
+    assert [path.rpartition("/")[2] for path in made] == [
+        *("jobs", "configmaps", "secrets")
+    ]
+    (job,) = bursts.objects("jobs")
+    assert job["spec"]["suspend"] is False
+    reap_all(provider, bursts.spec)
+
+
+def test_no_secret_is_read_listed_changed_or_deleted(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    grant(bursts, account)
+    cluster = account.bursts().cluster
+    may = [
+        verb
+        for verb in ("create", "get", "list", "watch", "patch", "update", "delete")
+        if cluster.may(verb, SECRET, bursts.namespace)
+    ]
+    assert may == ["create"]
+    account.provision(bursts.spec)
+    running(account)
+    reap_all(account, bursts.spec)
+    assert left(bursts) == {}
+
+
+@pytest.mark.usefixtures("miniclusters")
+def test_nor_with_an_operator(bursts: Bursts, proxy: Proxy) -> None:
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
+    with PlayedOperator(bursts.api):
+        provider.provision(bursts.spec)
+        running(provider)
+        (secret,) = bursts.objects("secrets")
+        (owner,) = secret["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("MiniCluster", bursts.spec.burst_id)
+        reap_all(provider, bursts.spec)
+        wait_empty(bursts)
+    verbs = {method for method, path in proxy.seen if "/secrets" in path}
+    assert verbs == {"POST"}
+
+
+def test_what_was_made_in_part_is_listed_and_completed(bursts: Bursts) -> None:
+    """The daemon died after it had made the Job."""
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    (job,) = bursts.objects("jobs")
+    reap_all(provider, bursts.spec)
+    noted: dict[str, Any] = job["metadata"]["annotations"]
+    assert noted[SPEC] == spec_hash(bursts.spec)
+    meta = {
+        "name": job["metadata"]["name"],
+        "labels": bursts.provider().tags.labels(bursts.spec.burst_id),
+        "annotations": {
+            key: value for key, value in noted.items() if not key.endswith("/started")
+        },
+    }
+    template = job["spec"]["template"]
+    template["metadata"]["labels"] = meta["labels"]
+    spec = {
+        "suspend": True,
+        "completions": 2,
+        "parallelism": 2,
+        "completionMode": "Indexed",
+        "template": template,
+    }
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs"
+    bursts.api.create(path, {"metadata": meta, "spec": spec})
+    (status,) = provider.observe()
+    assert status.phase is Phase.PENDING
+    assert "is not complete" in status.why
+    provider.provision(bursts.spec)
+    running(provider)
+    reap_all(provider, bursts.spec)
+
+
+def test_a_quota_on_secrets_leaves_a_job_that_makes_nothing(bursts: Bursts) -> None:
+    bursts.make_quota(**{"count/secrets": "0"})
+    provider = bursts.provider()
+    with pytest.raises(Exception, match="exceeded quota"):
+        provider.provision(bursts.spec)
+    assert left(bursts).keys() == {"jobs", "configmaps"}
+    (status,) = provider.observe()
+    assert status.phase is Phase.PENDING
+    reap_all(provider, bursts.spec)
+    wait_empty(bursts)

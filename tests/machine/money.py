@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""What was bought for each user and bank, reckoned from the ledger's rows alone.
+
+Beside the product's own reckoning, which is compared with it. It leaves out what Flux
+started on lent nodes by itself: that counts, and cannot be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from burst.config import BudgetSettings
+from burst.config.policy import as_tuple
+from burst.core.worth.budget import BudgetState
+from burst.core.worth.ledger import Payer, Share, by_share
+from burst.model.burst import BurstId
+from tests.machine.world import World
+
+
+class Spending:
+    """Remembers which jobs bursts were assigned to."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._assigned: dict[BurstId, set[int]] = {}
+
+    def note(self) -> None:
+        """Note the jobs of each burst."""
+        for burst in self._world.bursts:
+            self._assigned.setdefault(burst.id, set()).update(burst.jobs)
+
+    def used(self, state: BudgetState) -> tuple[int, int]:
+        """Return what counts towards a budget, and what of that was bought.
+
+        Of a budget of all users and banks, that is all.
+        """
+        records, its = self._world.records, state.window
+        match = state.budget.match
+        if not match.user and not match.bank:
+            return state.used, state.used - state.grown
+        counts = bought = 0
+        for entry in records.entries.values():
+            shares = _of(state.budget, entry.shares, entry.provider)
+            counts += entry.reserved if shares else 0
+            if any(self._is_bought(entry.burst, share) for share in shares):
+                bought += entry.reserved - entry.grown
+        for row in records.settled.values():
+            if not its.begins <= row.made < its.ends:
+                continue
+            shares = _of(state.budget, row.shares, row.provider)
+            for share, costs in by_share(row.shares, row.costs):
+                if share in shares:
+                    counts += costs.total
+                    is_bought = self._is_bought(row.burst, share)
+                    bought += costs.total if is_bought else 0
+        return counts, bought
+
+    def _is_bought(self, burst: BurstId, share: Share) -> bool:
+        return share.job is None or share.job in self._assigned.get(burst, ())
+
+
+def _of(budget: BudgetSettings, shares: Iterable[Share], provider: str) -> list[Share]:
+    """Return the shares that count towards a budget."""
+    providers = as_tuple(budget.match.provider)
+    if providers and provider not in providers:
+        return []
+    return [share for share in shares if _matches(budget, share.payer)]
+
+
+def _matches(budget: BudgetSettings, payer: Payer) -> bool:
+    users, banks = as_tuple(budget.match.user), as_tuple(budget.match.bank)
+    of_user = not users or str(payer.userid) in map(str, users)
+    return of_user and (not banks or payer.bank in banks)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""What a reload says of the settings that are others now."""
+
+from __future__ import annotations
+
+from burst.runtime.reload import changed_keys
+from tests.builders import settings
+
+HERE = {"here": {"type": "fake"}}
+
+
+def test_keys_of_tables_are_named_and_lists_as_a_whole():
+    before = settings(providers=HERE)
+    after = settings(
+        providers={**HERE, "there": {"type": "fake"}},
+        limits={"max_nodes": 3},
+        budget=[{"limit": 10}],
+        prices={"here.n2": 1.0},
+    )
+    assert sorted(changed_keys(before, after)) == [
+        "budget",
+        "limits.max_nodes",
+        "prices.here.n2",
+        "providers.there",
+    ]
+    assert changed_keys(after, after) == []

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""The forecaster with a lead that shows what the test says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.records import Records
+from burst.core.tick import TickResult
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.grades import Grade
+from burst.errors import Unreadable
+from burst.model.active_job import ActiveJob, QueuePicture, picture_of
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.runtime.forecast_pass import Forecasts
+from burst.runtime.forecaster import Forecaster
+from burst.runtime.run_log import (
+    GRADES_KEY,
+    HISTORY_KEY,
+    MOST_BYTES,
+    RunLog,
+)
+from tests.builders import T0, job, settings, slots, view, world
+
+DEADLINE_S = 20.0
+
+
+def active(number: int, **fields: Any) -> ActiveJob:
+    given = {
+        "userid": 1,
+        "name": "app",
+        "state": JobState.SCHED,
+        "priority": 16,
+        "request": slots(4),
+        "duration": 600.0,
+        **fields,
+    }
+    return ActiveJob(id=JobId(number), **given)
+
+
+RUNNING = active(1, state=JobState.RUN, cores={0: 2, 1: 2}, t_start=T0 - 60.0)
+OVER = msgspec.structs.replace(RUNNING, t_finish=T0)
+
+
+ASKED = Reason.NOT_FORECAST
+NOTHING = TickResult(records=Records(), events=(), actions=(), decisions={})
+
+
+class OneLead:
+    """Shows `jobs`; `before` is called while a picture is taken."""
+
+    def __init__(self) -> None:
+        self.jobs: list[ActiveJob] = [RUNNING, active(2)]
+        self.before: Callable[[], None] = lambda: None
+        self.pictures = 0
+
+    def follow_queue(self, *_: Any) -> None:
+        raise AssertionError("the session does that")
+
+    def queue_picture(self) -> QueuePicture:
+        self.before()
+        self.pictures += 1
+        return picture_of(self.jobs)
+
+
+class Forecasting:
+    """A forecaster, its lead, and who is woken."""
+
+    def __init__(self) -> None:
+        self.lead = OneLead()
+        self.now = T0
+        self._woken = threading.Event()
+        self.forecaster = Forecaster(self.lead, self._woken.set, lambda: self.now)
+
+    def begin(self, **daemon: str) -> None:
+        found = {"forecast": "50ms", **daemon}
+        self.forecaster.start(settings(daemon=found))
+        self.forecaster.observe(Records(), world(view()), NOTHING)
+
+    def pass_by_hand(self, now: float, **reasons: Reason) -> Forecasts:
+        """Make a pass under a rule that asks for a worth; `j2` is what of job 2."""
+        jobs = {JobId(int(name[1:])): reason for name, reason in reasons.items()}
+        views = [
+            job(number, slots(4), duration=600.0, userid=1, name="app")
+            for number in jobs
+        ]
+        lacking = dict.fromkeys((n for n in jobs if jobs[n] is ASKED), now)
+        cache = RefusalCache(inputs=None, unforecast=lacking)  # type: ignore[arg-type]
+        decided = msgspec.structs.replace(
+            NOTHING,
+            decisions={n: Decision(reason, {}) for n, reason in jobs.items()},
+            refusal_cache=cache,
+        )
+        self.now = now
+        self.forecaster.use(settings(plan={"preset": "balanced"}))
+        self.forecaster.observe(NOTHING.records, world(view(*views)), decided)
+        self.forecaster.make_pass()
+        found = self.forecaster.current()
+        assert found is not None
+        return found
+
+    def until(self, holds: Callable[[Forecasts | None], bool]) -> Forecasts | None:
+        """Return what is known once it holds for it; fail at the deadline."""
+        ends = time.monotonic() + DEADLINE_S
+        while not holds(found := self.forecaster.current()):
+            assert time.monotonic() < ends, f"not seen; last: {found}"
+            self._woken.wait(0.05)
+            self._woken.clear()
+        return found
+
+    def expected(self, job: int, at: float) -> None:
+        """Wait until a job is expected to start then."""
+
+        def holds(found: Forecasts | None) -> bool:
+            start = found.starts.get(JobId(job)) if found else None
+            return start is not None and start.expected == at
+
+        self.until(holds)
+
+
+@pytest.fixture
+def it() -> Iterator[Forecasting]:
+    forecasting = Forecasting()
+    yield forecasting
+    forecasting.forecaster.close()
+
+
+def test_the_first_tick_has_it_estimated(it: Forecasting) -> None:
+    assert it.forecaster.current() is None
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    found = it.forecaster.current()
+    assert found is not None
+    assert found.starts[JobId(2)].after == 1
+    assert [job.id for job in found.pending] == [2]
+    assert found.run_times == {2: 600.0}
+
+
+def test_a_change_has_it_estimated_anew(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.lead.jobs.append(active(3))
+    it.forecaster.changed()
+    it.expected(3, T0 + 1140.0)
+
+
+def test_what_rests_on_the_end_of_a_job_is_dropped_as_it_ends(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    # The next pass hangs, so that nothing new takes its place.
+    hang = threading.Event()
+    it.lead.before = lambda: assert_set(hang)
+    it.forecaster.ended(OVER)
+    found = it.forecaster.current()
+    assert found is not None
+    assert found.starts == {}
+    hang.set()
+
+
+def test_what_ends_while_it_is_estimated_is_dropped_as_well(it: Forecasting) -> None:
+    def end() -> None:
+        it.lead.before = lambda: None
+        it.forecaster.ended(OVER)
+        it.now = T0 + 1.0
+
+    it.lead.before = end
+    it.begin()
+    # The first pass still showed it as running; the next one does so, too, and by now
+    # it is known that such jobs run for a minute.
+    it.expected(2, T0 + 62.0)
+    assert it.lead.pictures == 2
+
+
+def test_the_end_of_a_job_that_waited_drops_its_estimate(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.lead.jobs.pop()
+    it.forecaster.ended(active(2))
+    it.until(lambda found: found is not None and not found.starts)
+
+
+def test_nothing_is_known_while_the_jobs_are_read_again(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+
+    def unreadable() -> None:
+        raise Unreadable("read again")
+
+    it.lead.before = unreadable
+    it.forecaster.lost()
+    assert it.forecaster.current() is None
+    it.lead.before = lambda: None
+    it.forecaster.changed()
+    it.expected(2, T0 + 540.0)
+
+
+def test_nothing_is_known_of_a_lead_that_cannot_be_read(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.forecaster.observe(Records(), world(None), NOTHING)
+    assert it.forecaster.current() is None
+    it.forecaster.observe(Records(), world(view()), NOTHING)
+    it.expected(2, T0 + 540.0)
+
+
+def test_a_node_that_goes_away_has_it_estimated_anew(it: Forecasting) -> None:
+    it.lead.jobs = [active(2, request=slots(3))]
+    it.begin()
+    it.expected(2, T0)
+    it.forecaster.observe(Records(), world(view(online=(0,))), NOTHING)
+    it.until(lambda found: found is not None and found.starts[JobId(2)].latest > 1e300)
+
+
+def test_once_a_job_should_have_started_it_is_estimated_anew(it: Forecasting) -> None:
+    it.begin()
+    it.lead.before = lambda: setattr(it, "now", T0 + 541.0)
+    it.expected(2, T0 + 541.0)
+
+
+def test_jobs_behind_one_that_leaves_are_told_and_judged_without_it() -> None:
+    """On four cores, of which one node is 1/2: a burst pays from 60 s of wait on."""
+    it = Forecasting()
+    it.lead.jobs = [RUNNING, active(2), active(3)]
+    first = it.pass_by_hand(T0)
+    assert {job: start.expected - T0 for job, start in first.starts.items()} == {
+        2: 540.0,
+        3: 1140.0,
+    }
+    # No tick has decided on them.
+    assert first.judged.starts == {}
+    both = it.pass_by_hand(T0, j2=ASKED, j3=ASKED)
+    assert {job: start.expected - T0 for job, start in both.judged.starts.items()} == {
+        2: 540.0,
+        3: 540.0,
+    }
+    assert both.starts == both.judged.starts
+    # The planner has no place for it, and had none a minute later.
+    turned_down = it.pass_by_hand(T0 + 60, j2=Reason.TURNED_DOWN, j3=ASKED)
+    assert turned_down.judged.starts[JobId(3)].expected == T0 + 540
+    turned_down = it.pass_by_hand(T0 + 61, j2=Reason.TURNED_DOWN, j3=ASKED)
+    assert turned_down.judged.starts[JobId(3)].expected == T0 + 1140
+
+
+def test_what_is_late_is_told_at_once_and_judged_after_an_hour() -> None:
+    it = Forecasting()
+    over = msgspec.structs.replace(RUNNING, t_start=T0 - 90.0, t_finish=T0 - 30.0)
+    it.forecaster.ended(over)
+    longer = msgspec.structs.replace(RUNNING, duration=36_000.0)
+    it.lead.jobs = [longer, active(2)]
+    # One like it took a tenth of its limit.
+    first = it.pass_by_hand(T0, j2=ASKED)
+    assert first.judged.starts[JobId(2)].expected == T0 + 3540
+    assert it.forecaster.time_left() == 3540.0
+    late = it.pass_by_hand(T0 + 3541, j2=Reason.NOT_WORTH)
+    assert late.starts[JobId(2)].expected == T0 + 2 * 3541 + 60
+    assert late.judged == first.judged
+    assert it.forecaster.time_left() == 59.0
+    again = it.pass_by_hand(T0 + 3600, j2=Reason.NOT_WORTH)
+    assert again.judged.starts[JobId(2)].expected == T0 + 2 * 3600 + 60
+    assert (again.judged.starts, again.judged.at) == (again.starts, T0 + 3600)
+    assert it.pass_by_hand(T0 + 3601, j2=Reason.NOT_WORTH).judged.at == T0 + 3600
+    # A job is submitted, and one has ended.
+    it.lead.jobs.append(active(3))
+    assert it.pass_by_hand(T0 + 3602, j2=Reason.NOT_WORTH).judged.at == T0 + 3602
+    it.lead.jobs.pop()
+    assert it.pass_by_hand(T0 + 3603, j2=Reason.NOT_WORTH).judged.at == T0 + 3603
+
+
+def test_a_job_that_lacks_a_forecast_is_judged_by_the_next() -> None:
+    it = Forecasting()
+    first = it.pass_by_hand(T0, j2=Reason.LOCAL)
+    assert first.starts.keys() == {2}
+    assert first.judged.starts == {}
+    assert it.pass_by_hand(T0 + 1, j2=ASKED).judged.starts.keys() == {2}
+
+
+def test_a_failure_is_logged_and_the_next_pass_is_made(
+    it: Forecasting, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = threading.Event()
+
+    def fail() -> None:
+        it.lead.before = failed.set
+        raise ZeroDivisionError
+
+    it.lead.before = fail
+    it.begin()
+    it.forecaster.changed()
+    while not failed.wait(0.05):
+        it.forecaster.changed()
+    it.expected(2, T0 + 540.0)
+    assert "estimating when jobs start" in caplog.text
+
+
+def test_it_can_be_switched_off_and_on_again(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.forecaster.close()
+    assert it.forecaster.current() is None
+    it.begin(forecast="off")
+    it.forecaster.changed()
+    it.expected(2, T0 + 540.0)
+
+
+def test_a_start_on_own_nodes_grades_its_first_forecast(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.now = T0 + 500.0
+    it.lead.jobs = [
+        active(2, state=JobState.RUN, cores={0: 2, 1: 2}, t_start=T0 + 500.0)
+    ]
+    it.forecaster.ended(OVER)
+    found = it.until(lambda found: found is not None and bool(found.grades))
+    assert found is not None
+    assert found.grades["all"] == Grade(1, 1, 1)
+
+
+def test_what_was_learned_is_stored_and_read_again(it: Forecasting) -> None:
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    it.lead.jobs = [active(3)]
+    it.forecaster.ended(OVER)
+    it.expected(3, T0)
+    texts = it.forecaster.take_texts()
+    assert texts.keys() == {HISTORY_KEY, GRADES_KEY}
+    assert it.forecaster.take_texts() == {}
+    other = Forecasting()
+    other.lead.jobs = [active(3)]
+    other.forecaster.restore(texts)
+    other.begin()
+    other.expected(3, T0)
+    found = other.forecaster.current()
+    other.forecaster.close()
+    assert found is not None
+    assert found.run_times == {3: 60.0}
+
+
+OWN = (0, 1)
+
+
+def test_records_are_written_the_less_often_the_larger_they_are() -> None:
+    runs = RunLog()
+    assert runs.texts_due(T0) == {}
+    for number in range(5000):
+        over = msgspec.structs.replace(OVER, name=f"member-{number}-" + 40 * "x")
+        runs.ended(over, OWN)
+    texts = runs.texts_due(T0)
+    size = len(texts[HISTORY_KEY])
+    assert 0.9 * MOST_BYTES < size <= MOST_BYTES
+    assert "member-4999-" in texts[HISTORY_KEY]
+    assert "member-0-" not in texts[HISTORY_KEY]
+    runs.ended(OVER, OWN)
+    assert runs.texts_due(T0 + 500.0) == {}
+    assert runs.texts_due(T0 + 600.0)
+    assert runs.texts_due(T0 + 1600.0) == {}
+
+
+def test_jobs_that_never_ran_or_ran_elsewhere_teach_no_start() -> None:
+    runs = RunLog()
+    starts = {JobId(2): runs_start(), JobId(3): runs_start()}
+    picture = picture_of([active(2), active(3)])
+    runs.forecast(picture, starts, OWN)
+    runs.ended(active(2, t_finish=T0), OWN)
+    lent = active(3, state=JobState.RUN, cores={2: 4}, t_start=T0)
+    runs.forecast(picture_of([lent]), {}, OWN)
+    assert not runs.grades.waiting
+    assert runs.grades.grades() == {}
+
+
+def runs_start() -> StartEstimate:
+    return StartEstimate(expected=T0, earliest=T0, latest=T0)
+
+
+def test_what_cannot_be_read_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "burst"):
+        runs = RunLog({HISTORY_KEY: "{", GRADES_KEY: '{"groups": 5}'})
+    assert runs.history.record().kinds == ()
+    assert caplog.text.count("begins anew") == 2
+
+
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(DEADLINE_S)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""A daemon by whose rules jobs wait for own nodes, and users who want a burst."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from burst.core.worth.estimate import StartEstimate
+from burst.errors import BurstError, Denied
+from burst.model.decision import Decision
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from burst.runtime import service_answers
+from burst.runtime.engine_config import find_userids, make_config
+from tests.builders import T0, identity, job, settings, view, whole, world
+from tests.runtime.asking import GUEST, Asking
+
+# Nothing is forecast here, and nothing decided without.
+FRUGAL = {"plan": {"preset": "frugal"}, "deadlines": {"forecast": "1h"}}
+
+
+def make_busy() -> Asking:
+    asking = Asking(**FRUGAL)
+    asking.sim.lead.submit(whole(2))
+    asking.tick()
+    return asking
+
+
+def test_a_job_that_waits_for_own_nodes_starts_there_in_its_turn() -> None:
+    asking = make_busy()
+    lead = asking.sim.lead
+    one = lead.submit(whole(2))
+    asking.sim.tick(30)
+    assert asking.sim.bursts == []
+    assert lead.jobs[one].urgency == 16
+    assert asking.ask("explain", id=format_f58(one))["verdict"] == "not-forecast"
+    lead.finish(JobId(one - 1), "completed")
+    asking.sim.tick(2)
+    assert lead.jobs[one].state is JobState.RUN
+    assert asking.sim.bursts == []
+
+
+def test_a_job_submitted_held_is_released_and_held_again_for_its_burst() -> None:
+    asking = make_busy()
+    lead = asking.sim.lead
+    one = lead.submit(
+        whole(2),
+        urgency=0,
+        held_at_submit=True,
+        preferences=BurstPreferences(urgency=16),
+    )
+    asking.sim.tick(3)
+    assert lead.jobs[one].urgency == 16
+    assert asking.sim.bursts == []
+
+    asking.ask("request-job", id=format_f58(one))
+
+    assert lead.jobs[one].urgency == 0
+    asking.sim.until(lambda: lead.jobs[one].state is JobState.RUN)
+    assert asking.sim.burst.jobs == {one}
+    asking.tick()
+    # It is kept as long as the job is.
+    hold = asking.sim.engine.snapshot.records.holds[one]
+    assert (hold.state, hold.requested) == (HoldState.RELEASED, True)
+
+
+def test_only_its_user_and_the_owner_request_a_burst_for_a_job() -> None:
+    asking = make_busy()
+    # Else the other job, which is not held, would start on the nodes of the first.
+    asking.sim.joins = False
+    mine = asking.sim.lead.submit(whole(2), userid=GUEST)
+    other = asking.sim.lead.submit(whole(2))
+    asking.tick()
+    assert asking.ask("request-job", guest=True, id=format_f58(mine)) == {
+        "id": format_f58(mine)
+    }
+    with pytest.raises(Denied, match="is no job of yours"):
+        asking.ask("request-job", guest=True, id=format_f58(other))
+    asking.ask("request-job", id=format_f58(other))
+    with pytest.raises(BurstError, match="is not burstable"):
+        asking.ask("request-job", id=format_f58(JobId(999)))
+
+
+def test_explain_compares_by_the_last_forecast() -> None:
+    """The tick leaves a refusal as it is while a new forecast changes nothing."""
+    asking = make_busy()
+    snapshot = asking.sim.engine.snapshot
+    one = job(9, whole(2), duration=3600.0)
+    soon = StartEstimate(expected=T0 + 60, earliest=T0 + 60, latest=T0 + 60)
+    frugal = settings(**FRUGAL)
+    seen = msgspec.structs.replace(world(view(one)), forecasts={one.id: soon})
+    changes = {"world": seen, "settings": frugal, "now": T0}
+    refused = Decision(Reason.NOT_WORTH, {"comparison": "as it was"})
+    snapshot = msgspec.structs.replace(snapshot, decisions={one.id: refused}, **changes)
+    told = service_answers.explain(snapshot, format_f58(one.id))
+    assert told["why"].startswith("expected here ")
+    assert "rule default asks for 0.1 h saved per node-hour, this saves" in told["why"]
+    later = StartEstimate(expected=T0 + 9e9, earliest=T0, latest=T0 + 9e9)
+    seen = msgspec.structs.replace(seen, forecasts={one.id: later})
+    snapshot = msgspec.structs.replace(snapshot, world=seen)
+    # The next tick makes a burst for it.
+    assert service_answers.explain(snapshot, format_f58(one.id))["why"] == "as it was"
+
+
+def test_users_are_looked_up_and_doubts_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert find_userids(["root", "nobody-of-this-name"]) == {"root": 0}
+    found = settings(policy=[{"match": {"user": ["root", "nobody-of-this-name"]}}])
+    caplog.set_level(logging.WARNING, "burst")
+    config = make_config(lambda *_: {}, identity(), found)
+    assert config.userids == {"root": 0}
+    assert "policy-1 is for user nobody-of-this-name" in caplog.text
+
+
+def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:
+    asking = make_busy()
+    lead = asking.sim.lead
+    small, large = lead.submit(whole(1)), lead.submit(whole(3))
+    asking.tick()
+    found = asking.ask("policy")
+    (rule,) = found["rules"]
+    assert (rule["name"], rule["worth"], rule["takes"]) == ("default", 0.1, 2)
+    tables = {
+        "policy": [
+            {"name": "large", "match": {"nodes": ">2"}, "worth": 0},
+            {"name": "never", "match": {"queue": "gpu"}},
+        ]
+    }
+    found = asking.ask("policy", tables=tables, where="new.toml")
+    taken = {row["id"]: (row["rule"], row["verdict"]) for row in found["jobs"]}
+    # The preset of that file is eager.
+    assert taken == {
+        format_f58(small): ("default", "proposed"),
+        format_f58(large): ("large", "coming"),
+    }
+    assert [row["takes"] for row in found["rules"]] == [1, 0, 1]
+    assert found["warnings"] == [
+        "policy never is for queue gpu; the lead's queues are: none"
+    ]
+    with pytest.raises(BurstError, match=r"new.toml: policy 1: worht: no such key"):
+        asking.ask("policy", tables={"policy": [{"worht": 1}]}, where="new.toml")
+    with pytest.raises(Denied, match="only the instance owner"):
+        asking.ask("policy", guest=True)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""`burst cost` as the service answers it, budgets in `status`, and the log."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from burst.core.placement.slots import find_slots
+from burst.errors import BurstError
+from burst.model.burst import State
+from burst.runtime.engine_config import EngineConfig, make_config
+from tests.builders import identity, settings, whole
+from tests.runtime.asking import GUEST, Asking
+
+LENT = whole(3, constraint='{"properties":["burst"]}')
+MONEY = {
+    "prices": {"local.nodes": 3600.0},
+    "deadlines": {"run": "1h"},
+    "budget": [
+        {"limit": 100_000, "warn": 0.05},
+        {"limit": 50_000, "match": {"user": str(GUEST)}},
+    ],
+}
+
+
+@pytest.fixture
+def asking():
+    """A guest's job on a burst, at one unit for a node and second."""
+    found = Asking(**MONEY)
+    found.sim.lead.submit(LENT, userid=GUEST, duration=60.0)
+    found.sim.until(found.sim.in_state(State.ONLINE))
+    return found
+
+
+def test_what_is_reserved_is_not_left(asking):
+    found = asking.ask("cost", by="user")
+    (month,) = found["months"]
+    (row,) = found["rows"]
+    assert (month["month"], row["name"]) == ("1970-01", str(GUEST))
+    everything, his = found["budgets"]
+    assert month["reserved"] == row["reserved"] == everything["reserved"] > 0
+    assert everything["left"] == everything["limit"] - everything["reserved"]
+    assert his["budget"] == f"user {GUEST}, per month"
+
+
+def test_a_guest_sees_his_part_and_his_budgets(asking):
+    asking.sim.lead.submit(LENT, userid=7, duration=60.0)
+    asking.sim.tick(3)
+    all_ = asking.ask("cost", by="job")
+    his = asking.ask("cost", guest=True, by="job")
+    assert len(all_["rows"]) == 2
+    (row,) = his["rows"]
+    assert row in all_["rows"]
+    assert [b["budget"] for b in his["budgets"]] == [f"user {GUEST}, per month"]
+    assert asking.ask("status", guest=True)["budgets"] == []
+
+
+@pytest.mark.parametrize("bad", [{"by": "moon"}, {"since": "yesterday"}])
+def test_what_cannot_be_asked_is_refused(asking, bad):
+    with pytest.raises(BurstError, match="cost: "):
+        asking.ask("cost", **bad)
+
+
+def test_a_status_tells_of_budgets_prices_and_times(asking):
+    found = asking.ask("status")
+    everything, _ = found["budgets"]
+    assert everything["warns"]
+    (provider,) = found["providers"]
+    (offer,) = provider["offers"]
+    assert (offer["price"], offer["priced_by"]) == (3600.0, "site")
+    assert offer["online"]["bursts"] == 1
+
+
+def test_a_budget_that_warns_is_logged_once(caplog):
+    with caplog.at_level(logging.WARNING):
+        found = Asking(**MONEY)
+        found.sim.lead.submit(LENT, userid=7, duration=60.0)
+        found.sim.until(found.sim.in_state(State.ONLINE))
+        found.sim.tick(5)
+    told = [text for text in caplog.messages if text.startswith("budget ")]
+    assert len(told) == 1
+    assert told[0].startswith("budget everything, per month: ")
+    assert " of 100000.00 is settled or reserved, " in told[0]
+
+
+def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
+    found = Asking(**MONEY | {"budget": []})
+    found.sim.lead.submit(LENT, userid=7, duration=60.0)
+    found.sim.until(found.sim.in_state(State.ONLINE))
+    budgets = [{"limit": 100_000, "warn": 0.05}, {"limit": 100_000, "per": "week"}]
+    changed = settings(**found.sim.tables | {"budget": budgets})
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):  # the second time it is known
+            known = found.sim.lead.identity()
+            found.sim.engine.change(
+                EngineConfig(
+                    settings=changed,
+                    identity=known,
+                    slots=find_slots(known),
+                    providers={"local": found.sim.provider},
+                )
+            )
+            found.sim.tick(2)
+    told = [text for text in caplog.messages if text.startswith("budget ")]
+    assert len(told) == 1
+    assert told[0].startswith("budget everything, per month: ")
+    found.sim.tables = found.sim.tables | {"budget": budgets}
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        found.sim.boot()  # a daemon that starts again
+    assert [text.partition(":")[0] for text in caplog.messages] == [
+        "budget everything, per month"
+    ]
+
+
+def test_a_budget_that_is_hardly_meant_is_logged_when_settings_are_read(caplog):
+    with caplog.at_level(logging.WARNING):
+        make_config(
+            lambda _settings, _owner: {},
+            identity(),
+            settings(budget=[{"limit": 0}, {"limit": 1, "match": {"user": "zz-none"}}]),
+        )
+    assert [text.partition(":")[0] for text in caplog.messages] == [
+        "budget everything, per month",
+        "budget user zz-none, per month",
+    ]

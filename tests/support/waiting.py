@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Waits for something that a test cannot be told of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_LONGEST_S = 60.0
+_PAUSE_S = 0.05
+
+
+def wait_until(
+    holds: Callable[[], object],
+    what: Callable[[], object] | str,
+    limit: float = _LONGEST_S,
+) -> None:
+    """Poll until it holds. Fails after `limit` seconds.
+
+    `what` was waited for, or returns what is to be seen instead.
+    """
+    ends = time.monotonic() + limit
+    while not holds():
+        assert time.monotonic() < ends, f"waited {limit:g} s for {_said(what)}"
+        time.sleep(_PAUSE_S)
+
+
+def _said(what: Callable[[], object] | str) -> object:
+    return what if isinstance(what, str) else what()
