@@ -59,10 +59,7 @@ def with_settings(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentit
     an address is set but no port is known, and what `read_from_service` raises.
     """
     if settings.is_learnt or settings.has_owner_of_service:
-        # Its client is an extra, and takes a second to import.
-        from burst.runtime.lead_service import read_from_service  # noqa: PLC0415
-
-        settings = read_from_service(settings)
+        settings = _ask_cluster(settings)
     if settings.owner:
         identity = msgspec.structs.replace(identity, owner=settings.owner)
     if not settings.address and not settings.port:
@@ -77,6 +74,18 @@ def owner_tag(identity: LeadIdentity, settings: LeadSettings) -> str:
     """
     alone = msgspec.structs.replace(settings, address="", port=0)
     return with_settings(identity, alone).owner
+
+
+def _ask_cluster(settings: LeadSettings) -> LeadSettings:
+    try:
+        # Its client is an extra, and takes a second to import.
+        from burst.runtime.lead_service import read_from_service  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(
+            f"settings of [lead] are read from the cluster, but {error}",
+            "pip install 'flux-burst-orchestrator[kube]'",
+        ) from error
+    return read_from_service(settings)
 
 
 def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burst.config import Settings
+import msgspec
+
+from burst.config import LeadSettings, Settings
 from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.placement.slots import find_slots
@@ -15,10 +17,11 @@ from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
-from burst.runtime.connect import with_settings
+from burst.runtime.connect import owner_tag, with_settings
 from burst.runtime.engine import Snapshot
 from burst.runtime.executor import QueuedCall, run_call
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
@@ -81,7 +84,7 @@ def read_orphans(
 def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     """Read lead and store once, and call no provider. Raises BurstError."""
     now = Clock()()
-    identity = lead.identity()
+    identity = _with_owner(lead.identity(), settings.lead)
     records = RecordStore(lead.store()).load(now)
     lead.listen(lambda: None)
     world = World(
@@ -97,6 +100,18 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
         decisions={},
         archive=LedgerArchive(archive_path(identity, settings)),
     )
+
+
+def _with_owner(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+    """Return the identity with the owner tag that a daemon has; empty if not known.
+
+    Who may read the lead's records need not be one who may ask the cluster for it.
+    """
+    try:
+        owner = owner_tag(identity, settings)
+    except BurstError:
+        owner = ""
+    return msgspec.structs.replace(identity, owner=owner)
 
 
 def release_held_jobs(

@@ -87,9 +87,11 @@ class Seed:
     def status(self) -> dict[str, Any]:
         """Return what `burst status` says; empty while no daemon serves."""
         try:
-            return dict(json.loads(self.burst("status", "--json", check=False)))
+            found = json.loads(self.burst("status", "--json", check=False))
         except json.JSONDecodeError:
             return {}
+        # Without a daemon, what is on record is told.
+        return dict(found) if found["daemon"] else {}
 
     def log(self) -> str:
         """Return what the daemon said, and the lead."""

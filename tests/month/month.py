@@ -12,6 +12,7 @@ import json
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -56,12 +57,17 @@ class Size(msgspec.Struct, frozen=True):
 
     rss: int
     """Resident memory of the process, bytes."""
-    records: int
-    """How many the store has."""
+    records: dict[str, int]
+    """How many the store has, by kind."""
     bytes: int
     """Of all records."""
     largest: int
     """Of one record, bytes."""
+
+
+def _kind(key: str) -> str:
+    """Return what a record is about, by its key: see burst/runtime/record_store.py."""
+    return key.partition("/")[0]
 
 
 def _end(daemon: DaemonProcess) -> None:
@@ -118,9 +124,10 @@ class Month:
 
     def _progress(self, batches: int) -> str:
         size = self.sizes[-1]
+        kinds = ", ".join(f"{kind} {count}" for kind, count in size.records.items())
         return (
             f"{batches * BATCH} jobs, daemon {size.rss / 2**20:.1f} MiB,"
-            f" {size.records} records of {size.bytes} bytes"
+            f" records of {size.bytes} bytes: {kinds}"
         )
 
     def _deal(self) -> list[str]:
@@ -286,7 +293,7 @@ class Month:
         lengths = self.site.record_sizes()
         return Size(
             rss=pages * 4096,
-            records=len(lengths),
+            records=dict(sorted(Counter(map(_kind, lengths)).items())),
             bytes=sum(lengths.values()),
             largest=max(lengths.values()),
         )

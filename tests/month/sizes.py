@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from burst.core.tick import KEPT_ENDED
+from burst.core.worth.accounts import KEPT_SETTLED
 from tests.month.month import Size
 
 # A record of a burst, however many jobs it had.
@@ -15,18 +16,21 @@ RSS_GROWTH = 1.4
 
 
 RECORD = 4096
-"""More than the record of a burst has here on average, in bytes."""
+"""More than a record has here on average, in bytes."""
+
+FEW = 40
+"""More than there are of a kind of which none is kept for its number: providers, holds,
+days, and jobs that were lost with the lead while one ended."""
 
 
 def check_sizes(sizes: list[Size], one_daemons: list[Size]) -> None:
     """Fail if records grow with the jobs there were, or the memory of one daemon."""
     last = sizes[-1]
     assert all(size.largest < LARGEST_RECORD for size in sizes), sizes
-    # Ended bursts are kept for `status`, up to a number. Beside them there are few: of
-    # providers, of holds, and of jobs that were lost with the lead while one ended.
-    most = KEPT_ENDED + 40
-    assert last.records <= most, last
-    assert last.bytes <= most * RECORD, sizes
+    kept = {"burst": KEPT_ENDED, "settled": KEPT_SETTLED}
+    for kind, count in last.records.items():
+        assert count <= kept.get(kind, 0) + FEW, last
+    assert last.bytes <= sum(last.records.values()) * RECORD, last
     # The first of a daemon that has done some work, as that loads what it needs.
     rss = [size.rss for size in one_daemons]
     assert rss[-1] <= RSS_GROWTH * rss[0], one_daemons

@@ -15,7 +15,12 @@ from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
-from burst.runtime.offline import read_orphans, read_snapshot, release_held_jobs
+from burst.runtime.offline import (
+    read_orphans,
+    read_records_snapshot,
+    read_snapshot,
+    release_held_jobs,
+)
 from burst.runtime.record_store import RecordStore
 from burst.testing import FakeCloud, FakeProvider
 from tests.builders import T0, whole
@@ -67,6 +72,17 @@ def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:
     release_held_jobs(lead, None)
     with pytest.raises(LeadError, match="this lead: burst release runs"):
         lead.call("status", {})
+
+
+def test_records_are_told_under_the_owner_tag_that_a_daemon_has() -> None:
+    def owner(**table: str) -> str:
+        settings = parse({"lead": table}, "x")
+        return read_records_snapshot(FakeLead(), settings).world.identity.owner
+
+    assert owner() == FakeLead().identity().owner
+    assert owner(owner="site-a") == "site-a"
+    # It is the Service's, which only a pod can ask for: no other is told in its place.
+    assert owner(owner="service") == ""
 
 
 def test_a_provider_that_cannot_answer_is_named() -> None:
