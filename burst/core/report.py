@@ -28,7 +28,7 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.model.lead import JobState, JobView
+from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_hostlist, format_idset
 from burst.model.reason import Reason
 
@@ -299,16 +299,10 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
     if burst:
         has = (b for b in records.live if not _is_apart(b, slot))
         burst = ", ".join(sorted(b.id for b in has))
-    lead = world.lead
-    state = "leased" if burst else "free"
-    if who and not burst:
-        state = "quarantined"
-    elif not burst and lead is None:
-        state = "unknown"
-    elif not burst and lead and lead.online.intersection(slot.ranks):
-        state = "occupied"
-    elif not burst and lead and lead.drained.keys() & set(slot.ranks):
-        state = "drained"
+    if burst:
+        state = "leased"
+    else:
+        state = "quarantined" if who else _unleased(frozenset(slot.ranks), world.lead)
     return {
         "name": slot.name,
         "ranks": format_idset(slot.ranks),
@@ -317,6 +311,17 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
         "state": state,
         "burst": burst,
     }
+
+
+def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
+    """Return the state of a slot that no burst has, by what is known of its ranks."""
+    if lead is None:
+        return "unknown"
+    if lead.online & ranks:
+        return "occupied"
+    if lead.drained.keys() & ranks:
+        return "drained"
+    return "unfreed" if lead.unfreed & ranks else "free"
 
 
 def _online(times: OnlineTimes, provider: str, offer: str) -> Row | None:

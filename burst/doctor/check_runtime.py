@@ -103,7 +103,10 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
         if slot.name not in leased:
             found += _why_not_free(slot, view)
     return found or [
-        ok("no free rank slot is drained, excluded, or used by unknown brokers")
+        ok(
+            "no free rank slot is drained, excluded, unfreed, or used by unknown"
+            " brokers"
+        )
     ]
 
 
@@ -131,6 +134,14 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     if excluded:
         text = f"{blocked} {_ranks(excluded)} excluded"
         found.append(note(text, "see exclude under [resource] of the lead"))
+    unfreed = view.unfreed & ranks
+    if unfreed:
+        text = f"{blocked} the scheduler has {_ranks(unfreed)} allocated to no job"
+        advice = (
+            "it was not told of the end of a job, perhaps as the lead was killed:"
+            " flux module reload sched-simple"
+        )
+        found.append(wrong(text, advice))
     return found
 
 

@@ -26,6 +26,7 @@ from burst.flux.intake import (
 )
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
+from burst.flux.lost_frees import LostFrees
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient
@@ -96,6 +97,7 @@ class FluxLead:
         self._backfills = False
         """Whether the scheduler does, as of `listen`."""
         self._store = FluxStore(self._client)
+        self._lost_frees = LostFrees()
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -139,7 +141,7 @@ class FluxLead:
         jobs = self._journal.job_views()
         pending = any(job.state is JobState.SCHED for job in jobs.values())
         queues = read_queues(self._client, self.identity().queues) if pending else {}
-        ranks = read_ranks(self._client)
+        ranks = read_ranks(self._client, self._lost_frees)
         changed = self._journal.changed()
         return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
 

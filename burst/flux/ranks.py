@@ -11,6 +11,7 @@ import msgspec
 
 from burst.errors import BurstError, Unreadable
 from burst.flux.loop import Loop
+from burst.flux.lost_frees import LostFrees
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.flux.stream import Stream
 from burst.model.lead import LeadView
@@ -51,7 +52,9 @@ def parse_nodes(*resource_sets: Mapping[str, Any]) -> NodeSet:
 
 
 def read_ranks(
-    client: RpcClient, heard_deadline_s: float = HEARD_DEADLINE_S
+    client: RpcClient,
+    lost_frees: LostFrees,
+    heard_deadline_s: float = HEARD_DEADLINE_S,
 ) -> LeadView:
     """Return a LeadView without jobs, whose `allocated` is as LeadView promises.
 
@@ -65,18 +68,22 @@ def read_ranks(
     acquire.c leaves drained ranks out of each `up`, and an `up` sent earlier arrives at
     the scheduler before our request, as the broker keeps the order of messages. While
     the scheduler is reloaded it does not know all running jobs, so the allocations that
-    the job manager knows are added. Raises Unreadable, also where one of them answers
-    with an error, as the job manager does where two active jobs have the same cores
-    ("duplicate allocation" of alloc.c, seen after a lead was killed).
+    the job manager knows are added. What the scheduler alone has allocated for longer
+    than `lost_frees` waits is no job's: its rank is unfreed, and not allocated. Raises
+    Unreadable, also where one of them answers with an error, as the job manager does
+    where two active jobs have the same cores ("duplicate allocation" of alloc.c, seen
+    after a lead was killed).
     """
     try:
-        return _read(client, heard_deadline_s)
+        return _read(client, lost_frees, heard_deadline_s)
     except RequestFailed as error:
         advice = "flux dmesg shows what that module met"
         raise Unreadable(error.what, advice) from error
 
 
-def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
+def _read(
+    client: RpcClient, lost_frees: LostFrees, heard_deadline_s: float
+) -> LeadView:
     deadline = time.monotonic() + heard_deadline_s
     while True:
         status = client.ask("resource.status")
@@ -95,12 +102,10 @@ def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
     total = parse_nodes(status["R"])
     taken = parse_nodes(scheduler["allocated"], manager["allocated"])
     # A scheduler allocates, commits R to the KVS, and answers the job manager then.
-    by_scheduler = parse_nodes(scheduler["allocated"])
     by_manager = parse_nodes(manager["allocated"])
-    granting = {
-        rank: _less(by_scheduler, by_manager, rank)
-        for rank in sorted(by_scheduler.ranks)
-    }
+    granting = _without(parse_nodes(scheduler["allocated"]), by_manager)
+    unfreed = lost_frees.update(granting.cores)
+    granting = _without(granting, NodeSet(unfreed, {}))
     return LeadView(
         read_at=time.time(),
         jobs={},
@@ -108,9 +113,10 @@ def _read(client: RpcClient, heard_deadline_s: float) -> LeadView:
         torpid=parse_idset(status.get("torpid", "")),
         drained=drained,
         excluded=parse_idset(status["exclude"]),
-        allocated=taken.ranks,
+        allocated=by_manager.ranks | frozenset(granting.cores),
         free={rank: _less(total, taken, rank) for rank in sorted(total.ranks)},
-        granting={rank: shape for rank, shape in granting.items() if shape.cores},
+        unfreed=frozenset(unfreed),
+        granting={rank: granting.shape(rank) for rank in sorted(granting.cores)},
     )
 
 
@@ -157,6 +163,17 @@ def _drained(status: Mapping[str, Any]) -> dict[int, str]:
         for ranks, info in status["drain"].items()
         for rank in sorted(parse_idset(ranks))
     }
+
+
+def _without(nodes: NodeSet, taken: NodeSet) -> NodeSet:
+    """Return what is in one and not in the other; GPUs where it has cores, too."""
+    none: frozenset[int] = frozenset()
+    cores = {
+        rank: ids - taken.cores.get(rank, none) for rank, ids in nodes.cores.items()
+    }
+    left = {rank: ids for rank, ids in cores.items() if ids}
+    gpus = {rank: ids - taken.gpus.get(rank, none) for rank, ids in nodes.gpus.items()}
+    return NodeSet(left, {rank: gpus[rank] for rank in left if gpus.get(rank)})
 
 
 def _less(total: NodeSet, taken: NodeSet, rank: int) -> Shape:

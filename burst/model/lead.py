@@ -144,6 +144,10 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     not allocated here will get no job any more."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
+    unfreed: frozenset[int] = frozenset()
+    """Ranks with cores that are neither in `free` nor those of a job that is left: the
+    scheduler was not told of its end, and gives them to nobody until it is loaded
+    again."""
     granting: Mapping[int, Shape] = {}
     """Cores and GPUs by rank, none of them in `free`, that the scheduler has given to
     jobs of which the job manager does not show it yet: of pending jobs in `jobs`,

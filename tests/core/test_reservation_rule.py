@@ -269,6 +269,8 @@ def test_slots_that_only_a_person_can_free_are_not_waited_for():
     assert find_leased_slots(slots, Records(), view(drained=drained, lead=LEAD)) == {
         "burst-0": LeasedSlot(until=0.0)
     }
+    unfreed = view(drained=drained, lead=LEAD, unfreed=frozenset({3}))
+    assert find_leased_slots(slots, Records(), unfreed) == {}
     unread = Records(unreadable={"burst/burst-0-torn": "torn"})
     assert find_leased_slots(slots, unread, view(drained=ours, lead=LEAD)) == {}
     burst = run("provision-start")

@@ -159,6 +159,12 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
         ),
         (Records(), {"drained": {4: ""}}, [NOTE], "rank 4 drained by hand: no reason"),
         (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7 excluded"),
+        (
+            Records(),
+            {"unfreed": frozenset({6})},
+            [WRONG],
+            "the scheduler has rank 6 allocated to no job -> it was not told",
+        ),
     ],
 )
 def test_why_a_slot_is_not_leased(

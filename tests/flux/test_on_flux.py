@@ -20,9 +20,12 @@ import pytest
 from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
 from burst.flux import FluxLead, connect
 from burst.flux.handle import Handle
+from burst.flux.lost_frees import LostFrees
+from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
 from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
-from tests.contract.instance import SLEEP, rank_of
+from burst.model.shape import Shape
+from tests.contract.instance import BURST_SHAPE, SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
 from tests.contract.watching import DEADLINE_S, Watch
 from tests.flux_instance import FLUX, MISSING, FluxInstance
@@ -281,3 +284,42 @@ def test_a_queue_that_a_person_stops_or_disables_is_told_with_the_reason(
     instance.rpc("job-manager.queue-enable", {**of, "enable": False, **why})
     disabled = QueueView(enabled=False, reason="no jobs today")
     assert watch.lead.observe().queues[name] == disabled
+
+
+def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_reload(
+    instance: FluxInstance, watch: Watch
+) -> None:
+    """So a lead comes back whose scheduler was not told of the end of a job."""
+    instance.start_follower("burst-0-0")
+    watch.online(RANK)
+    # The job manager knows no job of this id, so that it never sends a `free`.
+    asked = {"id": 1, "priority": 16, "userid": os.getuid(), "t_submit": time.time()}
+    one_core = {"type": "core", "count": 1}
+    slot = {"type": "slot", "count": 1, "label": "task", "with": [one_core]}
+    system = {"duration": 0, "constraints": {"properties": ["burst"]}}
+    spec = {
+        "version": 1,
+        "resources": [slot],
+        "tasks": [{"command": ["true"], "slot": "task", "count": {"per_slot": 1}}],
+        "attributes": {"system": system},
+    }
+    instance.rpc("sched.alloc", {**asked, "jobspec": spec})
+
+    lost_frees = LostFrees(limit_s=0.5)
+    with closing(Handle(instance.uri)) as handle:
+        client = RpcClient(handle)
+        first = read_ranks(client, lost_frees)
+        assert first.allocated == {RANK}
+        assert first.unfreed == set()
+        assert first.granting == {RANK: Shape(1)}
+        time.sleep(0.6)
+        lost = read_ranks(client, lost_frees)
+        assert lost.allocated == set()
+        assert lost.granting == {}
+        assert lost.unfreed == {RANK}
+        assert lost.free[RANK] == Shape(3, 1)
+        module(instance, "reload", "sched-simple")
+        until_readable(watch)
+        mended = read_ranks(client, lost_frees)
+    assert mended.unfreed == set()
+    assert mended.free[RANK] == BURST_SHAPE

@@ -5,17 +5,21 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
+from msgspec.structs import replace
 
 from burst.errors import Denied, Unreadable
 from burst.flux.loop import Loop
+from burst.flux.lost_frees import GRANT_DEADLINE_S, LostFrees
 from burst.flux.ranks import (
     ResourceWatcher,
     parse_nodes,
     read_ranks,
 )
 from burst.flux.rpc import RpcClient
+from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault
 
@@ -62,6 +66,10 @@ def client(**services: Any) -> RpcClient:
     return RpcClient(fake(**services).as_handle())
 
 
+def read(asked: RpcClient) -> LeadView:
+    return read_ranks(asked, LostFrees())
+
+
 def test_shapes_are_counted_by_rank():
     nodes = parse_nodes(ALL)
     assert [nodes.shape(rank) for rank in range(5)] == [
@@ -82,7 +90,7 @@ def test_sets_that_overlap_count_once():
 def test_what_the_resource_module_says():
     drain = {"2-3": {"timestamp": 1.0, "reason": "burst: idle"}, "0": {"reason": None}}
     down = resources(("0", "0", ""), ("2-3", "0", ""))
-    ranks = read_ranks(
+    ranks = read(
         client(
             resource_status=status(drain=drain, torpid="1", exclude="3"),
             sched_resource__status=sched(down=down),
@@ -95,7 +103,7 @@ def test_what_the_resource_module_says():
 
 
 def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
-    ranks = read_ranks(
+    ranks = read(
         client(
             sched_resource__status=sched(allocated=resources(("1", "0-1", ""))),
             job__manager_resource__status={"allocated": resources(("1-2", "1", "0"))},
@@ -107,7 +115,7 @@ def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
 
 def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting():
     given = resources(("1", "0-2", "0"), ("2", "0-3", ""))
-    ranks = read_ranks(
+    ranks = read(
         client(
             sched_resource__status=sched(allocated=given),
             job__manager_resource__status={
@@ -119,9 +127,47 @@ def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting()
     assert ranks.free[1] == Shape(1)
 
 
+def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [100.0]
+    lost_frees = LostFrees(clock=lambda: now[0])
+    given = {"": resources(("1-2", "0-1", "0"))}
+    of_jobs = resources(("2", "0", "0"))
+    asked = client(
+        sched_resource__status=lambda _: sched(allocated=given[""]),
+        job__manager_resource__status={"allocated": of_jobs},
+    )
+
+    def after(seconds: float) -> LeadView:
+        now[0] += seconds
+        return read_ranks(asked, lost_frees)
+
+    first = after(0)
+    assert first.allocated == {1, 2}
+    assert first.granting == {1: Shape(2, 1), 2: Shape(1)}
+    assert after(GRANT_DEADLINE_S) == replace(first, read_at=ANY)
+    lost = after(0.1)
+    assert lost.allocated == {2}
+    assert lost.unfreed == {1, 2}
+    assert lost.granting == {}
+    assert lost.free == first.free
+    assert after(1) == replace(lost, read_at=ANY)
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert "cores of ranks 1-2 allocated for 1m" in warning
+    # Another core of a rank is given to a job that the job manager is to hear of.
+    given[""] = resources(("1", "0-2", "0"))
+    assert after(1).granting == {1: Shape(1, 1)}
+    # The scheduler was loaded again: what it gives then is new.
+    given[""] = NOTHING
+    assert after(1).allocated == {2}
+    given[""] = resources(("1", "0-1", ""))
+    assert after(1).granting == {1: Shape(2)}
+
+
 def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
     heard = [NOTHING, NOTHING, resources(("2", "0-3", "0"))]
-    ranks = read_ranks(
+    ranks = read(
         client(
             resource_status=status(drain={"2": {"reason": "x"}}),
             sched_resource__status=lambda _: sched(down=heard.pop(0)),
@@ -134,12 +180,12 @@ def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
 def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable():
     asked = client(resource_status=status(drain={"2": {"reason": "x"}}))
     with pytest.raises(Unreadable, match="not learned that 2 is drained"):
-        read_ranks(asked, heard_deadline_s=0.02)
+        read_ranks(asked, LostFrees(), heard_deadline_s=0.02)
 
 
 def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
     drain = {"7": {"reason": "excluded long ago"}}
-    assert read_ranks(client(resource_status=status(drain=drain))).drained
+    assert read(client(resource_status=status(drain=drain))).drained
 
 
 @pytest.mark.parametrize(
@@ -155,12 +201,12 @@ def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
 )
 def test_what_does_not_answer_is_said(service, fault, error):
     with pytest.raises(error):
-        read_ranks(client(**{service: fault}))
+        read(client(**{service: fault}))
 
 
 def test_no_scheduler_is_said_with_what_to_do():
     with pytest.raises(Unreadable, match="flux module load"):
-        read_ranks(client(sched_resource__status=Fault(errno.ENOSYS)))
+        read(client(sched_resource__status=Fault(errno.ENOSYS)))
 
 
 class TestBell:

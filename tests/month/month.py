@@ -50,6 +50,8 @@ _DECK = {
 _NO_DAEMON_KILLED_AFTER = 0.6
 """Of all batches: the rest is one daemon's, so that its memory can be judged."""
 _LOOK_S = 0.1
+UNFREED = "until the scheduler is loaded again"
+"""A daemon's log has it once for all that its scheduler keeps for jobs that ended."""
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -86,6 +88,10 @@ class Month:
         self.happened: dict[str, int] = dict.fromkeys(_DECK, 0)
         self.repaired = 0
         """Jobs that Flux itself could not go on with after its lead was killed."""
+        self.reloaded = 0
+        """Times that cores were left to no job after the lead was killed."""
+        self._unfreed = 0
+        """Of these, those that the daemon that runs has told."""
         self.sizes: list[Size] = []
         """Each time that the site was idle."""
         self.one_daemons: list[Size] = []
@@ -236,6 +242,7 @@ class Month:
     def _start_daemon(self) -> None:
         daemon = DaemonProcess(self.site.cli)
         self._daemon = daemon
+        self._unfreed = 0
         self.one_daemons = []
         self._stack.callback(_end, daemon)
         # Not until it knows offers: a provider may be failing.
@@ -267,8 +274,14 @@ class Month:
         return [row for row in self.site.bursts() if row["state"] != "inactive"]
 
     def _check_daemon(self) -> None:
+        """Fail if the daemon has ended; do what it asks of a person."""
         assert self._daemon is not None
-        assert self._daemon.process.poll() is None, self._daemon.log[-4000:]
+        log = self._daemon.log
+        assert self._daemon.process.poll() is None, log[-4000:]
+        if log.count(UNFREED) > self._unfreed:
+            self._unfreed += 1
+            self.site.instance.reload_scheduler()
+            self.reloaded += 1
 
     def _explain(self, active: list[int]) -> str:
         assert self._daemon is not None

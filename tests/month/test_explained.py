@@ -18,7 +18,8 @@ GONE = Ended(
     ended=1010.0,
     hosts=frozenset({"burst-0-0", "burst-0-1"}),
 )
-SMALL = Size(rss=50_000_000, records=20, bytes=40_000, largest=3_000)
+FEW = {"burst": 12, "settled": 6, "ledger": 2}
+SMALL = Size(rss=50_000_000, records=FEW, bytes=40_000, largest=3_000)
 
 
 def but(job: Ended, **changes: object) -> Ended:
@@ -52,10 +53,12 @@ def test_any_other_end_is_not_explained(job: Ended, killing: Killing) -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        Size(rss=50_000_000, records=20, bytes=400_000, largest=70_000),
-        Size(rss=50_000_000, records=500, bytes=40_000, largest=3_000),
-        Size(rss=50_000_000, records=110, bytes=900_000, largest=60_000),
-        Size(rss=90_000_000, records=20, bytes=40_000, largest=3_000),
+        Size(rss=50_000_000, records=FEW, bytes=400_000, largest=70_000),
+        Size(rss=50_000_000, records={"burst": 150}, bytes=40_000, largest=3_000),
+        Size(rss=50_000_000, records={"job": 50}, bytes=40_000, largest=3_000),
+        Size(rss=50_000_000, records={"settled": 1100}, bytes=40_000, largest=3_000),
+        Size(rss=50_000_000, records=FEW, bytes=900_000, largest=60_000),
+        Size(rss=90_000_000, records=FEW, bytes=40_000, largest=3_000),
     ],
 )
 def test_a_store_or_a_daemon_that_grew_is_found(last: Size) -> None:

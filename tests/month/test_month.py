@@ -47,6 +47,7 @@ def test_a_month_in_minutes(
         results = sorted(job.result for job in month.jobs.ended())
     took = time.monotonic() - began
     tell(f"jobs canceled as Flux could not go on with them: {month.repaired}")
+    tell(f"schedulers loaded anew as they kept what no job had: {month.reloaded}")
     for name, times in month.happened.items():
         tell(f"{name}: {times}")
     for result in sorted(set(results)):

@@ -52,10 +52,10 @@ def find_leased_slots(
     """Return the slots that bursts of ours have and will give back, by name.
 
     Not those that only a person can free: of a quarantined burst, of a record that
-    cannot be read, or with ranks that are excluded or that a person drained.
+    cannot be read, or with ranks that are excluded, unfreed, or that a person drained.
     """
     own = {r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)}
-    never = lead.excluded | (lead.drained.keys() - own)
+    never = lead.excluded | lead.unfreed | (lead.drained.keys() - own)
     bursts: dict[int, Burst] = {}
     for burst in records.live:
         for rank in burst.lease.ranks:
