@@ -85,6 +85,23 @@ def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
     }
 
 
+def reaped(burst: Burst, _: Event) -> dict[str, Any]:
+    """Nothing is left of the burst: of jobs that go on without it only some are known.
+
+    They are told what became of it. Bursts that fail one after the other for the same
+    many jobs would else keep a record of each of them.
+    """
+    order = {
+        job: (of.started is not None, of.submitted) for job, of in burst.times.items()
+    }
+    jobs = frozenset(sorted(order, key=lambda job: order[job])[-KEPT_JOBS:])
+    return {
+        "times": {job: of for job, of in burst.times.items() if job in jobs},
+        "jobs": jobs,
+        "started": burst.started & jobs,
+    }
+
+
 def _first_time(burst: Burst, event: Event, what: str) -> dict[str, Any]:
     """Record when something first happened to a job; later events change nothing."""
     job, when = parse_jobid(event.context["id"]), event.timestamp

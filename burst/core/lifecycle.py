@@ -228,6 +228,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "job-start": burst_jobs.job_start,
     "job-finish": burst_jobs.job_finish,
     "job-leave": burst_jobs.job_leave,
+    "reaped": burst_jobs.reaped,
     "joined": _joined,
     "online": _online,
     "drain": _drain,

@@ -143,7 +143,8 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 KEPT_JOBS = 16
-"""So many jobs that ended are still known one by one, for `burst explain`."""
+"""So many jobs that ended are still known one by one, for `burst explain`; and, of a
+burst that is gone, so many that had not ended."""
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):

@@ -239,3 +239,24 @@ def test_a_record_of_the_first_version_is_read_and_written_anew():
     assert later.state is State.ONLINE
     assert later.jobs == later.started == {1}
     assert later.sums.results == {"failed": 1}
+
+
+def test_of_many_jobs_that_go_on_without_a_burst_that_failed_some_are_known():
+    burst = run("provision-start", "provision-finish")
+    jobs = [JobId(FIRST_JOB + number) for number in range(1000)]
+    times = {format_f58(job): T0 + number for number, job in enumerate(jobs)}
+    events = [
+        Event(T0 + 2000, "assign", {"jobs": times}),
+        # One of them is seen to run although the burst is about to fail.
+        Event(T0 + 2001, "job-start", {"id": format_f58(jobs[3])}),
+        Event(T0 + 2002, "exception", {"type": "join", "note": "nobody came"}),
+    ]
+    for event in events:
+        burst = apply(burst, event)
+    assert len(burst.jobs & set(jobs)) == 1000
+    burst = apply(burst, Event(T0 + 2003, "reaped", {}))
+    assert burst.state is State.INACTIVE
+    assert burst.jobs == {jobs[3], *jobs[-KEPT_JOBS + 1 :]}
+    assert burst.times.keys() == burst.jobs
+    assert burst.started == {jobs[3]}
+    assert read_again(burst) == burst

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from burst.core.tick import KEPT_ENDED
 from burst.core.worth.accounts import KEPT_SETTLED
+from burst.model.burst import KEPT_JOBS
 from tests.month.month import Size
 
 # A record of a burst, however many jobs it had.
@@ -20,14 +21,18 @@ RECORD = 4096
 
 FEW = 40
 """More than there are of a kind of which none is kept for its number: providers, holds,
-days, and jobs that were lost with the lead while one ended."""
+and days."""
 
 
 def check_sizes(sizes: list[Size], one_daemons: list[Size]) -> None:
     """Fail if records grow with the jobs there were, or the memory of one daemon."""
     last = sizes[-1]
     assert all(size.largest < LARGEST_RECORD for size in sizes), sizes
-    kept = {"burst": KEPT_ENDED, "settled": KEPT_SETTLED}
+    kept = {
+        "burst": KEPT_ENDED,
+        "job": KEPT_ENDED * KEPT_JOBS,
+        "settled": KEPT_SETTLED,
+    }
     for kind, count in last.records.items():
         assert count <= kept.get(kind, 0) + FEW, last
     assert last.bytes <= sum(last.records.values()) * RECORD, last

@@ -55,7 +55,7 @@ def test_any_other_end_is_not_explained(job: Ended, killing: Killing) -> None:
     [
         Size(rss=50_000_000, records=FEW, bytes=400_000, largest=70_000),
         Size(rss=50_000_000, records={"burst": 150}, bytes=40_000, largest=3_000),
-        Size(rss=50_000_000, records={"job": 50}, bytes=40_000, largest=3_000),
+        Size(rss=50_000_000, records={"job": 1700}, bytes=40_000, largest=3_000),
         Size(rss=50_000_000, records={"settled": 1100}, bytes=40_000, largest=3_000),
         Size(rss=50_000_000, records=FEW, bytes=900_000, largest=60_000),
         Size(rss=90_000_000, records=FEW, bytes=40_000, largest=3_000),
