@@ -42,6 +42,8 @@ class Seed:
     """The lead's namespace, and the one for bursts."""
 
     overlay = "overlays/plain"
+    far_parts: tuple[str, ...] = ()
+    """Of manifests/parts, what is added to `far`."""
     made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
     """Kinds of which a burst has objects that bear our labels."""
 
@@ -54,7 +56,10 @@ class Seed:
 
     def apply(self, idle: str = "1s") -> None:
         """Apply manifests/far, the certificate, and the lead with its daemon."""
-        self._apply("far", {"namespace": self.far, "patches": [self._subject()]})
+        patches = [self._subject(), self._host_paths_allowed()]
+        parts = [self._path(f"parts/{part}", "far") for part in self.far_parts]
+        fields = {"namespace": self.far, "patches": patches, "components": parts}
+        self._apply("far", fields)
         run(BURST, "keygen", str(self.certificate))
         secret = ("create", "secret", "generic", "burst-curve")
         source = f"--from-file=curve.cert={self.certificate}"
@@ -123,11 +128,15 @@ class Seed:
         for name in ("R", "burst.toml"):
             if (self.place / name).exists():
                 shutil.copy(self.place / name, folder)
-        resources = [os.path.relpath(MANIFESTS / part, folder.resolve())]
+        resources = [self._path(part, folder.name)]
         (folder / "kustomization.yaml").write_text(
             json.dumps({"resources": resources, **fields})
         )
         self.cluster.kubectl("apply", "-k", folder)
+
+    def _path(self, part: str, folder: str) -> str:
+        """Return the path of a part of manifests/ as a kustomization names it."""
+        return os.path.relpath(MANIFESTS / part, (self.place / folder).resolve())
 
     def _subject(self) -> dict[str, Any]:
         path = "/subjects/0/namespace"

@@ -133,6 +133,7 @@ class OperatorSeed(Seed):
     """The lead is a MiniCluster too, as its bursts are."""
 
     overlay = "overlays/kind"
+    far_parts = ("miniclusters",)
     made = frozenset({"Secret", "Job", "Pod"})
 
     def followers(self) -> dict[str, Any]:

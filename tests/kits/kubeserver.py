@@ -22,6 +22,8 @@ class Said:
         """Method, path with query, and the Authorization header."""
         self.bodies: list[Any] = []
         """What was sent with it; None if nothing was."""
+        self.warnings: list[str] = []
+        """Texts, each sent with every answer in a Warning header of its own."""
 
     def answer(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
         """Answer so, one after the other, the last again and again."""
@@ -48,6 +50,9 @@ class _Answering(BaseHTTPRequestHandler):
         status, body = answers[0] if len(answers) == 1 else answers.pop(0)
         encoded = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
+        for text in said.warnings:
+            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+            self.send_header("Warning", f'299 - "{quoted}"')
         self.send_header("Content-Length", str(len(encoded)))
         self.end_headers()
         self.wfile.write(encoded)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.kits.pods import SETTINGS, TAGS, replace
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 KIND = "/apis/flux-framework.org/v1alpha2"
+JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 DEPLOYMENT = (
     "/apis/apps/v1/namespaces/operator-system/deployments/operator-controller-manager"
 )
@@ -30,6 +32,7 @@ def server() -> Iterator[Said]:
     with api_server() as said:
         said.answer("GET", "/version", (200, {"gitVersion": "v1.34.4"}))
         said.answer("POST", REVIEWS, (201, {"status": {"allowed": True}}))
+        said.answer("POST", JOBS, (201, {}))
         said.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
         yield said
 
@@ -54,7 +57,7 @@ def examine(
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
-    assert len(found[Level.OK]) == 4
+    assert len(found[Level.OK]) == 5
 
 
 def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
@@ -88,6 +91,59 @@ def test_rights_that_lack(server: Said) -> None:
     server.answer("POST", REVIEWS, refused, (201, {"status": {"allowed": True}}))
     (why,) = examine(server)[Level.WRONG]
     assert "lacks rights in namespace jobs: get jobs.batch; apply a Role" in why
+
+
+VIOLATED = 'would violate PodSecurity "restricted:latest": runAsUser=0 (pod)'
+
+
+def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
+    found = examine(server)
+    assert "pods keep to the Pod Security Standard restricted; " in found[Level.OK]
+    ((_, path, _),) = (asked for asked in server.asked if JOBS in asked[1])
+    assert "dryRun=All" in path
+    taken = {"kind": "Status", "reason": "AlreadyExists"}
+    server.answer("POST", JOBS, (409, taken))
+    assert found == examine(server)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"user": 0}, "do without user = 0, or label it {}=baseline"),
+        ({"security": "baseline"}, 'do without security = "baseline", or label it {}='),
+        ({"host_paths": ("/opt",)}, "do without host_paths, or label it {}=privileged"),
+        ({}, "ask its administrator what it demands"),
+    ],
+)
+def test_pods_that_a_namespace_may_deny(
+    server: Said, changes: dict[str, Any], words: str
+) -> None:
+    server.warnings = ["batch is old, and so on", VIOLATED]
+    (why,) = examine(server, **changes)[Level.NOTE]
+    text = 'pods violate the Pod Security Standard "restricted:latest": runAsUser=0'
+    assert why.startswith(f"{text} (pod); namespace jobs denies them if it enforces")
+    assert words.format("pod-security.kubernetes.io/enforce") in why
+
+
+def test_the_daemons_user_is_said_to_be_the_daemons(server: Said) -> None:
+    server.warnings = [VIOLATED]
+    (why,) = examine(server, user=None)[Level.NOTE]
+    assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
+
+
+def test_a_quota_that_is_used_up_is_no_fault(server: Said) -> None:
+    words = 'jobs.batch "burst-doctor" is forbidden: exceeded quota: burst'
+    server.answer("POST", JOBS, (403, {"kind": "Status", "message": words}))
+    found = examine(server)
+    assert not found[Level.WRONG]
+    assert "exceeded quota" in found[Level.NOTE][0]
+
+
+def test_a_namespace_that_is_not_there_is_told(server: Said) -> None:
+    absent = {"kind": "Status", "details": {"name": "jobs", "kind": "namespaces"}}
+    server.answer("POST", JOBS, (404, absent))
+    (why,) = examine(server)[Level.WRONG]
+    assert why == "there is no namespace jobs; kubectl create namespace jobs"
 
 
 def test_an_operator_that_is_not_there(server: Said) -> None:

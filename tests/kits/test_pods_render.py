@@ -157,6 +157,21 @@ def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec, settings: PodSettings) -> N
     assert secret["defaultMode"] == 0o400
 
 
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
+    spec: BurstSpec, settings: PodSettings, form: Any
+) -> None:
+    loose = replace(settings, form=form, security="baseline")
+    parent = render(spec, loose, TAGS, 0)[-1]["spec"]
+    pod = parent["template"]["spec"] if form == "job" else parent
+    context = pod["containers"][0]["securityContext"]
+    assert "allowPrivilegeEscalation" not in context
+    assert "capabilities" not in context
+    context = {**pod.get("securityContext", {}), **context}
+    assert context["runAsNonRoot"] is True
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
 def test_a_leads_user_is_the_pods_by_default(
     spec: BurstSpec, settings: PodSettings
 ) -> None:

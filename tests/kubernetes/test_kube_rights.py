@@ -23,7 +23,7 @@ from tests.kubernetes.bursts import (
     wait_status,
 )
 from tests.kubernetes.operator import PlayedOperator
-from tests.kubernetes.rights import grant
+from tests.kubernetes.rights import grant, grant_operator
 
 pytestmark = pytest.mark.kubernetes
 
@@ -41,8 +41,12 @@ def test_the_role_of_the_manifests_is_enough(
 def test_the_role_of_the_manifests_is_enough_with_an_operator(
     bursts: Bursts, account: KubeProvider
 ) -> None:
-    provider = bursts.provider(form="operator")
     grant(bursts, account)
+    provider = bursts.provider(form="operator")
+    (lacking,) = (f for f in provider.examine(None) if f.level is Level.WRONG)
+    assert "get miniclusters" in lacking.what
+    assert "manifests/parts/miniclusters" in lacking.advice
+    grant_operator(bursts, provider)
     with PlayedOperator(bursts.api):
         provider.provision(bursts.spec)
         wait_status(provider, lambda status: status.phase is Phase.RUNNING)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""manifests/ as the API server takes them, and what the daemon's account may do."""
+"""manifests/ as the API server takes them."""
 
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 import pytest
@@ -12,26 +11,8 @@ import yaml
 
 from tests.kubernetes.access import AnyCluster
 from tests.kubernetes.kustomize import MANIFESTS, build
-from tests.manifests.rights import NEEDED
 
 pytestmark = pytest.mark.kubernetes
-ACCOUNT = "burst-daemon"
-RIGHTS = (
-    *("ServiceAccount", "Role", "RoleBinding"),
-    *("ClusterRole", "ClusterRoleBinding"),
-)
-FORBIDDEN = (
-    ("", "pods", "create"),
-    ("", "pods/exec", "create"),
-    *(
-        ("", "secrets", verb)
-        for verb in ("get", "list", "watch", "patch", "update", "delete")
-    ),
-    ("", "secrets", "deletecollection"),
-    ("", "serviceaccounts/token", "create"),
-    ("rbac.authorization.k8s.io", "roles", "patch"),
-    ("apps", "deployments", "create"),
-)
 
 
 def dry_run(cluster: AnyCluster, manifest: Path) -> list[str]:
@@ -51,11 +32,51 @@ def test_the_plain_overlay_is_accepted(
         f"namespace/{namespace}",
         "networkpolicy.networking.k8s.io/burst-lead",
         "persistentvolumeclaim/burst-state",
-        "role.rbac.authorization.k8s.io/burst-daemon",
-        "rolebinding.rbac.authorization.k8s.io/burst-daemon",
+        "role.rbac.authorization.k8s.io/burst-lead",
+        "rolebinding.rbac.authorization.k8s.io/burst-lead",
         "service/burst-lead",
         "serviceaccount/burst-daemon",
     ]
+
+
+def test_the_far_namespace_is_accepted_with_all_that_is_optional(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    parts = [
+        os.path.relpath(MANIFESTS / "parts" / part, tmp_path.resolve())
+        for part in ("quota", "miniclusters")
+    ]
+    built = build(cluster, tmp_path, "far", namespace=namespace, components=parts)
+    role = "role.rbac.authorization.k8s.io/burst-daemon"
+    binding = "rolebinding.rbac.authorization.k8s.io/burst-daemon"
+    assert sorted(dry_run(cluster, built)) == [
+        f"namespace/{namespace}",
+        "networkpolicy.networking.k8s.io/burst-followers",
+        "networkpolicy.networking.k8s.io/default-deny",
+        "resourcequota/burst",
+        role,
+        f"{role}-miniclusters",
+        binding,
+        f"{binding}-miniclusters",
+    ]
+    (made,) = (
+        thing
+        for thing in yaml.safe_load_all(built.read_text())
+        if thing["kind"] == "Namespace"
+    )
+    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == (
+        "baseline"
+    )
+
+
+def test_the_cronjob_that_deletes_what_expired_is_accepted(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    """Also where the restricted standard is enforced, which its pod keeps to."""
+    built = build(cluster, tmp_path, "gc", namespace=namespace)
+    taken = dry_run(cluster, built)
+    assert "networkpolicy.networking.k8s.io/burst-gc" in taken
+    assert "cronjob.batch/burst-gc" in taken
 
 
 def test_the_lead_behind_a_load_balancer_is_open_to_some_only(
@@ -128,60 +149,3 @@ def test_the_secret_is_mounted_for_its_owner_only(
     built = build(cluster, tmp_path, "overlays/plain").read_text()
     # 0400 is 256; written the other way it would be a mode that leaves it open.
     assert "defaultMode: 256" in built
-
-
-def reviews(
-    cluster: AnyCluster, account: str, wanted: list[tuple[str, str, str, str]]
-) -> list[bool]:
-    """Tell whether the account may do each of (group, resource, verb, namespace)."""
-    items = []
-    for group, named, verb, namespace in wanted:
-        resource, _, part = named.partition("/")
-        attributes = {"group": group, "resource": resource, "subresource": part}
-        attributes |= {"verb": verb, "namespace": namespace}
-        items.append(
-            {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SubjectAccessReview",
-                "spec": {"user": account, "resourceAttributes": attributes},
-            }
-        )
-    every = {"apiVersion": "v1", "kind": "List", "items": items}
-    path = 'jsonpath={.status.allowed}{"\\n"}'
-    answers = cluster.kubectl("create", "-f", "-", "-o", path, manifest=every)
-    return [answer == "true" for answer in answers.split()]
-
-
-def test_the_account_may_do_what_it_has_to_and_nothing_else(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    """Applied as it is, but for names of their own: roles of a cluster are shared."""
-    suffix = f"-{secrets.token_hex(3)}"
-    built = build(
-        cluster, tmp_path, "overlays/plain", namespace=namespace, nameSuffix=suffix
-    )
-    # Its namespace has the suffix too, so only what is about rights is applied.
-    rights = [
-        thing
-        for thing in yaml.safe_load_all(built.read_text())
-        if thing["kind"] in RIGHTS
-    ]
-    try:
-        every = {"apiVersion": "v1", "kind": "List", "items": rights}
-        cluster.kubectl("apply", "-f", "-", manifest=every)
-        who = f"system:serviceaccount:{namespace}:{ACCOUNT}{suffix}"
-        needed = [(*right, namespace) for right in NEEDED]
-        needed.append(("", "nodes", "get", ""))
-        # Roles take effect some milliseconds late.
-        cluster.wait_for("rights", lambda: all(reviews(cluster, who, needed)), 10)
-        others = [(*right, namespace) for right in FORBIDDEN]
-        others += [(*right, "default") for right in NEEDED]
-        others += [("", "nodes", verb, "") for verb in ("list", "patch", "delete")]
-        others += [("", "namespaces", verb, "") for verb in ("create", "delete")]
-        allowed = reviews(cluster, who, others)
-        assert not [what for what, may in zip(others, allowed, strict=True) if may]
-    finally:
-        names = [
-            f"clusterrole{part}/burst-daemon-nodes{suffix}" for part in ("", "binding")
-        ]
-        cluster.kubectl("delete", "--ignore-not-found", *names)

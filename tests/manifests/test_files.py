@@ -19,7 +19,7 @@ from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from tests.manifests.rights import NEEDED
+from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = MANIFESTS / "base" / "lead"
@@ -130,17 +130,50 @@ def test_nothing_in_manifests_holds_a_key() -> None:
         assert path.is_dir() or "secret-key" not in path.read_text()
 
 
-def test_the_role_is_what_is_needed_and_no_more() -> None:
+def test_the_roles_are_what_is_needed_and_no_more() -> None:
     assert rights("burst-daemon") == NEEDED
+    with_operator = rights("burst-daemon-miniclusters")
+    assert NEEDED | with_operator == NEEDED | needed("operator")
+    assert not NEEDED & with_operator
+    assert rights("burst-lead") == AT_LEAD
 
 
-def rights(name: str) -> set[tuple[str, str, str]]:
-    """Return what a Role grants: API group, resource, verb."""
+def test_at_the_lead_only_its_service_is_read() -> None:
+    (rule,) = (rule for rule in role("burst-lead") if "services" in rule["resources"])
+    assert rule["resourceNames"] == [load(LEAD / "burst.toml").lead.service]
+
+
+def test_each_role_is_bound_to_its_account_where_it_is() -> None:
+    bound = {
+        (thing["roleRef"]["kind"], thing["roleRef"]["name"]): thing["subjects"]
+        for thing in objects()
+        if thing["kind"] in ("RoleBinding", "ClusterRoleBinding")
+    }
+    here = {"kind": "ServiceAccount", "name": "burst-daemon"}
+    names = {t["metadata"]["name"] for t in objects() if t["kind"] == "Namespace"}
+    (lead,) = names - {"burst-far"}
+    there = {**here, "namespace": lead}
+    assert bound == {
+        ("Role", "burst-lead"): [here],
+        ("Role", "burst-daemon"): [there],
+        ("Role", "burst-daemon-miniclusters"): [there],
+        ("Role", "burst-gc"): [{**here, "name": "burst-gc"}],
+        ("ClusterRole", "burst-daemon-nodes"): [here],
+    }
+
+
+def role(name: str) -> list[dict[str, Any]]:
+    """Return the rules of a Role."""
     roles = [thing for thing in objects() if thing["kind"] == "Role"]
-    (role,) = (role for role in roles if role["metadata"]["name"] == name)
+    (found,) = (role for role in roles if role["metadata"]["name"] == name)
+    return list(found["rules"])
+
+
+def rights(name: str) -> set[Right]:
+    """Return what a Role grants."""
     return {
         (group, resource, verb)
-        for rule in role["rules"]
+        for rule in role(name)
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -149,7 +182,7 @@ def rights(name: str) -> set[tuple[str, str, str]]:
 
 def test_who_deletes_what_has_expired_can_make_nothing() -> None:
     granted = rights("burst-gc")
-    assert granted <= NEEDED
+    assert granted <= NEEDED | needed("operator")
     assert {verb for _, _, verb in granted} == {"get", "list", "delete"}
     (cronjob,) = (thing for thing in objects() if thing["kind"] == "CronJob")
     pod = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]

@@ -10,7 +10,13 @@ from typing import Any, Literal
 import msgspec
 
 from burst.errors import Refused, Transient
-from burst.kits.kube.connect import Access, ApiConnection, ApiRequest, ApiResponse
+from burst.kits.kube.connect import (
+    Access,
+    ApiConnection,
+    ApiRequest,
+    ApiResponse,
+    warnings_of,
+)
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
 
@@ -69,6 +75,25 @@ class Cluster:
             return None
         made = _decode(_checked(answer, attempt))
         return {**made, "apiVersion": kind.api, "kind": kind.name}
+
+    def rehearse(self, manifest: Manifest) -> list[str]:
+        """Have the object admitted but not created; return the API server's warnings.
+
+        It needs the verb `create`. One of that name that exists is fine.
+        """
+        kind = self.kind_of(manifest)
+        namespace, name = (
+            manifest["metadata"]["namespace"],
+            manifest["metadata"]["name"],
+        )
+        attempt = ApiCall(self.access, "create", kind, namespace, name)
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        answer = self._send(
+            "POST", kind.path(namespace), query=query, body=manifest, headers=_JSON
+        )
+        if not is_taken(answer):
+            _checked(answer, attempt)
+        return warnings_of(answer)
 
     def merge(self, manifest: Manifest, change: Manifest) -> Manifest:
         """Change this object, found by its uid, by a merge patch (RFC 7386)."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
+# Code, agent, and a quoted text; several are in one header, by commas.
+_WARNING = re.compile(r'\b\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 # What the client logs of an exec plugin that ended with an error.
 _EXITED = "process returned"
 # For how long credentials may fail until they count as wrong. Whose fault it is cannot
@@ -149,6 +152,12 @@ class ApiResponse(msgspec.Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def warnings_of(answer: ApiResponse) -> list[str]:
+    """Return the texts of an answer's Warning headers (RFC 7234, section 5.5)."""
+    said = next((v for k, v in answer.headers.items() if k.lower() == "warning"), "")
+    return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(said)]
 
 
 class _PluginFailedError(Exception):

@@ -125,7 +125,7 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
         return Refused(
             f"may not {attempt} with {attempt.access}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
-            f' API group "{attempt.kind.group}" and bind it; manifests/role has all',
+            f' API group "{attempt.kind.group}" and bind it; manifests/ has all',
         )
     # A policy that forbids this object may accept another; one that forbids a list does
     # not look at any.

@@ -22,8 +22,9 @@ from burst.kits.kube.kinds import (
     Kind,
     Manifest,
 )
+from burst.kits.pods.admission import judge_admission
 from burst.kits.pods.settings import PodForm, PodSettings
-from burst.model.finding import Finding, note, ok, wrong
+from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
@@ -58,11 +59,19 @@ def examine_cluster(
     cluster: Cluster,
     settings: PodSettings,
     lead: LeadIdentity | None,
+    *,
+    has_namespace: bool = True,
 ) -> Iterator[Finding]:
-    """Check what can be checked without making anything."""
+    """Check what can be checked without making anything.
+
+    `has_namespace`: it is not to be made with the first burst.
+    """
     try:
         yield _judge_version(cluster)
-        yield _judge_rights(cluster, settings)
+        rights = _judge_rights(cluster, settings)
+        yield rights
+        if settings.form == "job" and has_namespace and rights.level is Level.OK:
+            yield from judge_admission(cluster, settings)
         if settings.form == "operator":
             yield from _judge_operator(cluster)
         yield from _judge_nodes(cluster)
@@ -109,7 +118,8 @@ def _judge_rights(cluster: Cluster, settings: PodSettings) -> Finding:
     if lacking:
         return wrong(
             f"lacks rights in namespace {namespace}: {', '.join(lacking)}",
-            "apply a Role with these verbs and bind it; manifests/role has all",
+            "apply a Role with these verbs and bind it; manifests/role has all"
+            + ", with manifests/parts/miniclusters" * (settings.form == "operator"),
         )
     return ok(f"has all rights that it needs in namespace {namespace}")
 

@@ -127,7 +127,9 @@ def pod_security(settings: PodSettings) -> Manifest:
 
 
 def container_security(settings: PodSettings) -> Manifest:
-    """Return a container's securityContext."""
+    """Return a container's securityContext; empty where setuid programs are to work."""
+    if settings.security == "baseline":
+        return {}
     context: Manifest = {"allowPrivilegeEscalation": False}
     # Root without capabilities could not even read what others own on a host path.
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})

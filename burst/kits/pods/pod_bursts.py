@@ -116,7 +116,10 @@ class PodBursts:
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the cluster, our rights in it, the image and the lead's address."""
-        return list(examine_cluster(self.cluster, self._settings, lead))
+        found = examine_cluster(
+            self.cluster, self._settings, lead, has_namespace=self._has_namespace
+        )
+        return list(found)
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]

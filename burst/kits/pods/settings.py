@@ -90,6 +90,11 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     user: _AtLeast0 | None = None
     """Numeric user that brokers run as; default: the daemon's, which is the lead's;
     with form operator the image's. The image must have it in `/etc/passwd`."""
+    security: Literal["restricted", "baseline"] = "restricted"
+    """The Pod Security Standard that followers keep to. baseline: programs in the image
+    may gain privileges, such as those that are setuid, and containers have the
+    capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
+    privileged: a namespace that enforces more denies the pods."""
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
     one_per_node: bool = True

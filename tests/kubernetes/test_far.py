@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Bursts in the namespace of manifests/far: restricted, and with a quota.
+
+A real API server admits the pods; that they run is played.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from burst_kube import KubeProvider
+
+from burst.kits.pods import OfferTable
+from burst.kits.pods.names import Tags
+from burst.kits.pods.probepod import render_probe
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, Level
+from burst.provider import Phase
+from burst.testing import isolate
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.kubernetes.rights import grant
+
+pytestmark = pytest.mark.kubernetes
+
+
+@pytest.fixture
+def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
+    """The namespace is that of manifests/far, with the quota."""
+    part = os.path.relpath(MANIFESTS / "parts" / "quota", tmp_path.resolve())
+    fields = {"namespace": bursts.namespace, "components": [part]}
+    built = build(bursts.lab, tmp_path, "far", **fields)
+    bursts.lab.kubectl("apply", "-f", built)
+    path = f"/api/v1/namespaces/{bursts.namespace}/resourcequotas/burst"
+
+    def holds() -> bool:
+        return "used" in (bursts.api.get(path) or {}).get("status", {})
+
+    bursts.lab.wait_for("the quota", holds)
+    return bursts
+
+
+def admit(bursts: Bursts, template: dict[str, Any]) -> str:
+    """Have the API server admit a Job's pod without making it; return why not."""
+    meta = {**template.get("metadata", {}), "name": "tried"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+    manifest = {**pod, "spec": template["spec"]}
+    options = ("--dry-run=server", "-n", bursts.namespace, "-f", "-")
+    try:
+        bursts.lab.kubectl("create", *options, manifest=manifest)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_followers_run_where_the_restricted_standard_is_enforced(
+    restricted: Bursts,
+) -> None:
+    provider = restricted.provider()
+    provider.provision(restricted.spec)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    reap_all(provider, restricted.spec)
+
+
+def test_isolated_bursts_run_there(restricted: Bursts) -> None:
+    name = BurstId("burst-iso-0a1b2c")
+    spec = isolate(msgspec.structs.replace(restricted.spec, burst_id=name))
+    provider = restricted.provider()
+    provider.provision(spec)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    reap_all(provider, spec)
+
+
+def test_the_probe_runs_there(restricted: Bursts) -> None:
+    tags = Tags(restricted.lead.owner, "here")
+    job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
+    assert admit(restricted, job["spec"]["template"]) == ""
+
+
+def test_the_cronjob_that_deletes_what_expired_runs_there(restricted: Bursts) -> None:
+    cronjob = yaml.safe_load((MANIFESTS / "gc" / "cronjob.yaml").read_text())
+    account = {"metadata": {"name": "burst-gc"}}
+    path = f"/api/v1/namespaces/{restricted.namespace}/serviceaccounts"
+    restricted.api.create(path, account)
+    job = cronjob["spec"]["jobTemplate"]["spec"]
+    assert admit(restricted, job["template"]) == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hostNetwork": True},  # past all network policies
+        {"hostPID": True},
+        {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+        {"securityContext": {"runAsUser": 0, "runAsNonRoot": False}},
+    ],
+)
+def test_whoever_may_create_jobs_gets_no_other_pods_there(
+    restricted: Bursts, change: dict[str, Any]
+) -> None:
+    tags = Tags(restricted.lead.owner, "here")
+    job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
+    job["spec"]["template"]["spec"] |= change
+    assert "violates PodSecurity" in admit(restricted, job["spec"]["template"])
+
+
+LOOSE = [
+    ({"user": 0}, "user = 0", "baseline"),
+    ({"security": "baseline"}, 'security = "baseline"', "baseline"),
+    ({"host_paths": ("/opt",)}, "host_paths", "privileged"),
+]
+
+
+@pytest.mark.parametrize(("changes", "key", "standard"), LOOSE)
+def test_what_needs_more_is_denied_in_words_until_it_is_let_in(
+    restricted: Bursts, changes: dict[str, Any], key: str, standard: str
+) -> None:
+    provider = restricted.provider(**changes)
+    (told,) = noted(provider)
+    assert 'Pod Security Standard "restricted:latest"' in told.what
+    label = f"pod-security.kubernetes.io/enforce={standard}"
+    assert f"do without {key}, or label it {label}" in told.advice
+    provider.provision(restricted.spec)
+    words = 'violates PodSecurity "restricted:latest"'
+    status = wait_status(provider, lambda seen: words in seen.why)
+    assert status.phase is Phase.PENDING
+    reap_all(provider, restricted.spec)
+    command = ("label", "namespace", restricted.namespace, "--overwrite", label)
+    restricted.lab.kubectl(*command)
+    provider.provision(restricted.spec)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    reap_all(provider, restricted.spec)
+
+
+def noted(provider: KubeProvider) -> list[Finding]:
+    """Return what the doctor says of pods that are denied."""
+    found = provider.examine(None)
+    assert not [each for each in found if each.level is Level.WRONG]
+    return [each for each in found if "Pod Security Standard" in each.what]
+
+
+def test_the_doctor_looks_with_the_daemons_rights_only(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    grant(bursts, account)
+    (found,) = noted(account)
+    assert found.level is Level.OK
+    assert found.what == "pods keep to the Pod Security Standard restricted"
+    assert bursts.objects("jobs") == []
+
+
+def test_followers_beyond_the_quota_wait(restricted: Bursts) -> None:
+    large = {"nodes": OfferTable(cores=1, max_nodes=4, cpu="20")}
+    provider = restricted.provider(offers=large)
+    provider.provision(restricted.spec)
+    status = wait_status(provider, lambda seen: "exceeded quota" in seen.why)
+    assert status.phase is Phase.PENDING
+    assert "requests.cpu" in status.why
+    reap_all(provider, restricted.spec)
+
+
+@pytest.mark.parametrize("kind", ["nodeport", "loadbalancer"])
+def test_nothing_is_opened_to_the_outside(restricted: Bursts, kind: str) -> None:
+    command = ("create", "service", kind, "open", "--tcp=80:80")
+    with pytest.raises(RuntimeError, match="exceeded quota"):
+        restricted.lab.kubectl(*command, "-n", restricted.namespace)
