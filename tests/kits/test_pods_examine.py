@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import PodBursts
+from burst.kits.pods import OfferTable, PodBursts
 from burst.kits.pods.examine import needed_rights
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
@@ -20,8 +20,10 @@ from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, replace
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-KIND = "/apis/flux-framework.org/v1alpha2"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
+PODS = "/api/v1/namespaces/jobs/pods"
+MINICLUSTERS = "/apis/flux-framework.org/v1alpha2/namespaces/jobs/miniclusters"
+KIND = "/apis/flux-framework.org/v1alpha2"
 DEPLOYMENT = (
     "/apis/apps/v1/namespaces/operator-system/deployments/operator-controller-manager"
 )
@@ -32,8 +34,9 @@ def server() -> Iterator[Said]:
     with api_server() as said:
         said.answer("GET", "/version", (200, {"gitVersion": "v1.34.4"}))
         said.answer("POST", REVIEWS, (201, {"status": {"allowed": True}}))
-        said.answer("POST", JOBS, (201, {}))
         said.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
+        for path in (JOBS, PODS, MINICLUSTERS):
+            said.answer("POST", path, (201, {"metadata": {}}))
         yield said
 
 
@@ -57,7 +60,77 @@ def examine(
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
-    assert len(found[Level.OK]) == 5
+    assert len(found[Level.OK]) == 6
+    assert "the API server accepts the Job and the pods of nodes; " in found[Level.OK]
+
+
+def sent_to(server: Said, path: str) -> list[Any]:
+    """Return what was sent there, each with `dryRun` of its query."""
+    return [
+        body
+        for (method, asked, _), body in zip(server.asked, server.bodies, strict=True)
+        if method == "POST" and asked.startswith(f"{path}?") and "dryRun=All" in asked
+    ]
+
+
+def invalid(words: str) -> tuple[int, Any]:
+    return 422, {"kind": "Status", "message": words, "reason": "Invalid"}
+
+
+def test_the_api_server_checks_what_each_offer_makes(server: Said) -> None:
+    table = OfferTable(
+        cores=1, max_nodes=1, pod={"spec": {"priorityClassName": "high"}}
+    )
+    offers = {"nodes": SETTINGS.offers["nodes"], "urgent": table}
+    found = examine(server, offers=offers)
+    said = "the API server accepts the Job and the pods of nodes, urgent; "
+    assert said in found[Level.OK]
+    plain, urgent = sent_to(server, JOBS)
+    assert "priorityClassName" not in plain["spec"]["template"]["spec"]
+    assert urgent["spec"]["template"]["spec"]["priorityClassName"] == "high"
+    pods = sent_to(server, PODS)
+    assert [pod["spec"].get("priorityClassName") for pod in pods] == [None, "high"]
+    # Nothing else was sent but reviews of rights: nothing was made.
+    made = [path for method, path, _ in server.asked if method != "GET"]
+    assert all("dryRun=All" in path or path == REVIEWS for path in made)
+
+
+def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
+    server.answer("POST", JOBS, invalid("spec.template.spec.schedulerNam: unknown"))
+    (why,) = examine(server)[Level.WRONG]
+    assert why.startswith("offer nodes: the API server does not accept it")
+    assert "schedulerNam: unknown" in why
+
+
+def test_pods_are_checked_only_by_who_may_make_them(server: Said) -> None:
+    # Rights, nodes, and pods.
+    rights = [(201, {"status": {"allowed": True}})] * (len(needed_rights("job")) + 1)
+    server.answer("POST", REVIEWS, *rights, (201, {"status": {"allowed": False}}))
+    found = examine(server)
+    assert "the API server accepts the Job of nodes; " in found[Level.OK]
+    assert sent_to(server, PODS) == []
+
+
+def test_a_minicluster_is_checked_once_a_lead_is_known(
+    server: Said, lead: LeadIdentity
+) -> None:
+    server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
+    examine(server, form="operator")
+    assert sent_to(server, MINICLUSTERS) == []
+    found = examine(server, lead, form="operator")
+    assert "the API server accepts the MiniCluster of nodes; " in found[Level.OK]
+    (made,) = sent_to(server, MINICLUSTERS)
+    assert made["spec"]["size"] == 1
+    lost = replace(lead, certificate="/no/such")
+    found = examine(server, lost, form="operator")
+    assert any("offer nodes: /no/such" in text for text in found[Level.WRONG])
+
+
+def test_pods_wait_for_a_namespace_that_is_brought(server: Said) -> None:
+    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+    bursts = PodBursts(cluster, SETTINGS, TAGS, own_cluster=True)
+    assert all(finding.level is not Level.WRONG for finding in bursts.examine(None))
+    assert sent_to(server, JOBS) == []
 
 
 def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:

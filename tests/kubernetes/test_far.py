@@ -138,9 +138,16 @@ def test_what_needs_more_is_denied_in_words_until_it_is_let_in(
 
 
 def noted(provider: KubeProvider) -> list[Finding]:
-    """Return what the doctor says of pods that are denied."""
+    """Return what the doctor says of pods that are denied.
+
+    Whoever may create pods, as an administrator, is told that they are, too.
+    """
     found = provider.examine(None)
-    assert not [each for each in found if each.level is Level.WRONG]
+    assert not [
+        each
+        for each in found
+        if each.level is Level.WRONG and "violates PodSecurity" not in each.what
+    ]
     return [each for each in found if "Pod Security Standard" in each.what]
 
 

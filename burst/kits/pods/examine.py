@@ -70,11 +70,11 @@ def examine_cluster(
         yield _judge_version(cluster)
         rights = _judge_rights(cluster, settings)
         yield rights
-        if settings.form == "job" and has_namespace and rights.level is Level.OK:
-            yield from judge_admission(cluster, settings)
         if settings.form == "operator":
             yield from _judge_operator(cluster)
         yield from _judge_nodes(cluster)
+        if has_namespace and rights.level is Level.OK:
+            yield from judge_admission(cluster, settings, lead)
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
     if lead is not None:

@@ -199,7 +199,9 @@ def _job(
     pod["restartPolicy"] = "Never"
     pod["subdomain"] = meta["name"]
     # Ready means that the instance is up. Only the lead's pod becomes Ready.
-    pod["containers"][0]["readinessProbe"] = {
+    # `pod` of the settings may have named others, after it.
+    broker = next(c for c in pod["containers"] if c["name"] == BROKER)
+    broker["readinessProbe"] = {
         "exec": {"command": ["test", "-e", _ONLINE]},
         "periodSeconds": 1,
         "timeoutSeconds": 5,

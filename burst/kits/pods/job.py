@@ -20,6 +20,7 @@ from burst.kits.broker import (
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
+from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
@@ -88,9 +89,15 @@ def render_job(
 
     It is suspended: it makes no pod until it owns what they mount, and is started then.
     """
-    count = len(spec.hosts)
-    noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
-    pod_meta = {"labels": meta["labels"], "annotations": noted}
+    table = pod.offer_table_for(spec, settings)
+    template = render_template(meta, table, settings)
+    return render_job_of(meta, template, len(spec.hosts), seconds)
+
+
+def render_job_of(
+    meta: Manifest, template: Manifest, count: int, seconds: int
+) -> Manifest:
+    """Return the Job of so many pods of a template, as `render_job`."""
     job: Manifest = {
         "completions": count,
         "parallelism": count,
@@ -100,15 +107,26 @@ def render_job(
         "podReplacementPolicy": "Failed",
         "suspend": True,
         "ttlSecondsAfterFinished": _KEPT_S,
-        "template": {"metadata": pod_meta, "spec": _pod_spec(meta, spec, settings)},
+        "template": template,
     }
     if seconds:
         job["activeDeadlineSeconds"] = seconds
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 
 
-def _pod_spec(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
-    table = pod.offer_table_for(spec, settings)
+def render_template(
+    meta: Manifest, table: OfferTable, settings: PodSettings
+) -> Manifest:
+    """Return the template of the pods, with what the settings have for it in `pod`."""
+    noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
+    made = {
+        "metadata": {"labels": meta["labels"], "annotations": noted},
+        "spec": _pod_spec(meta, table, settings),
+    }
+    return merge_pod(made, settings.pod, table.pod)
+
+
+def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),

@@ -24,6 +24,7 @@ from burst.errors import Refused
 from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.operator_overlay import merge_minicluster
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
 from burst.model.ranks import format_hostlist
@@ -57,6 +58,8 @@ def render_minicluster(
         "pod": _pod(meta, spec, settings),
         "containers": [_container(meta, spec, settings)],
     }
+    table = pod.offer_table_for(spec, settings)
+    found = merge_minicluster(found, settings.pod, table.pod)
     if seconds:
         found["deadlineSeconds"] = seconds
     return {

@@ -15,6 +15,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import PROBE, state_of
 from burst.kits.pods.names import HOSTS, Tags
+from burst.kits.pods.overlay import merge_pod, without_containers
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
@@ -62,16 +63,18 @@ def render_probe(
     if settings.form == "operator" and settings.user is None:
         # The operator's pods run as the image's user.
         del inside["securityContext"]
+    template: Manifest = {
+        "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
+        "spec": inside,
+    }
+    overlays = map(without_containers, (settings.pod, table.pod))
     job: Manifest = {
         "completions": 1,
         "completionMode": "Indexed",
         "backoffLimit": 0,
         "activeDeadlineSeconds": round(deadline_of(settings)) + _GRACE_S,
         "ttlSecondsAfterFinished": _KEPT_S,
-        "template": {
-            "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
-            "spec": inside,
-        },
+        "template": merge_pod(template, *overlays),
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 

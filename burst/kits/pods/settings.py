@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from burst.config import Seconds
+from burst.kits.pods.operator_overlay import check_for_operator
+from burst.kits.pods.overlay import check_overlay
 from burst.model.request import BurstMode
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -50,6 +52,8 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     spot: bool = False
     """Whether the cloud may take such nodes back. Known by itself where the nodes are
     selected by a label that GKE, EKS, AKS or Karpenter gives spot nodes."""
+    pod: Mapping[str, Any] = {}
+    """As `pod` of the provider, and merged over it."""
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,11 +136,30 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
+    pod: Mapping[str, Any] = {}
+    """A part of a pod's template, in its own words (`metadata` and `spec`), merged over
+    the one that is made: labels, annotations, environment from Secrets, volumes, init
+    containers and further containers, priority class, scheduler, runtime class and so
+    on. The broker's container is named `broker`. docs/kubernetes.md says how it is
+    merged and which keys are refused."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
+        for wrong in _wrong_pods(self):
+            raise ValueError(wrong)
+
+
+def _wrong_pods(settings: PodSettings) -> Iterator[str]:
+    overlays = {"pod": settings.pod}
+    for name, table in settings.offers.items():
+        overlays[f"offers.{name}.pod"] = table.pod
+    for where, overlay in overlays.items():
+        yield from check_overlay(overlay, where, settings.gpu_resource)
+    if settings.form == "operator":
+        for where, overlay in overlays.items():
+            yield from check_for_operator(overlay, where)
 
 
 def is_spot(table: OfferTable, settings: PodSettings) -> bool:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What `pod` of the settings may not set, and what to use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+OUR_PATH = "/burst"
+"""Certificate, settings and run directory of a broker are below it."""
+_OURS = "is ours: bursts are found by it"
+_JOBS = "is the Job's own: pods are told apart by it"
+
+LABELS = {
+    "burst.flux-framework.org/": _OURS,
+    "batch.kubernetes.io/": _JOBS,
+    "job-name": _JOBS,
+    "controller-uid": _JOBS,
+    "kueue.x-k8s.io/queue-name": "use queue: Kueue would count Job and pod",
+}
+"""By the beginning of a label's name."""
+ANNOTATIONS = {
+    "burst.flux-framework.org/": _OURS,
+    "batch.kubernetes.io/": _JOBS,
+}
+
+POD_FIELDS = {
+    "restartPolicy": "a Job's way to start brokers again depends on it",
+    "subdomain": "names of followers depend on it",
+    "hostname": "the Job gives each pod its own",
+    "hostnameOverride": "the Job gives each pod its own",
+    "setHostnameAsFQDN": "names of followers depend on it",
+    "nodeName": "use node_selector: all pods would be put on one node",
+    "nodeSelector": "use node_selector, of the provider or the offer",
+    "serviceAccountName": "use service_account",
+    "serviceAccount": "use service_account",
+    "automountServiceAccountToken": (
+        "users' jobs could use it; mount a projected volume where it is needed"
+    ),
+    "activeDeadlineSeconds": "use [deadlines] lease",
+    "terminationGracePeriodSeconds": "use grace",
+    "ephemeralContainers": "a Job's template can have none",
+}
+
+CONTAINER_FIELDS = {
+    "command": "starts the broker; use initContainers for what has to run before it",
+    "args": "starts the broker; use initContainers for what has to run before it",
+    "image": "use image",
+    "imagePullPolicy": "use image_pull",
+    "readinessProbe": "tells whether the instance of an isolated burst is up",
+    "terminationMessagePath": "the result of an isolated burst is written there",
+    "terminationMessagePolicy": "the result of an isolated burst is its message",
+}
+"""Of the container that runs the broker."""
+
+RESOURCES = {
+    "cpu": "use cores and cpu of the offer, as Flux counts them",
+    "memory": "use memory of the offer",
+}
+
+_BROKERS = "of another broker: followers would use it"
+ENVIRONMENT = {
+    "JOB_COMPLETION_INDEX": "the Job sets it: it tells which host a pod is",
+    "FLUX_URI": f"is the address {_BROKERS}",
+}
+
+OUR_VOLUMES = {
+    "config": "has the broker's settings; use another name",
+    "secret": "has the certificate; use another name",
+    "run": "has the broker's run directory; use another name",
+    "host-": "is one of host_paths; use another name",
+}
+"""By the beginning of a volume's name; those without a dash by the whole name."""
+
+
+def find_prefix(name: str, rules: Mapping[str, str]) -> str:
+    """Return what a rule says of a name; empty if none is for it."""
+    for begin, advice in rules.items():
+        if name == begin or (begin[-1] in "/-" and name.startswith(begin)):
+            return advice
+    return ""

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""`pod` of the settings, and the words for it, on a real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_kube import KubeProvider
+
+from burst.kits.pods import OfferTable
+from burst.model.finding import Level
+from burst.provider import Phase
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.rights import grant
+
+pytestmark = pytest.mark.kubernetes
+
+SECRET = {"secretKeyRef": {"name": "app", "key": "token", "optional": True}}
+POD: dict[str, Any] = {
+    "metadata": {"labels": {"team": "physics"}, "annotations": {"note": "x"}},
+    "spec": {
+        "priorityClassName": "system-cluster-critical",
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "initContainers": [{"name": "fetch", "image": "local.test/fetch:1"}],
+        "volumes": [{"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+            }
+        ],
+        "containers": [
+            {
+                "name": "broker",
+                "env": [{"name": "TOKEN", "valueFrom": SECRET}],
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+            },
+            {"name": "metrics", "image": "local.test/exporter:1"},
+        ],
+    },
+}
+
+
+def wrong(provider: KubeProvider) -> list[str]:
+    return [f.what for f in provider.examine(None) if f.level is Level.WRONG]
+
+
+def test_pods_have_what_the_settings_add(bursts: Bursts) -> None:
+    provider = bursts.provider(pod=POD)
+    assert wrong(provider) == []
+    provider.provision(bursts.spec)
+    assert wait_status(provider, lambda s: s.phase is Phase.RUNNING).why == ""
+    for pod in bursts.objects("pods"):
+        spec = pod["spec"]
+        assert pod["metadata"]["labels"]["team"] == "physics"
+        assert pod["metadata"]["annotations"]["note"] == "x"
+        assert spec["priorityClassName"] == "system-cluster-critical"
+        assert "gpu" in [t.get("key") for t in spec["tolerations"]]
+        assert [c["name"] for c in spec["initContainers"]] == ["fetch"]
+        assert [c["name"] for c in spec["containers"]] == ["broker", "metrics"]
+        broker = spec["containers"][0]
+        assert {"name": "TOKEN", "valueFrom": SECRET} in broker["env"]
+        assert "/data" in [mount["mountPath"] for mount in broker["volumeMounts"]]
+        assert broker["command"] == ["/bin/sh", "/burst/config/start"]
+    reap_all(provider, bursts.spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"schedulerNam": "x"}, 'unknown field "spec.template.spec.schedulerNam"'),
+        ({"tolerations": [{"key": "a", "operator": "Is"}]}, "tolerations[0].operator"),
+        (
+            {"containers": [{"name": "more"}]},
+            "containers[1].image: Required value",
+        ),
+        ({"priorityClassName": "none"}, "no PriorityClass with name none"),
+        ({"runtimeClassName": "none"}, 'RuntimeClass "none" not found'),
+    ],
+)
+def test_the_doctor_finds_what_the_api_server_does_not_accept(
+    bursts: Bursts, spec: dict[str, Any], words: str
+) -> None:
+    table = OfferTable(cores=1, max_nodes=4, pod={"spec": spec})
+    offers = {**bursts.settings.offers, "other": table}
+    (why,) = wrong(bursts.provider(offers=offers))
+    assert "offer other: " in why
+    assert words in why
+    assert bursts.objects("jobs") == bursts.objects("pods") == []
+
+
+def test_the_doctor_needs_no_right_more(bursts: Bursts, account: KubeProvider) -> None:
+    grant(bursts, account)
+    (said,) = (f.what for f in account.examine(None) if "accepts" in f.what)
+    assert said == "the API server accepts the Job of nodes"
+    unknown = {"spec": {"schedulerNam": "x"}}
+    (why,) = wrong(bursts.provider(pod=unknown))
+    assert "offer nodes: " in why
+
+
+@pytest.mark.usefixtures("miniclusters")
+def test_a_minicluster_is_accepted_with_what_it_has_fields_for(bursts: Bursts) -> None:
+    broker = {
+        "name": "broker",
+        "env": [{"name": "TOKEN", "valueFrom": SECRET}, {"name": "A", "value": "1"}],
+        "resources": {"limits": {"rdma/hca": 1}},
+        "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        "workingDir": "/work",
+    }
+    spec = {
+        "schedulerName": "volcano",
+        "runtimeClassName": "nvidia",
+        "dnsPolicy": "Default",
+        "hostIPC": True,
+        "hostPID": True,
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "containers": [broker],
+    }
+    pod = {"metadata": POD["metadata"], "spec": spec}
+    provider = bursts.provider(form="operator", pod=pod)
+    found = provider.examine(bursts.lead)
+    said = [f.what for f in found if "MiniCluster of" in f.what]
+    assert said == ["the API server accepts the MiniCluster of nodes"]
+    wide = {"spec": {"containers": [{**broker, "resources": {"limits": {"a": "x"}}}]}}
+    found = bursts.provider(form="operator", pod=wide).examine(bursts.lead)
+    assert any("offer nodes: the API server does not" in f.what for f in found)
