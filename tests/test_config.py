@@ -290,6 +290,17 @@ def test_jobs_are_marked_in_mode_hold_only():
             parse(tables, "x")
 
 
+def test_a_rule_may_fail_jobs_unless_the_site_has_all_wait():
+    failing = {"policy": [{"name": "a", "over_budget": "fail"}]}
+
+    assert parse(failing, "x").policy[0].over_budget == "fail"
+    assert parse({"policy": [{}]}, "x").policy[0].over_budget == "wait"
+    with pytest.raises(ConfigError, match="a has over_budget"):
+        parse({**failing, "intake": {"impossible": "hold"}}, "x")
+    with pytest.raises(ConfigError, match="over_budget"):
+        parse({"policy": [{"over_budget": "no"}]}, "x")
+
+
 def test_effective_settings_have_the_rules():
     tables = {"policy": [{"name": "a", "match": {"queue": "gpu"}, "worth": 0.2}, {}]}
 

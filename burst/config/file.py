@@ -106,6 +106,13 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
             f" {settings.intake.mode}, where only the attribute makes a job burstable",
             "leave mark out, or choose mode hold",
         )
+    failing = next((rule for rule in rules if rule.over_budget == "fail"), None)
+    if failing and settings.intake.impossible == "hold":
+        raise ConfigError(
+            f'{where}: policy: {failing.name} has over_budget = "fail", but [intake]'
+            ' impossible = "hold" keeps all jobs from being failed',
+            "leave out one of the two",
+        )
     return msgspec.structs.replace(
         settings, providers=found, policy=rules, budget=budgets, prices=prices
     )

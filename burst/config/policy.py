@@ -78,6 +78,11 @@ class PolicyRule(Table, frozen=True):
     wait: Seconds | None = None
     """Try the own nodes for at least so long before a burst is made. Default: as long
     as the job's user or `[intake] local_wait` says, where they are free."""
+    over_budget: Literal["wait", "fail"] = "wait"
+    """What becomes of a job that would pass a budget of `[[budget]]`: it waits until
+    the money is there, or is failed with the reason, unless own nodes could run it.
+    Waiting is the default, as a new month or a burst that cost less than was reserved
+    may help it."""
     mark: bool = False
     """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
     users know whether their jobs can run elsewhere."""

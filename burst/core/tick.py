@@ -145,7 +145,7 @@ def _decide_on_jobs(
         triage, plan = place(still_refused)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
-    fresh = {**triage.decisions, **triage.downgrade_hopeless(plan.decisions)}
+    fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
     shortfalls = update_shortfalls(

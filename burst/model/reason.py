@@ -29,11 +29,12 @@ class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool
     """Of what is refused: it rests on what there is at all (slots, offers, limits),
     not on what is free, so that it stands while bursts come and go."""
-    hopeless: bool
-    """No offer could ever serve the job. The lead's own nodes still may: then the
-    decision is a milder one."""
     final: bool
-    """The job is failed where `[intake] impossible` is `fail`."""
+    """The job is failed where `[intake] impossible` is `fail`. The lead's own nodes may
+    still serve it: then the decision is a milder one."""
+    by_rule: bool
+    """Of what is final: the job's rule says that it is failed, so that `auto` of
+    `[intake] impossible` does not matter."""
 
 
 class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
     passing: bool
     """It comes and goes as others take and give back what there is. A change from one
     such reason to another is no news to the job."""
+    lasting: bool
+    """It holds for as long as the job, the offer and the settings are as they are."""
 
 
 def _helped(text: str, memo: str | None) -> JobReason:
@@ -53,8 +56,8 @@ def _helped(text: str, memo: str | None) -> JobReason:
         left_alone=False,
         refused=False,
         lasting=False,
-        hopeless=False,
         final=False,
+        by_rule=False,
     )
 
 
@@ -71,8 +74,8 @@ def _waits(text: str, *, lasting: bool) -> JobReason:
         left_alone=False,
         refused=True,
         lasting=lasting,
-        hopeless=False,
         final=False,
+        by_rule=False,
     )
 
 
@@ -84,13 +87,18 @@ def _impossible(text: str) -> JobReason:
         left_alone=False,
         refused=True,
         lasting=True,
-        hopeless=True,
         final=True,
+        by_rule=False,
     )
 
 
 def _offer(text: str, *, passing: bool) -> OfferReason:
-    return OfferReason(text=text, passing=passing)
+    return OfferReason(text=text, passing=passing, lasting=False)
+
+
+def _never_offered(text: str) -> OfferReason:
+    """Return a reason for which an offer is none for a job, now or later."""
+    return OfferReason(text=text, passing=False, lasting=True)
 
 
 @enum.unique
@@ -244,8 +252,8 @@ class Reason(enum.Enum):
         left_alone=False,
         refused=False,
         lasting=False,
-        hopeless=False,
         final=True,
+        by_rule=False,
     )
     TOO_LONG = _impossible(
         "it may run for {need}; no burst runs jobs for longer than {most} (an offer's"
@@ -267,6 +275,17 @@ class Reason(enum.Enum):
         lasting=False,
     )
 
+    # Money comes back as bursts are settled, so it is not lasting.
+    FAILED_BY_BUDGET = JobReason(
+        text="rule {rule} fails jobs that would pass a budget: {offer}: {why}",
+        memo="over-budget",
+        left_alone=False,
+        refused=True,
+        lasting=False,
+        final=True,
+        by_rule=True,
+    )
+
     # Judged anew in each tick: it ends by time.
     INCOMPLETE = JobReason(
         text="a part of its nodes could not be had, and the others were given back;"
@@ -275,21 +294,19 @@ class Reason(enum.Enum):
         left_alone=False,
         refused=False,
         lasting=False,
-        hopeless=False,
         final=False,
+        by_rule=False,
     )
 
     # About an offer or a slot that was turned down for a job.
-    OTHER_PROVIDER = _offer("the job asks for provider {preferred}", passing=False)
-    RULE_PROVIDER = _offer("rule {rule} allows {allowed} only", passing=False)
-    PRICE_TOO_HIGH = _offer(
-        "costs {price} for a node and hour {source}; the job pays {most} at the most",
-        passing=False,
+    OTHER_PROVIDER = _never_offered("the job asks for provider {preferred}")
+    RULE_PROVIDER = _never_offered("rule {rule} allows {allowed} only")
+    PRICE_TOO_HIGH = _never_offered(
+        "costs {price} for a node and hour {source}; the job pays {most} at the most"
     )
-    RULE_PRICE = _offer(
+    RULE_PRICE = _never_offered(
         "costs {price} for a node and hour {source}; rule {rule}, or the job, allows"
-        " {most}",
-        passing=False,
+        " {most}"
     )
     SHAPE_MISMATCH = _offer(
         "its nodes have {has}; the rank slot declares {want}", passing=False
@@ -307,20 +324,17 @@ class Reason(enum.Enum):
         "the largest free rank slot for it has {most} nodes; {need} needed",
         passing=True,
     )
-    LEASE_SHORT = _offer(
-        "jobs run on a burst of it for {most} at the most; the job may for {need}",
-        passing=False,
+    LEASE_SHORT = _never_offered(
+        "jobs run on a burst of it for {most} at the most; the job may for {need}"
     )
     SLOTS_RESERVED = _offer(
         "free rank slots are kept for job {job}, which is ahead of it", passing=True
     )
-    NOT_JOINED = _offer(
-        "makes isolated bursts only; the job asks for nodes that join", passing=False
+    NOT_JOINED = _never_offered(
+        "makes isolated bursts only; the job asks for nodes that join"
     )
-    NOT_ISOLATED = _offer(
-        "makes no isolated bursts; the job asks for one", passing=False
-    )
-    OFFER_SMALL = _offer("its nodes have {has}; the job needs {want}", passing=False)
+    NOT_ISOLATED = _never_offered("makes no isolated bursts; the job asks for one")
+    OFFER_SMALL = _never_offered("its nodes have {has}; the job needs {want}")
     NOT_HELD = _offer(
         "a job in an isolated burst must be held, and its user took it back",
         passing=False,
@@ -341,8 +355,7 @@ class Reason(enum.Enum):
         passing=True,
     )
     DISABLED = _offer(
-        "provider {provider} is disabled: {why}; burst enable {provider}",
-        passing=False,
+        "provider {provider} is disabled: {why}; burst enable {provider}", passing=False
     )
     BREAKER = _offer(
         "provider {provider} failed {failures} times; next try at {until!t}",
@@ -360,6 +373,10 @@ class Reason(enum.Enum):
     OVER_BUDGET = _offer(
         "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
         " {again}",
+        passing=True,
+    )
+    BUDGET_UNREAD = _offer(
+        "budget {budget}: record {record} cannot be read, so nothing is bought",
         passing=True,
     )
     LIMIT_USER = _offer(

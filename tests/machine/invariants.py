@@ -11,7 +11,7 @@ bounded   records, calls and ticks
 recorded  all that exists is on record; nothing is reaped under a job
 once      no demand is bursted twice, no isolated job runs twice
 money     nothing bought takes a budget past its limit, of all, a user or a bank; each
-          burst is settled once
+          burst is settled once; no job is failed for a budget that may run without
 trial     what had failed is tried by one burst at a time
 told      each pending job has a verdict
 standing  a refusal that was not looked at again is what it would be if it were
@@ -153,6 +153,7 @@ class Invariants:
         self._isolation()
         self._once()
         self._money()
+        self._failed()
         largest = self.world.lead.disk.largest
         self.must(
             "bounded", largest <= RECORD_MOST, f"a record of {largest} characters"
@@ -505,6 +506,18 @@ class Invariants:
             self.must("money", counts == state.used, text)
             text = f"{state.budget}: {bought - late} of {state.limit} bought"
             self.must("money", bought - late <= state.limit, text)
+
+    def _failed(self):
+        """No job is failed for a budget that own nodes could run, or without a rule."""
+        world = self.world
+        for entry in world.lead.log:
+            if entry[0] != "fail" or "would pass a budget" not in str(entry[2]):
+                continue
+            job = world.lead.jobs[JobId(entry[1])]
+            assert job.request is not None
+            here = len(world.lead.admitted(job) & set(OWN)) >= job.request.nodes
+            fails = not here and world.scenario.get("policy")
+            self.must("money", fails, f"job {job.id} was failed: {entry[2]}")
 
     def _help_on_the_way(self):
         """Nodes that each pending job can count on before the tick."""

@@ -52,9 +52,8 @@ def test_each_reason_is_given_somewhere(reason):
 def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
     implied = reason.about_job
 
-    if implied.hopeless:
+    if implied.by_rule:
         assert implied.final
-        assert implied.lasting
     if implied.lasting:
         assert implied.refused
     if implied.left_alone:
@@ -62,7 +61,7 @@ def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
         assert not implied.final
     if implied.refused or implied.final:
         # Whoever waits for nothing is told so.
-        assert implied.memo in {"waiting", "impossible"}
+        assert implied.memo in {"waiting", "impossible", "over-budget"}
 
 
 @pytest.mark.parametrize("reason", ABOUT_JOBS)

@@ -19,6 +19,7 @@ from burst.core.placement.demand import NodePool, describe_need, nodes_needed
 from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.live_nodes import LiveNodes
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.over_budget import Market, fail_over_budget
 from burst.core.placement.plan import Demand, Plan, PlannedBurst
 from burst.core.placement.preferences import OfferSorter, WantedOffer, accepts
 from burst.core.placement.reservation import SlotReservations
@@ -82,6 +83,7 @@ class Planner:
         else:
             for demand in ordered:
                 self._place(demand)
+        self._fail_over_budget(ordered)
         proposals = [planned.propose(owner, now) for planned in self._planned]
         proposals += self._isolated.propose(owner, now)
         for proposal in proposals:
@@ -106,6 +108,27 @@ class Planner:
             reservation=self._reservations.made,
             decisions=self._decisions,
         )
+
+    def _fail_over_budget(self, demands: Iterable[Demand]) -> None:
+        """Decide anew on jobs whose rule fails what would pass a budget."""
+        market = Market(self._catalog, self._index, self._usage.purchases)
+        # Jobs that share one decision ask for the same.
+        made: dict[int, Decision] = {}
+        for demand in demands:
+            refused = self._decisions.get(demand.job)
+            if refused is None or demand.preferences.over_budget != "fail":
+                continue
+            key = id(refused)
+            if key not in made:
+                made[key] = refused
+                if not self._may_wait_for_a_burst(demand):
+                    made[key] = fail_over_budget(demand, refused, market) or refused
+            self._decisions[demand.job] = made[key]
+
+    def _may_wait_for_a_burst(self, demand: Demand) -> bool:
+        """Tell whether bursts that are there or come may do for a job later on."""
+        coming = any(self._may_join(planned, demand) for planned in self._planned)
+        return bool(demand.coming) or coming or self._live.may_do_later(demand)
 
     def _place(self, demand: Demand) -> None:
         """Place one demand where it costs least.

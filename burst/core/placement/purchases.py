@@ -161,6 +161,9 @@ class Purchases:
         if refusing is None:
             return None
         state, need = refusing
+        if state.unread:
+            unread = {"budget": str(state.budget), "record": state.unread}
+            return OfferRejection(key, Reason.BUDGET_UNREAD, unread)
         again = f"it begins anew on {moment(state.window.ends)}"
         if need > state.limit:
             again = (
@@ -169,8 +172,6 @@ class Purchases:
             )
         if state.over:
             again = f"its last day was {state.budget.until}"
-        if state.unread:
-            again = f"record {state.unread} cannot be read, so nothing is bought"
         facts = {
             "budget": str(state.budget),
             "left": format_money(state.left),

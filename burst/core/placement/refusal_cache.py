@@ -25,6 +25,7 @@ from burst.core.placement.slots import RankSlot, free_rests, free_slots
 from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Records, Transaction
+from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
 from burst.core.select.triage import wants_isolated
 from burst.core.world import World
@@ -373,7 +374,7 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     scheduler, or as it waits for own nodes, and no room on those was counted as its.
     """
     intake, view = made.left.inputs.settings.intake, made.left.jobs[job]
-    if made.fresh[job].reason.about_job.final and intake.fails_impossible:
+    if is_failed(made.fresh[job], intake):
         return False  # it is failed, until that took
     released = hold is None or hold.state is HoldState.RELEASED
     if released and job in made.left_to_flux and not in_stopped_queue(view, intake):

@@ -51,7 +51,7 @@ def plan_job_holds(
     bursts_by_job = tx.bursts_by_job()
     plan = _HoldPlan(tx, lead, settings)
     for job_id, decision in decisions.items():
-        if decision.reason.about_job.left_alone or _is_failed(decision, settings):
+        if decision.reason.about_job.left_alone or is_failed(decision, settings):
             continue
         job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
         unread = decision.reason is Reason.NOT_YET_READ
@@ -119,15 +119,16 @@ class _HoldPlan:
 def _fail_some(
     tx: Transaction, decisions: Mapping[JobId, Decision], settings: IntakeSettings
 ) -> None:
-    """Fail jobs that nothing could ever serve, where the site wants that."""
-    failed = (job for job, found in decisions.items() if _is_failed(found, settings))
+    """Fail jobs for which nothing can be had, where the site wants that."""
+    failed = (job for job, found in decisions.items() if is_failed(found, settings))
     for job in itertools.islice(failed, _FAILED_AT_ONCE):
         tx.actions.append(FailJob(job, decisions[job].text()))
 
 
-def _is_failed(decision: Decision, settings: IntakeSettings) -> bool:
-    """Tell whether nothing could ever serve a job, and the site wants it failed."""
-    return decision.reason.about_job.final and settings.fails_impossible
+def is_failed(decision: Decision, settings: IntakeSettings) -> bool:
+    """Tell whether a job gets nothing for a reason for which the site fails jobs."""
+    about = decision.reason.about_job
+    return about.final and (about.by_rule or settings.fails_impossible)
 
 
 def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:

@@ -269,6 +269,7 @@ def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
         allowed=rule.providers,
         max_price=min(prices, default=None),
         rule=rule.name,
+        over_budget=rule.over_budget,
     )
 
 

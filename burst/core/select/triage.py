@@ -106,16 +106,16 @@ class JobTriage:
         """Whether some constraints are left for a later tick."""
         return bool(self._unread)
 
-    def downgrade_hopeless(
+    def downgrade_final(
         self, decisions: Mapping[JobId | None, Decision]
     ) -> dict[JobId, Decision]:
-        """Return a plan's decisions on jobs, none hopeless that need not be.
+        """Return a plan's decisions on jobs, none final that need not be.
 
-        What no offer could ever serve may still run on the lead's own nodes, when
-        those that are down come back, or those that are busy become free. A job that
+        What gets no burst may still run on the lead's own nodes, when those that are
+        down come back, or those that are busy become free. A job that
         only a rule marks as burstable is never given up: its user asked for no burst.
         """
-        # Jobs that share one hopeless decision ask for the same.
+        # Jobs that share one final decision ask for the same.
         made: dict[tuple[int, bool], Decision] = {}
         softened: dict[JobId, Decision] = {}
         for job, decision in decisions.items():
@@ -124,7 +124,7 @@ class JobTriage:
             key = id(decision), marked
             if key not in made:
                 made[key] = decision
-                if decision.reason.about_job.hopeless and (
+                if decision.reason.about_job.final and (
                     marked or self._may_run_here(job)
                 ):
                     milder = Decision(Reason.TURNED_DOWN, {}, decision.refusals)

@@ -50,6 +50,11 @@ def find_rule_warnings(
                 " of burst setup keeps jobs without the attribute off lent nodes; set"
                 " any_job = true and run burst setup again"
             )
+        if rule.over_budget == "fail" and not settings.budget:
+            yield (
+                f"{about} fails jobs that would pass a budget, and there is no"
+                " [[budget]]: write one, or leave over_budget out"
+            )
     if settings.intake.mode == "queue" and any(rule.worth for rule, _ in terms):
         yield (
             "in [intake] mode queue, worth changes nothing for jobs in queue"

@@ -164,10 +164,9 @@ def test_what_cannot_be_read_keeps_everything_from_being_bought():
     its.boot()
     job = submit(its)
     its.tick(4)
-    assert (
-        refusal(its, job)
-        .text()
-        .endswith("; record ledger/1970-01-12 cannot be read, so nothing is bought")
+    assert refusal(its, job).text() == (
+        "budget everything, per month: record ledger/1970-01-12 cannot be read, so"
+        " nothing is bought"
     )
 
 

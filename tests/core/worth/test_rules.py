@@ -269,6 +269,16 @@ def test_what_cannot_be_known_is_not_doubted() -> None:
     ]
 
 
+def test_a_rule_that_fails_jobs_over_budget_wants_a_budget() -> None:
+    policy = [{"over_budget": "fail"}]
+    (warning,) = find_rule_warnings(settings(policy=policy))
+    assert warning == (
+        "policy policy-1 fails jobs that would pass a budget, and there is no"
+        " [[budget]]: write one, or leave over_budget out"
+    )
+    assert not list(find_rule_warnings(settings(policy=policy, budget=[{"limit": 1}])))
+
+
 def test_in_mode_queue_worth_changes_nothing() -> None:
     (warning,) = find_rule_warnings(
         settings(intake={"mode": "queue"}, policy=[{"worth": 1.0}])
