@@ -67,12 +67,6 @@ _INTAKES: tuple[_Table, ...] = (
     {"release_urgency": 20},
     {"impossible": "fail"},
 )
-# Two providers are raced for jobs of some users, or of all, where there are two.
-_POLICIES: tuple[list[_Table], ...] = (
-    [{"race": True}],
-    [{"race": True, "match": {"user": ["1", "2"]}}],
-    [{"race": True, "match": {"nodes": "1-2"}, "wait": "2s"}],
-)
 
 
 def draw(random: Random) -> dict[str, Any]:
@@ -103,8 +97,6 @@ def draw(random: Random) -> dict[str, Any]:
         scenario["begins"] = random.choice((0.0, BEFORE_MIDNIGHT))
     if random.random() < 0.3:
         scenario["standing"] = True
-    if len(sites) > 1 and random.random() < 0.6:
-        scenario["policy"] = random.choice(_POLICIES)
     if "budget" in scenario and random.random() < 0.4:
         scenario["policy"] = [{"over_budget": "fail"}]
     return scenario
