@@ -32,6 +32,7 @@ from burst.errors import (
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
+from burst.runtime.alive_file import AliveFile
 from burst.runtime.connect import connect
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
@@ -65,6 +66,7 @@ class Daemon:
         # Signal handlers use only these flags and the wake-up: none has a lock.
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
+        self._alive = AliveFile()
         self._stopping = False
         self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup)
@@ -129,6 +131,7 @@ class Daemon:
 
     def _connect_once(self) -> Session | None:
         """Connect, and become the daemon of the lead; None if told to stop."""
+        self._show_alive()
         lead = self._connect(self._settings.lead.uri, self._attribute)
         session = None
         try:
@@ -175,6 +178,7 @@ class Daemon:
     def _tick(self, session: Session, longest: float | None = None) -> None:
         self._reloads.tick(session)
         self._settings = session.settings
+        self._show_alive()
         left = self._reloads.time_left()
         if left is not None:
             longest = left if longest is None else min(left, longest)
@@ -276,9 +280,7 @@ class Daemon:
         settings = self._settings
         try:
             return bool(
-                self._retry.until(
-                    limit, lambda: require_reachable_address(identity, settings)
-                )
+                self._retry.until(limit, lambda: self._reach(identity, settings))
             )
         except BurstError as error:
             raise ConfigError(
@@ -287,6 +289,13 @@ class Daemon:
                 "`burst doctor` looks again; deadlines.address sets how long the"
                 " daemon waits",
             ) from error
+
+    def _reach(self, identity: LeadIdentity, settings: Settings) -> bool:
+        self._show_alive()
+        return require_reachable_address(identity, settings)
+
+    def _show_alive(self) -> None:
+        self._alive.touch(self._settings.daemon.alive)
 
 
 def _may_come(error: BurstError) -> bool:

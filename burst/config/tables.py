@@ -75,6 +75,10 @@ class DaemonSettings(Table, frozen=True):
     store was lost, and then a person should look first (`burst gc`)."""
     log: Literal["text", "json"] = "text"
     """Form of the log on standard error."""
+    alive: str = ""
+    """Path of a file that the daemon touches each time it goes on: at each tick, at
+    most `cadence` apart, and while it waits for its lead. For a liveness probe; none by
+    default."""
     forecast: SecondsOrOff = SecondsOrOff(2)
     """How often at most to estimate when each pending job starts on own nodes, as jobs
     come and go; "off" for never. On by default: all who wait want to know, and it takes

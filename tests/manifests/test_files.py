@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +25,10 @@ from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = MANIFESTS / "base" / "lead"
-NO_OBJECTS = {"kustomization.yaml", "daemon-token.yaml", "iam-role.yaml"}
+NO_OBJECTS = {
+    *("kustomization.yaml", "images.yaml"),
+    *("daemon-token.yaml", "iam-role.yaml"),
+}
 """What kustomize builds by, a patch, and a role of Google's."""
 EXAMPLES = MANIFESTS.parent / "examples"
 SHIPPED = [LEAD / "burst.toml", *sorted(EXAMPLES.glob("*/burst.toml"))]
@@ -224,6 +229,45 @@ def test_every_container_is_confined_and_none_is_root() -> None:
         if "token" in {mount["name"] for mount in container["volumeMounts"]}
     ]
     assert with_token == ["burst"]
+
+
+def probe_of_the_daemon() -> dict[str, Any]:
+    [job] = [thing for thing in objects() if thing["kind"] == "Job"]
+    containers = job["spec"]["template"]["spec"]["initContainers"]
+    (daemon,) = (each for each in containers if each["name"] == "burst")
+    probes = {key for key in daemon if key.endswith("Probe")}
+    # Any other would keep the lead from its start, or take it out of its Service.
+    assert probes == {"livenessProbe"}
+    return dict(daemon["livenessProbe"])
+
+
+@pytest.mark.parametrize(
+    ("age", "alive"), [(None, True), (0, True), (200, True), (400, False)]
+)
+def test_a_daemon_that_does_nothing_for_five_minutes_is_restarted(
+    tmp_path: Path, age: float | None, alive: bool
+) -> None:
+    """The probe's command is run as it is, but for where the file is."""
+    here = tmp_path / "burst-alive"
+    if age is not None:
+        here.touch()
+        then = here.stat().st_mtime - age
+        os.utime(here, (then, then))
+    command = probe_of_the_daemon()["exec"]["command"]
+    for path in (LEAD / "burst.toml", MANIFESTS / "overlays" / "gke" / "burst.toml"):
+        told = load(path).daemon.alive
+        moved = [word.replace(told, str(here)) for word in command]
+        assert moved != command
+        done = subprocess.run(moved, check=False)
+        assert (done.returncode == 0) == alive
+
+
+def test_the_probe_has_patience_for_all_that_the_daemon_waits_for() -> None:
+    """Between two touches it is at most a tick, whatever it waits for."""
+    probe = probe_of_the_daemon()
+    assert load(LEAD / "burst.toml").daemon.cadence * 10 < 300
+    assert probe["initialDelaySeconds"] >= 30
+    assert probe["failureThreshold"] >= 2
 
 
 def test_the_operator_takes_the_lead() -> None:

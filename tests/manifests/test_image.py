@@ -110,3 +110,14 @@ def test_the_manifests_name_its_version(part: str) -> None:
     text = (ROOT / "manifests" / "parts" / part / "lead.yaml").read_text()
     assert f"image: flux-burst-orchestrator:{PROJECT['version']}\n" in text
     assert f"-t flux-burst-orchestrator:{PROJECT['version']} ." in TEXT
+
+
+@pytest.mark.parametrize("part", ["overlays/plain", "overlays/kind", "overlays/gke"])
+def test_the_overlays_name_its_version_and_the_digest_of_the_base(part: str) -> None:
+    path = ROOT / "manifests" / part / "kustomization.yaml"
+    named = {
+        entry["name"]: entry for entry in yaml.safe_load(path.read_text())["images"]
+    }
+    assert named["flux-burst-orchestrator"]["newTag"] == PROJECT["version"]
+    lead = (ROOT / "manifests" / "parts" / "lead-job" / "lead.yaml").read_text()
+    assert f"@{named['ubuntu']['digest']}\n" in lead
