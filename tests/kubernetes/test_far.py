@@ -22,6 +22,7 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.provider import Phase
 from burst.testing import isolate
+from tests.kubernetes.admit import refusal
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
 from tests.kubernetes.kustomize import MANIFESTS, build
 from tests.kubernetes.rights import grant
@@ -45,19 +46,6 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
     return bursts
 
 
-def admit(bursts: Bursts, template: dict[str, Any]) -> str:
-    """Have the API server admit a Job's pod without making it; return why not."""
-    meta = {**template.get("metadata", {}), "name": "tried"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
-    manifest = {**pod, "spec": template["spec"]}
-    options = ("--dry-run=server", "-n", bursts.namespace, "-f", "-")
-    try:
-        bursts.lab.kubectl("create", *options, manifest=manifest)
-    except RuntimeError as error:
-        return str(error)
-    return ""
-
-
 def test_followers_run_where_the_restricted_standard_is_enforced(
     restricted: Bursts,
 ) -> None:
@@ -79,7 +67,8 @@ def test_isolated_bursts_run_there(restricted: Bursts) -> None:
 def test_the_probe_runs_there(restricted: Bursts) -> None:
     tags = Tags(restricted.lead.owner, "here")
     job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
-    assert admit(restricted, job["spec"]["template"]) == ""
+    template = job["spec"]["template"]
+    assert refusal(restricted.lab, restricted.namespace, template) == ""
 
 
 def test_the_cronjob_that_deletes_what_expired_runs_there(restricted: Bursts) -> None:
@@ -88,7 +77,7 @@ def test_the_cronjob_that_deletes_what_expired_runs_there(restricted: Bursts) ->
     path = f"/api/v1/namespaces/{restricted.namespace}/serviceaccounts"
     restricted.api.create(path, account)
     job = cronjob["spec"]["jobTemplate"]["spec"]
-    assert admit(restricted, job["template"]) == ""
+    assert refusal(restricted.lab, restricted.namespace, job["template"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -106,7 +95,8 @@ def test_whoever_may_create_jobs_gets_no_other_pods_there(
     tags = Tags(restricted.lead.owner, "here")
     job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
     job["spec"]["template"]["spec"] |= change
-    assert "violates PodSecurity" in admit(restricted, job["spec"]["template"])
+    why = refusal(restricted.lab, restricted.namespace, job["spec"]["template"])
+    assert "violates PodSecurity" in why
 
 
 LOOSE = [

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster
+from tests.kubernetes.admit import refusal
 from tests.kubernetes.kustomize import MANIFESTS, build
 
 pytestmark = pytest.mark.kubernetes
@@ -124,6 +125,23 @@ def test_in_gke_no_container_but_the_daemons_has_a_token(
         if thing["metadata"]["name"] == "burst-lead" and thing["kind"] == "ConfigMap"
     )
     assert 'type = "gke"' in settings
+
+
+@pytest.mark.parametrize("part", ["overlays/plain", "overlays/gke"])
+def test_the_lead_keeps_to_the_restricted_standard(
+    cluster: AnyCluster, namespace: str, tmp_path: Path, part: str
+) -> None:
+    built = build(cluster, tmp_path, part, namespace=namespace)
+    found = {t["kind"]: t for t in yaml.safe_load_all(built.read_text())}
+    pieces = [found["Namespace"], found["ServiceAccount"]]
+    every = {"apiVersion": "v1", "kind": "List", "items": pieces}
+    cluster.kubectl("apply", "-f", "-", manifest=every)
+    template = found["Job"]["spec"]["template"]
+    assert refusal(cluster, namespace, template) == ""
+    # It is enforced: with less the same pod is not admitted.
+    del template["spec"]["containers"][0]["securityContext"]
+    why = refusal(cluster, namespace, template)
+    assert 'violates PodSecurity "restricted' in why
 
 
 @pytest.mark.usefixtures("miniclusters")
