@@ -110,7 +110,7 @@ def _is_unneeded(burst: Burst) -> bool:
 
 def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     ranks = ranks_of(burst, world)
-    if _is_drained(tx, burst, world):
+    if _is_drained(tx, burst, world, settings):
         tx.record(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
     what = describe_obstacle(burst, world)
@@ -129,7 +129,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     last = call.note if call and call.note else "the provider goes on deleting"
     what = describe_obstacle(burst, world) or last
     _report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
-    if not _is_drained(tx, burst, world):
+    if not _is_drained(tx, burst, world, settings):
         return
     if _may_call(tx, burst, world, Verb.REAP):
         tx.actions.append(ReapBurst(burst.id))
@@ -160,7 +160,9 @@ def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
         tx.record(burst.id, "undrain", {"ranks": format_idset(done)})
 
 
-def _is_drained(tx: Transaction, burst: Burst, world: World) -> bool:
+def _is_drained(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> bool:
     """Drain its ranks; tell whether nothing runs there nor can start there any more.
 
     Ranks that never joined are drained, too: one that joins late must not get a job
@@ -178,7 +180,13 @@ def _is_drained(tx: Transaction, burst: Burst, world: World) -> bool:
     if open_ranks:
         tx.actions.append(drain_action(burst, open_ranks))
         return False
-    return not lead.allocated.intersection(ranks)
+    busy = lead.allocated & ranks
+    if tx.now - burst.since > settings.deadlines.rejoin:
+        # Flux ends a job when it loses the broker of one of its nodes. One that it does
+        # not end (flux-core 0.88: a job whose start was on its way to that broker) runs
+        # nowhere, and is not to keep the other nodes paid for.
+        busy &= lead.online
+    return not busy
 
 
 def _may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:

@@ -181,6 +181,11 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     if open_ranks := ranks - lead.closed:
         return f"ranks {format_idset(open_ranks)} are not drained yet"
     if busy := lead.allocated & ranks:
+        if lost := busy - lead.online:
+            return (
+                f"Flux still has jobs on ranks {format_idset(lost)}, which are"
+                " offline; flux cancel ends them"
+            )
         return f"jobs still run on ranks {format_idset(busy)}; they are not killed"
     call = world.calls.get(burst.id)
     online = lead.online & ranks

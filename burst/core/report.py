@@ -317,7 +317,7 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
     """Return the state of a slot that no burst has, by what is known of its ranks."""
     if lead is None:
         return "unknown"
-    if lead.online & ranks:
+    if (lead.online | lead.allocated) & ranks:
         return "occupied"
     if lead.drained.keys() & ranks:
         return "drained"

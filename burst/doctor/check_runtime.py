@@ -104,8 +104,8 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
             found += _why_not_free(slot, view)
     return found or [
         ok(
-            "no free rank slot is drained, excluded, unfreed, or used by unknown"
-            " brokers"
+            "no free rank slot is drained, excluded, unfreed, allocated, or used by"
+            " unknown brokers"
         )
     ]
 
@@ -134,6 +134,11 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     if excluded:
         text = f"{blocked} {_ranks(excluded)} excluded"
         found.append(note(text, "see exclude under [resource] of the lead"))
+    stuck = (view.allocated & ranks) - up
+    if stuck:
+        text = f"{blocked} Flux has jobs on offline {_ranks(stuck)}"
+        advice = "flux jobs -o '{id} {ranks}' shows them, flux cancel ends them"
+        found.append(wrong(text, advice))
     unfreed = view.unfreed & ranks
     if unfreed:
         text = f"{blocked} the scheduler has {_ranks(unfreed)} allocated to no job"

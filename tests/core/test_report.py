@@ -79,8 +79,8 @@ BUSY = "jobs still run on ranks 3; they are not killed"
 BOTH = {2: "burst", 3: "burst"}
 
 
-def note_of(events, call=None, **lead):
-    seen = world(view(online=(2, 3), **lead))
+def note_of(events, call=None, online=(2, 3), **lead):
+    seen = world(view(online=online, **lead))
     calls = {LEASE.id: call} if call else {}
     seen = msgspec.structs.replace(seen, calls=calls)
     return report.burst_row(made(*events), seen, T0 + 40)["note"]
@@ -90,6 +90,10 @@ def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
     gone = LastCall(verb=Verb.REAP, outcome=Outcome.NOT_FOUND)
 
     assert note_of(DRAINED, drained=BOTH, busy=(0, 3)) == f"idle; {BUSY}"
+    assert note_of((FAILED,), drained=BOTH, busy=(3,), online=(2,)) == (
+        "exited with status 3; Flux still has jobs on ranks 3, which are offline; flux"
+        " cancel ends them"
+    )
     assert note_of((FAILED,), drained={2: "x"}) == (
         "exited with status 3; ranks 3 are not drained yet"
     )

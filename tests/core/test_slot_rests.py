@@ -42,6 +42,7 @@ def test_a_rest_is_not_free_while_somebody_else_is_there():
     assert rests(holder(), drained={4: "a disk is broken"}) == []
     assert rests(holder(), excluded=frozenset({5})) == []
     assert rests(holder(), unfreed=frozenset({5})) == []
+    assert rests(holder(), allocated=frozenset({5})) == []
     assert rests(holder(), torpid=frozenset({5})) == []
     assert free_rests(SLOTS, [holder()], view(online=(0, 1, 4))) == []
     # A record that cannot be read may be of a burst on it.

@@ -2,11 +2,11 @@
 import msgspec
 import pytest
 
-from burst.core.actions import DrainBurst, ProvisionBurst, UndrainBurst
+from burst.core.actions import DrainBurst, ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED
-from burst.core.world import LastCall
+from burst.core.world import LastCall, World
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
@@ -389,6 +389,23 @@ def test_past_its_deadline_a_burst_names_the_ranks_whose_jobs_it_waits_for(
     assert [event.context.get("note") for _, event in made.events][-1] == (
         f"{state}: jobs still run on ranks 3; they are not killed"
     )
+
+
+def test_a_job_that_flux_keeps_on_a_rank_that_is_gone_does_not_keep_the_others():
+    failed = run("provision-start", "provision-finish", "joined", "online", "exception")
+    seen = world(view(online=[2], busy=[3], drained={2: "x", 3: "x"}))
+    limit = 120.0
+
+    def reaps(now: float, seen: World) -> bool:
+        made = tick_once(seen, recorded(failed), now=now)
+        return ReapBurst(ID) in made.actions
+
+    # At first the lead may still be about to end the job, as its node is lost.
+    assert not reaps(failed.since + limit, seen)
+    assert reaps(failed.since + limit + 1, seen)
+    # Of a job with a node that is online it is not known that it runs nowhere.
+    both = world(view(online=[2], busy=[2, 3], drained={2: "x", 3: "x"}))
+    assert not reaps(failed.since + 9_000, both)
 
 
 def test_jobs_that_could_run_here_once_are_not_held_while_nothing_else_is_to_be_had():

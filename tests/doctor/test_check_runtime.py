@@ -161,6 +161,12 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
         (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7 excluded"),
         (
             Records(),
+            {"allocated": frozenset({6})},
+            [WRONG],
+            "Flux has jobs on offline rank 6 -> flux jobs",
+        ),
+        (
+            Records(),
             {"unfreed": frozenset({6})},
             [WRONG],
             "the scheduler has rank 6 allocated to no job -> it was not told",

@@ -13,7 +13,9 @@ from functools import cache
 
 import msgspec
 
+from burst.flux.ranks import parse_nodes
 from burst.model.jobid import format_f58
+from burst.model.ranks import parse_idset
 from tests.flux_instance import FluxInstance, flux_bindings
 
 CHECKPOINT_S = 1.0
@@ -104,6 +106,30 @@ class Jobs:
             self._instance.reload_scheduler()
         self._broken.update(broken)
         return len(broken)
+
+    def cancel_those_nowhere(self) -> int:
+        """Cancel jobs that run on offline ranks alone; return how many there are.
+
+        Flux 0.88 does not end a job whose start was on its way to a broker that was
+        killed: job-exec gets neither an answer nor an error.
+        """
+        constants = flux_bindings().constants
+        online = self._instance.rpc("resource.status", {})["online"]
+        up = parse_idset(online)
+        found = self._instance.rpc("job-manager.list", {"max_entries": 0})["jobs"]
+        nowhere = []
+        for entry in found:
+            if entry["state"] == constants.FLUX_JOB_STATE_RUN:
+                asked = {"id": entry["id"], "keys": ["R"], "flags": 0}
+                resources = self._instance.rpc("job-info.lookup", asked)["R"]
+                if not up & parse_nodes(json.loads(resources)).ranks:
+                    nowhere.append(entry["id"])
+        new = [job for job in nowhere if job not in self._broken]
+        for job in new:
+            with suppress(FileNotFoundError):
+                flux_bindings().job.cancel(self._instance.handle, job)
+        self._broken.update(new)
+        return len(new)
 
     def _has_resources(self, job: int) -> bool:
         asked = {"id": job, "keys": ["R"], "flags": 0}

@@ -36,6 +36,8 @@ FAULT_S = 5.0
 REPLAY_S = 240.0
 """A lead that was killed replays all jobs that it ever had, each in some 10 ms."""
 JOB_DEADLINE_S = 240.0
+NOWHERE_S = 60.0
+"""Flux takes far less to end a job that has lost its node."""
 PROVIDERS = ("east", "west")
 # How many of a hundred batches are followed by what.
 _DECK = {
@@ -257,6 +259,8 @@ class Month:
             if time.monotonic() > began + FAULT_S:
                 # A burst waits for its provider for [deadlines] provision.
                 self._mend()
+            if time.monotonic() > began + NOWHERE_S:
+                self.repaired += self.jobs.cancel_those_nowhere()
             assert time.monotonic() < ends, self._explain(active)
             time.sleep(_LOOK_S)
 

@@ -37,7 +37,10 @@ def test_a_month_in_minutes(
 
     tell(f"{count} jobs; {SEED}={seed} repeats it")
     began = time.monotonic()
-    with open_site({"kvs": {"checkpoint-period": f"{CHECKPOINT_S}s"}}) as site:
+    checkpoints = {"checkpoint-period": f"{CHECKPOINT_S}s"}
+    # Flux gives up the broker of a canceled job that is gone; by default in 10 minutes.
+    patience = {"max-kill-timeout": "5s"}
+    with open_site({"kvs": checkpoints, "exec": patience}) as site:
         month = Month(site, count, seed, tell)
         monkeypatch.setenv("PYTHONPATH", month.packages)
         month.run()
