@@ -25,6 +25,15 @@ def test_the_settings_make_a_kube_provider(tmp_path: Path) -> None:
     assert (offer.name, offer.shape, offer.max_nodes) == ("std", Shape(8), 8)
 
 
+def test_an_applications_settings_make_one_too(tmp_path: Path) -> None:
+    settings = load(EXAMPLE / "application.toml")
+    provider = provider_registry.load_providers(
+        _with_kubeconfig(settings, tmp_path), "owner-1"
+    )["far"]
+    (offer,) = provider.offers()
+    assert (offer.name, offer.shape, offer.max_nodes) == ("gpu", Shape(8, 2), 4)
+
+
 def test_what_the_readme_applies_is_there() -> None:
     assert "kubectl apply -k manifests/far" in (EXAMPLE / "README.md").read_text()
     assert (EXAMPLE.parents[1] / "manifests/far/kustomization.yaml").exists()

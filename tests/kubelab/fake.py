@@ -11,7 +11,7 @@ from tests.kubelab.programs import free_ports
 
 STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 COMPLETE = "pod/fast/pod-complete"
-SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
 def create_node(cluster, name, ready=True):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from burst_kube import KubeProvider
 
-from burst.kits.pods import OfferTable
+from burst.kits.pods import OfferTable, VolumeTable
 from burst.model.finding import Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
@@ -127,3 +127,83 @@ def test_a_minicluster_is_accepted_with_what_it_has_fields_for(bursts: Bursts) -
     wide = {"spec": {"containers": [{**broker, "resources": {"limits": {"a": "x"}}}]}}
     found = bursts.provider(form="operator", pod=wide).examine(bursts.lead)
     assert any("offer nodes: the API server does not" in f.what for f in found)
+
+
+def make_claim(bursts: Bursts) -> None:
+    """Make a claim and its volume, which no kubelet is to mount."""
+    name = f"results-{bursts.namespace}"
+    modes = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    claim = {"name": "results", "namespace": bursts.namespace}
+    volume = {
+        **modes,
+        "capacity": {"storage": "1Gi"},
+        "nfs": {"server": "192.0.2.9", "path": "/"},
+        "claimRef": claim,
+    }
+    made = {"metadata": {"name": name}, "spec": volume}
+    bursts.api.create("/api/v1/persistentvolumes", made)
+    wanted = {"resources": {"requests": {"storage": "1Gi"}}, "volumeName": name}
+    path = f"/api/v1/namespaces/{bursts.namespace}/persistentvolumeclaims"
+    bursts.api.create(path, {"metadata": claim, "spec": {**modes, **wanted}})
+
+
+VOLUMES = {
+    "results": VolumeTable(path="/results", claim="results", writable=True),
+    "home": VolumeTable(path="/home", nfs="192.0.2.9:/home"),
+    "bucket": VolumeTable(path="/bucket", csi={"driver": "csi.example.org"}),
+    "keys": VolumeTable(path="/keys", secret="app"),
+    "conf": VolumeTable(path="/conf", config_map="app"),
+}
+
+
+def test_storage_by_its_own_words(bursts: Bursts) -> None:
+    make_claim(bursts)
+    words: dict[str, Any] = {"shm": "1Gi", "scratch": "2Gi", "cwd": ("/work/ann",)}
+    provider = bursts.provider(volumes=VOLUMES, **words)
+    assert wrong(provider) == []
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    for pod in bursts.objects("pods"):
+        (container,) = pod["spec"]["containers"]
+        writable = {
+            mount["mountPath"]
+            for mount in container["volumeMounts"]
+            if not mount.get("readOnly")
+        }
+        assert writable >= {"/results", "/dev/shm", "/scratch", "/work/ann"}
+        assert not {"/home", "/bucket", "/keys", "/conf"} & writable
+        claims = [v for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v]
+        assert claims[0]["persistentVolumeClaim"] == {"claimName": "results"}
+    reap_all(provider, bursts.spec)
+
+
+def test_a_node_without_the_disk_gets_no_follower(bursts: Bursts) -> None:
+    provider = bursts.provider(scratch="10Ti")
+    provider.provision(bursts.spec)
+    words = "Insufficient ephemeral-storage"
+    status = wait_status(provider, lambda seen: words in seen.why)
+    assert status.phase is Phase.PENDING
+    reap_all(provider, bursts.spec)
+
+
+def test_a_queue_starts_the_job(bursts: Bursts) -> None:
+    """Kueue is played by the test."""
+    provider = bursts.provider(queue="batch")
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda seen: "is queued" in seen.why)
+    (job,) = bursts.objects("jobs")
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "batch"
+    assert bursts.objects("pods") == []
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
+    bursts.api.patch(path, {"spec": {"suspend": False}})
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    reap_all(provider, bursts.spec)
+
+
+@pytest.mark.usefixtures("miniclusters")
+def test_a_minicluster_is_accepted_with_its_storage(bursts: Bursts) -> None:
+    some = {name: VOLUMES[name] for name in ("results", "keys", "bucket")}
+    words: dict[str, Any] = {"shm": "1Gi", "queue": "batch", "volumes": some}
+    found = bursts.provider(form="operator", **words).examine(bursts.lead)
+    said = [f.what for f in found if "MiniCluster of" in f.what]
+    assert said == ["the API server accepts the MiniCluster of nodes"]

@@ -18,6 +18,7 @@ from burst.kits.pods.settings import (
     Toleration,
     offers,
 )
+from burst.kits.pods.volume_table import VolumeTable
 
 __all__ = [
     "Bursts",
@@ -27,6 +28,7 @@ __all__ = [
     "PodSettings",
     "Tags",
     "Toleration",
+    "VolumeTable",
     "check_burst",
     "offers",
 ]

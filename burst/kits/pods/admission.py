@@ -78,7 +78,7 @@ def standard_of(settings: PodSettings) -> str:
     if settings.host_paths:
         return "privileged"
     loose = settings.security == "baseline" or pod.user_of(settings) == 0
-    return "baseline" if loose else "restricted"
+    return "baseline" if loose or _has_nfs(settings) else "restricted"
 
 
 def advise(settings: PodSettings) -> str:
@@ -86,6 +86,8 @@ def advise(settings: PodSettings) -> str:
     asking = ["host_paths"] if settings.host_paths else []
     if settings.security == "baseline":
         asking.append('security = "baseline"')
+    if _has_nfs(settings):
+        asking.append("nfs in volumes (a claim is not denied)")
     if pod.user_of(settings) == 0:
         asking.append("user = 0" + (", the daemon's" if settings.user is None else ""))
     if _has_overlays(settings):
@@ -110,6 +112,10 @@ def _judge_standard(warnings: list[str], settings: PodSettings) -> Iterator[Find
     if not found and not _has_overlays(settings):
         standard = standard_of(settings)
         yield ok(f"pods keep to the Pod Security Standard {standard}")
+
+
+def _has_nfs(settings: PodSettings) -> bool:
+    return any(table.nfs for table in settings.volumes.values())
 
 
 def _has_overlays(settings: PodSettings) -> bool:

@@ -117,7 +117,7 @@ def _start_script(settings: PodSettings) -> str:
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
     argv = flux_follower_argv(settings.flux, config, job.HOST, rundir)
     return f"""\
-{job.preamble()}set -- {job.with_host(argv)}
+{job.preamble(settings)}set -- {job.with_host(argv)}
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
     set -- "$@" /bin/sh {CONFIG_PATH}/program
 fi

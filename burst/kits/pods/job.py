@@ -20,9 +20,15 @@ from burst.kits.broker import (
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
+from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.storage import (
+    make_directories,
+    storage_mounts,
+    storage_volumes,
+)
 from burst.provider import BurstSpec
 
 CONFIG_PATH = "/burst/config"
@@ -61,11 +67,11 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
         argv[0] = settings.python
     else:
         argv = flux_follower_argv(settings.flux, config, HOST, rundir)
-    return f"{preamble()}exec {with_host(argv)}\n"
+    return f"{preamble(settings)}exec {with_host(argv)}\n"
 
 
-def preamble() -> str:
-    """Return what every start script begins with: $host, certificate, run directory."""
+def preamble(settings: PodSettings) -> str:
+    """Return what every start script begins with: $host, certificate, directories."""
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
@@ -74,7 +80,7 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
-"""
+{make_directories(settings)}"""
 
 
 def with_host(argv: list[str]) -> str:
@@ -91,6 +97,10 @@ def render_job(
     """
     table = pod.offer_table_for(spec, settings)
     template = render_template(meta, table, settings)
+    if settings.queue:
+        # Of the Job alone: Kueue would take pods with it for others to queue.
+        labels = {**meta["labels"], KUEUE_QUEUE: settings.queue}
+        meta = {**meta, "labels": labels}
     return render_job_of(meta, template, len(spec.hosts), seconds)
 
 
@@ -151,7 +161,11 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         **pod.container(settings),
         "command": ["/bin/sh", f"{CONFIG_PATH}/start"],
         "resources": pod.resources(table, settings),
-        "volumeMounts": [*mounts, *pod.host_mounts(settings)],
+        "volumeMounts": [
+            *mounts,
+            *pod.host_mounts(settings),
+            *storage_mounts(settings),
+        ],
     }
 
 
@@ -165,4 +179,5 @@ def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
         *pod.host_volumes(settings),
+        *storage_volumes(settings),
     ]

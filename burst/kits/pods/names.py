@@ -55,6 +55,11 @@ def is_name(text: str) -> bool:
     return len(text) <= _LONGEST and bool(_NAME.match(text))
 
 
+def is_label_value(text: str) -> bool:
+    """Return whether a label can have this value, which is not empty."""
+    return len(text) <= _LONGEST and bool(_VALUE.match(text))
+
+
 def check_names(spec: BurstSpec, tags: Tags) -> None:
     """Raise Refused if Kubernetes does not accept the burst's names and labels."""
     name = spec.burst_id
@@ -73,7 +78,7 @@ def check_names(spec: BurstSpec, tags: Tags) -> None:
             " first",
         )
     for value in (tags.owner, tags.provider):
-        if len(value) > _LONGEST or not _VALUE.match(value):
+        if not is_label_value(value):
             raise Refused(
                 f"{value!r} cannot be a label's value",
                 f"letters, digits, -, _ and dots, {_LONGEST} at the most",

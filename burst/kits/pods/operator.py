@@ -24,9 +24,11 @@ from burst.errors import Refused
 from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.operator_overlay import merge_minicluster
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.storage import minicluster_volumes
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
 
@@ -47,12 +49,13 @@ def render_minicluster(
             "the Flux Operator starts Flux brokers, and the lead is not Flux",
             'set form = "job"',
         )
+    queue = {KUEUE_QUEUE: settings.queue} if settings.queue else {}
     found: Manifest = {
         "size": len(spec.hosts),
         "minSize": 1,
         "interactive": True,
         "logging": {"quiet": True},
-        "jobLabels": meta["labels"],
+        "jobLabels": {**meta["labels"], **queue},
         "network": {"disableAffinity": not settings.one_per_node},
         "flux": _flux(spec, settings),
         "pod": _pod(meta, spec, settings),
@@ -146,6 +149,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
             name: {"hostPath": path, "path": path, "readOnly": True}
             for path, name in pod.host_paths(settings).items()
         },
+        **minicluster_volumes(settings),
     }
     found: Manifest = {
         "image": settings.image,

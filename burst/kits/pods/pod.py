@@ -65,6 +65,8 @@ def resources(table: OfferTable, settings: PodSettings) -> Manifest:
     limits: dict[str, str | int] = {}
     if table.memory:
         requests["memory"] = limits["memory"] = table.memory
+    if settings.scratch:
+        requests["ephemeral-storage"] = settings.scratch
     if table.gpus:
         requests[settings.gpu_resource] = limits[settings.gpu_resource] = table.gpus
     found: Manifest = {"requests": requests}

@@ -9,8 +9,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from burst.config import Seconds
+from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
+from burst.kits.pods.volume_table import (
+    SHM_PATH,
+    VolumeTable,
+    check_for_minicluster,
+    check_paths,
+    check_sizes,
+    check_volumes,
+)
 from burst.model.request import BurstMode
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -112,6 +121,24 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Directories and files of the nodes that followers see read-only under the same
     path, such as a Flux that is installed there. The Flux Operator allows directories
     only."""
+    volumes: Mapping[str, VolumeTable] = {}
+    """Storage of the cluster that followers mount, by name: claims, NFS, CSI, Secrets,
+    ConfigMaps."""
+    shm: str = ""
+    """Size of `/dev/shm`, such as "8Gi", which programs use between their processes on
+    a node; the container runtime gives 64 MiB. What is in it counts as the pod's
+    memory."""
+    scratch: str = ""
+    """Size of an empty directory on the node's disk at `scratch_path`, such as "50Gi";
+    a node must have as much. It is gone with the pod."""
+    scratch_path: str = "/scratch"
+    cwd: tuple[str, ...] = ()
+    """Directories in which jobs are submitted, such as "/home/ann/run", that followers
+    are to have too. They are made in each follower, empty and on the node's disk, or
+    within the volume that is mounted above. A job whose directory a follower does not
+    have runs in `/tmp` there."""
+    queue: str = ""
+    """A queue of Kueue in the namespace, which then starts the bursts' Jobs."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Who may list pods can read it."""
     flux: str = "flux"
@@ -147,8 +174,10 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
-        for wrong in _wrong_pods(self):
+        for wrong in (*_wrong_pods(self), *_wrong_storage(self)):
             raise ValueError(wrong)
+        if self.queue and not is_label_value(self.queue):
+            raise ValueError(f"queue: {self.queue!r} is no name of a queue")
 
 
 def _wrong_pods(settings: PodSettings) -> Iterator[str]:
@@ -160,6 +189,26 @@ def _wrong_pods(settings: PodSettings) -> Iterator[str]:
     if settings.form == "operator":
         for where, overlay in overlays.items():
             yield from check_for_operator(overlay, where)
+
+
+def _wrong_storage(settings: PodSettings) -> Iterator[str]:
+    sizes = {"shm": settings.shm, "scratch": settings.scratch}
+    paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
+    paths |= {"shm": SHM_PATH} if settings.shm else {}
+    paths |= {"scratch_path": settings.scratch_path} if settings.scratch else {}
+    wrong = [
+        *check_volumes(settings.volumes),
+        *check_sizes(sizes),
+        *check_paths(paths),
+    ]
+    for number, path in enumerate(settings.cwd):
+        wrong += check_paths({f"cwd[{number}]": path})
+    yield from wrong
+    if settings.form == "operator" and not wrong:
+        yield from check_for_minicluster(settings.volumes)
+        for key, value in (("scratch", settings.scratch), ("cwd", settings.cwd)):
+            if value:
+                yield f'{key}: a MiniCluster cannot have it; set form = "job"'
 
 
 def is_spot(table: OfferTable, settings: PodSettings) -> bool:
