@@ -148,7 +148,8 @@ def free_rests(
     """Return what live bursts leave of slots, each as a slot of its free ranks.
 
     Nothing of a slot of which a rank that no burst has is up, excluded, unfreed or
-    allocated, or drained by a person. Ranks that we drained are not free until they are undrained.
+    allocated, or drained by a person. Ranks that we drained are not free until they are
+    undrained.
     """
     found: list[RankSlot] = []
     live = [burst for burst in bursts if burst.live]
