@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from burst.config import LeadSettings
-from burst.errors import BurstError, ConfigError, LeadError
+from burst.errors import BurstError, ConfigError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.runtime.lead_service import read_from_service, resolve_service
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
+from tests.kubernetes.kustomize import MANIFESTS
 
 pytestmark = pytest.mark.kubernetes
 LABELS = {"job-name": "lead"}
@@ -59,16 +60,15 @@ class Far:
     def remove_node(self) -> None:
         self.cluster.kubectl("delete", "node", self.node, "--ignore-not-found")
 
-    def learn(self, address: str, **user: str) -> str:
+    def learn(self, address: str, service: str = SERVICE, **user: str) -> str:
         """Return where followers are told to connect, as ADDRESS:PORT."""
         path = self.cluster.kubeconfig
         if user:
             path = self.cluster.write_kubeconfig(self.namespace, user)
         client = Cluster(Kubeconfig(str(path)))
         try:
-            found = resolve_service(
-                LeadSettings(address=address), client, self.namespace
-            )
+            settings = LeadSettings(address=address, service=service)
+            found = resolve_service(settings, client, self.namespace)
         finally:
             client.close()
         return f"{found.address}:{found.port}"
@@ -113,13 +113,16 @@ def test_a_node_without_an_external_address_has_its_internal_one(far: Far) -> No
     assert far.learn("node") == f"10.9.0.1:{far.port()}"
 
 
-def test_who_may_not_read_nodes_learns_the_internal_address(far: Far) -> None:
+def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
+    far: Far,
+) -> None:
+    """The external one is its node's, which parts/nodes allows to read."""
     far.add_service("NodePort")
     far.add_lead(("ExternalIP", "203.0.113.7"))
     where = ("-n", far.namespace)
-    verbs = ("--verb=get,list", "--resource=services,pods")
-    far.cluster.kubectl("create", "role", "reader", *verbs, *where)
-    who = ("--role=reader", f"--serviceaccount={far.namespace}:default")
+    role = MANIFESTS / "base" / "role.yaml"
+    far.cluster.kubectl("apply", "-f", role, *where)
+    who = ("--role=burst-lead", f"--serviceaccount={far.namespace}:default")
     far.cluster.kubectl("create", "rolebinding", "reader", *who, *where)
     token = far.cluster.kubectl("create", "token", "default", *where).strip()
 
@@ -132,6 +135,9 @@ def test_who_may_not_read_nodes_learns_the_internal_address(far: Far) -> None:
 
     expected = f"10.9.0.1:{far.port()}"
     far.cluster.wait_for("rights", lambda: told() == expected, 10)
+    with pytest.raises(Refused, match="may not get services another") as refused:
+        far.learn("node", "another", token=token)
+    assert "manifests/ has all" in refused.value.advice
 
 
 def test_of_several_ports_the_one_named_broker(far: Far) -> None:
