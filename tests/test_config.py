@@ -290,6 +290,13 @@ def test_jobs_are_marked_in_mode_hold_only():
             parse(tables, "x")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
+    path = tmp_path / "burst.toml"
+    path.write_bytes(b'\xef\xbb\xbf[intake]\nmode = "queue"\n')
+
+    assert load(path).intake.mode == "queue"
+
+
 def test_a_rule_may_fail_jobs_unless_the_site_has_all_wait():
     failing = {"policy": [{"name": "a", "over_budget": "fail"}]}
 

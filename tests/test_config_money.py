@@ -67,8 +67,9 @@ def test_a_file_has_budgets_and_prices(tmp_path):
         ),
         (
             {"budget": [{"limit": -1}]},
-            "x: budget 1: limit: -1.0 is out of range; at least 0; 0 has nothing"
-            " bought that the budget matches",
+            "x: budget 1: limit: -1.0 is out of range; from 0 to 1e12; 0 has nothing"
+            " bought that the budget matches, and what is to have no bound needs no"
+            " budget",
         ),
         (
             {"budget": [{"limit": 1, "warn": 80}]},
@@ -89,17 +90,19 @@ def test_a_file_has_budgets_and_prices(tmp_path):
         ),
         (
             {"budget": [{"limit": math.nan}]},
-            "x: budget 1: limit: nan is out of range; at least 0; 0 has nothing"
-            " bought that the budget matches",
+            "x: budget 1: limit: nan is out of range; from 0 to 1e12; 0 has nothing"
+            " bought that the budget matches, and what is to have no bound needs no"
+            " budget",
         ),
         (
             {"budget": [{"limit": 1e13}]},
-            "x: budget 1: limit: 10000000000000.0 is out of range; at least 0; 0 has"
-            " nothing bought that the budget matches",
+            "x: budget 1: limit: 10000000000000.0 is out of range; from 0 to 1e12; 0"
+            " has nothing bought that the budget matches, and what is to have no bound"
+            " needs no budget",
         ),
         (
             {"budget": [{"limit": 1, "until": "yesterday"}]},
-            "x: budget 1: until: Invalid RFC3339 encoded date",
+            "x: budget 1: until: expected a date such as 2026-12-31",
         ),
         (
             {"budget": [{"limit": 1, "warn": -1}]},
@@ -131,7 +134,7 @@ def test_a_file_has_budgets_and_prices(tmp_path):
         ),
         (
             {"prices": {"gke": {"n2": -1}}},
-            "x: prices.gke.n2: -1 is out of range; at least 0",
+            "x: prices.gke.n2: -1 is out of range; from 0 to 1e12",
         ),
     ],
 )

@@ -53,6 +53,11 @@ def listing_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def counted(count: int, word: str) -> str:
+    """Return a number of things in words: "1 node", "2 nodes"."""
+    return f"{count} {word}{'s' * (count != 1)}"
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON for a program to read."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))

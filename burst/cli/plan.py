@@ -13,7 +13,7 @@ from burst.model.burst import PRICE_SOURCES
 from burst.runtime.offline import read_snapshot
 from burst.runtime.service_answers import plan as plan_of
 
-_JOBS = (
+JOBS = (
     Column("JOB", lambda row: row["id"]),
     Column("NEEDS", lambda row: row["needs"]),
     Column("VERDICT", lambda row: row["verdict"]),
@@ -52,7 +52,7 @@ def plan(target: Target, listing: Listing) -> None:
     if found["trouble"]:
         raise BurstError(f"the lead cannot be read: {found['trouble']}")
     if listing.form is not None:
-        print_rows(found["jobs"], _JOBS, listing)
+        print_rows(found["jobs"], JOBS, listing)
         return
     if found["bursts"]:
         print_rows(found["bursts"], _BURSTS, listing)
@@ -60,7 +60,7 @@ def plan(target: Target, listing: Listing) -> None:
         click.echo("nothing to burst")
     if found["jobs"]:
         click.echo()
-        print_rows(found["jobs"], _JOBS, listing)
+        print_rows(found["jobs"], JOBS, listing)
     for job in found["jobs"]:
         for refusal in job["refusals"]:
             click.echo(f"{job['id']}: {refusal['offer']}: {refusal['why']}")

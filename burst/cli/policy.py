@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.plan import JOBS
 from burst.cli.target import Target, target_options
 from burst.config import read_settings
-from burst.errors import BurstError
+from burst.errors import BurstError, LeadError
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
 from burst.runtime.offline import read_snapshot
-from burst.runtime.policy_check import check_policy, with_rules
+from burst.runtime.policy_check import check_policy, check_rules, with_rules
 
 _RULES = (
     Column("RULE", lambda row: row["name"]),
@@ -32,13 +34,7 @@ _RULES = (
     Column("DECISIONS", lambda row: _counts(row["verdicts"])),
     Column("MATCH", lambda row: _words(row["match"]) or "all other jobs"),
 )
-_JOBS = (
-    Column("JOB", lambda row: row["id"]),
-    Column("RULE", lambda row: row["rule"]),
-    Column("NEEDS", lambda row: row["needs"]),
-    Column("VERDICT", lambda row: row["verdict"]),
-    Column("WHY", lambda row: row["why"]),
-)
+_JOBS = (JOBS[0], Column("RULE", lambda row: row["rule"]), *JOBS[1:])
 
 
 @click.group()
@@ -54,11 +50,20 @@ def check(name: str, target: Target, listing: Listing) -> None:
     """Show which rule takes which job that waits, and what would happen now.
 
     With JOB, only that job. With FILE, by the rules of that file in place of those of
-    the daemon; it needs [plan] preset and [[policy]] only. Nothing is changed.
+    the daemon; it needs [plan] preset and [[policy]] only, and is checked without a
+    lead, too. Nothing is changed.
     """
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
-    with target.lead() as lead:
-        found = _checked(lead, target, file)
+    tables = None if file is None else _rules_of(file)
+    try:
+        with target.lead() as lead:
+            found = _checked(lead, target, tables, str(file or ""))
+    except LeadError as error:
+        if tables is None:
+            raise
+        # Whether a file can be read, and means what it is to, no lead is needed for.
+        found = check_rules(with_rules(target.settings(), tables, str(file)))
+        click.echo(f"without a lead, only the rules: {error}", err=True)
     if found["trouble"]:
         raise BurstError(f"the lead cannot be read: {found['trouble']}")
     if name and file is None:
@@ -74,19 +79,26 @@ def check(name: str, target: Target, listing: Listing) -> None:
     print_rows(found["jobs"], _JOBS, listing)
 
 
-def _checked(lead: Lead, target: Target, file: Path | None) -> dict[str, Any]:
-    """Return what the daemon says, or what is found out without one."""
-    tables = read_settings(file) if file else None
-    wanted: dict[str, Any] | None = None
-    if tables is not None:
-        wanted = {key: tables[key] for key in ("plan", "policy") if key in tables}
-    found = call_daemon(lead, "policy", {"tables": wanted, "where": str(file or "")})
+def _rules_of(file: Path) -> dict[str, Any]:
+    """Return the tables of a file that are looked at. Raises ConfigError."""
+    tables = read_settings(file)
+    return {key: tables[key] for key in ("plan", "policy") if key in tables}
+
+
+def _checked(
+    lead: Lead, target: Target, tables: Mapping[str, Any] | None, where: str
+) -> dict[str, Any]:
+    """Return what the daemon says, or what is found out without one.
+
+    `tables` are those of another file, `where` is its name.
+    """
+    found = call_daemon(lead, "policy", {"tables": tables, "where": where})
     if found is not None:
         return found
     settings = target.settings_or_say()
     snapshot = read_snapshot(lead, settings)
-    if wanted is not None:
-        settings = with_rules(settings, wanted, str(file))
+    if tables is not None:
+        settings = with_rules(settings, tables, where)
     return check_policy(snapshot, settings)
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from burst.cli.listing import Column, Listing, money, print_json, print_rows
+from burst.cli.listing import (
+    Column,
+    Listing,
+    counted,
+    money,
+    print_json,
+    print_rows,
+)
 from burst.cli.progress import show_progress
 from burst.config import Settings
 from burst.config.file import load
@@ -27,6 +34,8 @@ from burst.replay.report import PolicyResult, json_report, policy_result
 from burst.replay.simulator import Site, replay
 from burst.replay.trace import Machine, Trace
 from burst.runtime.engine_config import find_userids
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """What `--frontier` asks for, in turn."""
@@ -111,6 +120,14 @@ def _userids(settings: Settings, trace: Trace) -> Mapping[str, int]:
     return find_userids(named_users(settings)) if trace.numbers_of_host else {}
 
 
+def _duration_option(
+    name: str, default: str, text: str
+) -> Callable[[_Command], _Command]:
+    return click.option(
+        name, type=_Duration(), default=default, show_default=True, help=text
+    )
+
+
 @click.command("replay")
 @click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
 @click.option(
@@ -139,27 +156,11 @@ def _userids(settings: Settings, trace: Trace) -> Mapping[str, int]:
     show_default=True,
     help="How own nodes are scheduled: first come first served, or with backfill.",
 )
-@click.option(
-    "--boot",
-    type=_Duration(),
-    default="5m",
-    show_default=True,
-    help="How long nodes take to come online.",
+@_duration_option("--boot", "5m", "How long nodes take to come online.")
+@_duration_option(
+    "--teardown", "1m", "How long they are paid after that they are given back."
 )
-@click.option(
-    "--teardown",
-    type=_Duration(),
-    default="1m",
-    show_default=True,
-    help="How long they are paid after that they are given back.",
-)
-@click.option(
-    "--idle",
-    type=_Duration(),
-    default="0s",
-    show_default=True,
-    help="How long an idle burst is kept.",
-)
+@_duration_option("--idle", "0s", "How long an idle burst is kept.")
 @click.option(
     "--price",
     type=_Finite(),
@@ -258,15 +259,18 @@ def _price(given: float | None, settings: Mapping[Path, Settings]) -> float:
 
 def _tell(trace: Trace, machine: Machine) -> None:
     text = (
-        f"{trace.name}: {len(trace.jobs)} jobs on {machine.nodes} nodes of"
-        f" {machine.cores} core{'s' * (machine.cores != 1)}"
+        f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
+        f" {counted(machine.nodes, 'node')} of {counted(machine.cores, 'core')}"
     )
     if trace.not_run:
         text += f"; {trace.not_run} more never ran"
+    if trace.running:
+        text += f"; {trace.running} left out that still ran at its end"
     if trace.backwards:
         text += f"; {trace.backwards} left out that ended before they started"
     if trace.broken:
-        text += f"; {trace.broken} broken lines left out ({trace.first_broken})"
+        broken = counted(trace.broken, "broken line")
+        text += f"; {broken} left out ({trace.first_broken})"
     click.echo(text, err=True)
 
 

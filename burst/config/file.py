@@ -47,7 +47,8 @@ def read_settings(path: Path) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the file's tables unchecked. Raises ConfigError."""
     try:
-        return tomllib.loads(path.read_text())
+        # Editors of Windows begin a file with a byte order mark.
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}",

@@ -103,7 +103,7 @@ def parse_prices(
         if isinstance(price, bool) or not isinstance(price, int | float):
             raise ConfigError(f"{at}: expected a number", 'such as "gke.n2" = 2.5')
         if not 0 <= price <= _MOST:
-            raise ConfigError(f"{at}: {price} is out of range", "at least 0")
+            raise ConfigError(f"{at}: {price} is out of range", "from 0 to 1e12")
         found[key] = float(price)
     return found
 
@@ -121,7 +121,8 @@ def _check_budget(budget: BudgetSettings, providers: Collection[str], at: str) -
     if not 0 <= budget.limit <= _MOST:
         raise ConfigError(
             f"{at}: limit: {budget.limit} is out of range",
-            "at least 0; 0 has nothing bought that the budget matches",
+            "from 0 to 1e12; 0 has nothing bought that the budget matches, and what is"
+            " to have no bound needs no budget",
         )
     if not 0 < budget.warn <= 1:
         raise ConfigError(

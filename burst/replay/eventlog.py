@@ -17,7 +17,7 @@ import msgspec
 
 from burst.errors import MALFORMED
 from burst.model.resource_set import resource_set, shape_of
-from burst.replay.trace import LONGEST_S, Trace, TraceJob, trace_jobs
+from burst.replay.trace import LONGEST_S, Trace, TraceJob, check_cores, trace_jobs
 
 
 class JournalEntry(msgspec.Struct):
@@ -39,8 +39,11 @@ class JournalEntry(msgspec.Struct):
                 self.userid = int(event["context"]["userid"])
         if line.get("R"):
             groups = resource_set(line["R"]).groups
-            self.cores = sum(
-                len(group.ranks) * shape_of(group.children).cores for group in groups
+            self.cores = check_cores(
+                sum(
+                    len(group.ranks) * shape_of(group.children).cores
+                    for group in groups
+                )
             )
         if line.get("jobspec"):
             system = line["jobspec"].get("attributes", {}).get("system", {})
@@ -49,13 +52,23 @@ class JournalEntry(msgspec.Struct):
             self.queue = str(system.get("queue") or "")
             self.bank = str(system.get("bank") or "")
 
+    @property
+    def start(self) -> float | None:
+        """When it started; None if it did not."""
+        return self.times.get("start", self.times.get("alloc"))
+
+    @property
+    def runs(self) -> bool:
+        """Whether it had started, and its end is not told."""
+        ended = "finish" in self.times or "clean" in self.times
+        return self.start is not None and not ended
+
     def record(self) -> TraceJob | None:
         """Return the job, None if it did not run to its end.
 
         Its run time is below 0 if the clock was set back while it ran.
         """
-        start = self.times.get("start", self.times.get("alloc"))
-        end = self.times.get("finish")
+        start, end = self.start, self.times.get("finish")
         if start is None or end is None or end == start or self.cores <= 0:
             return None
         return TraceJob(
@@ -74,7 +87,7 @@ def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
     """Return the jobs that ran. Lines that cannot be read are counted."""
     jobs: dict[int, JournalEntry] = {}
     listed: list[TraceJob | None] = []
-    broken = 0
+    broken = running = 0
     first_broken = ""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -88,6 +101,7 @@ def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
             else:
                 rows = found.get("jobs", [found])
                 listed += [_listed(row) for row in rows]
+                running += sum(map(_runs, rows))
         except (msgspec.MsgspecError, *MALFORMED) as error:
             broken += 1
             first_broken = first_broken or f"line {number}: {error}"
@@ -96,6 +110,7 @@ def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
     found_all = [*listed, *(entry.record() for entry in entries)]
     ran = [record for record in found_all if record is not None]
     records = [record for record in ran if record.run_time > 0]
+    running += sum(entry.runs for entry in entries)
     started = min((record.submit for record in records), default=0.0)
     return Trace(
         name=name,
@@ -103,7 +118,8 @@ def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
         numbers_of_host=True,
         started=started,
         broken=broken,
-        not_run=len(jobs) + len(listed) - len(ran),
+        not_run=len(jobs) + len(listed) - len(ran) - running,
+        running=running,
         backwards=len(ran) - len(records),
         first_broken=first_broken,
     )
@@ -113,7 +129,7 @@ def _listed(row: Mapping[str, Any]) -> TraceJob | None:
     """Return a job of `flux jobs --json`, None if it did not run to its end."""
     submit = _time(row["t_submit"])
     start, end = _time(row.get("t_run") or 0), _time(row.get("t_cleanup") or 0)
-    cores = int(row.get("ncores") or 0)
+    cores = check_cores(int(row.get("ncores") or 0))
     if not start or not end or end == start or cores <= 0:
         return None
     return TraceJob(
@@ -126,6 +142,11 @@ def _listed(row: Mapping[str, Any]) -> TraceJob | None:
         queue=str(row.get("queue") or ""),
         bank=str(row.get("bank") or ""),
     )
+
+
+def _runs(row: Mapping[str, Any]) -> bool:
+    """Tell whether a job of `flux jobs --json` had started, and has not ended."""
+    return bool(row.get("t_run")) and not row.get("t_cleanup")
 
 
 def _time(value: Any) -> float:

@@ -41,7 +41,8 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
         raise TraceError(
             f"{path}: is not whole: {error}", "copy the file again"
         ) from error
-    lines = data.decode("utf-8", errors="replace").splitlines()
+    # Without the byte order mark with which some programs begin a file.
+    lines = data.decode("utf-8-sig", errors="replace").splitlines()
     if lines and lines[0].strip() == "{":
         lines = [" ".join(lines)]  # one object, written over many lines
     first = next((line for line in lines if line.strip()), "")

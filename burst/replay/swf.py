@@ -9,7 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from burst.replay.trace import LONGEST_S, Machine, Trace, TraceJob, trace_jobs
+from burst.replay.trace import (
+    LONGEST_S,
+    Machine,
+    Trace,
+    TraceJob,
+    check_cores,
+    trace_jobs,
+)
 
 # Numbers of fields, from 0.
 _SUBMIT, _RUN_TIME, _USED, _ASKED, _LIMIT, _USER, _PROGRAM, _QUEUE = (
@@ -71,6 +78,7 @@ def _read_job(fields: list[str]) -> TraceJob | None:
     cores = int(fields[_USED])
     if cores <= 0:
         cores = int(fields[_ASKED])
+    check_cores(cores)
     userid, program, queue = fields[_USER], fields[_PROGRAM], fields[_QUEUE]
     if run_time <= 0 or cores <= 0:
         return None

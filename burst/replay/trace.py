@@ -7,6 +7,8 @@ import msgspec
 
 LONGEST_S = 1e12
 """No time in a trace is as long."""
+MOST_CORES = 100_000_000
+"""No job has more: the largest machines there are have a tenth of it."""
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
@@ -58,10 +60,19 @@ class Trace(msgspec.Struct, frozen=True):
     """Lines that could not be read."""
     not_run: int = 0
     """Jobs that never ran, such as those that were canceled before."""
+    running: int = 0
+    """Jobs that had started, and of which the trace does not tell the end."""
     backwards: int = 0
     """Jobs that ended before they started, as the clock was set back meanwhile."""
     first_broken: str = ""
     """Where the first broken line is, and what is wrong with it."""
+
+
+def check_cores(cores: int) -> int:
+    """Return a number of cores. Raises ValueError if no job can have as many."""
+    if cores > MOST_CORES:
+        raise ValueError(f"{cores} cores, which no machine has")
+    return cores
 
 
 def trace_jobs(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]:

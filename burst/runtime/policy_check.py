@@ -58,6 +58,17 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     }
 
 
+def check_rules(settings: Settings) -> Row:
+    """Return what `check_policy` does, of rules alone: without a lead, or its jobs."""
+    userids = find_userids(named_users(settings))
+    return {
+        "rules": [_rule_row(rule, []) for rule in settings.rules],
+        "jobs": [],
+        "warnings": list(find_rule_warnings(settings, userids)),
+        "trouble": "",
+    }
+
+
 def _rule_row(rule: PolicyRule, jobs: list[Row]) -> Row:
     """Return one rule, and what it would do with the jobs."""
     verdicts = Counter(job["verdict"] for job in jobs if job["rule"] == rule.name)

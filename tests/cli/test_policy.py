@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import tomli_w
 
 from burst.model.jobid import format_f58
-from tests.cli.cli_harness import CliHarness
+from tests.cli.cli_harness import CliHarness, burst
 
 
 def test_rules_are_tried_on_the_jobs_that_wait(cli: CliHarness) -> None:
@@ -45,3 +47,36 @@ def test_rules_are_tried_on_the_jobs_that_wait(cli: CliHarness) -> None:
     assert lines[1].split()[:3] == ["all", "0", "2"]
     form = cli.run("policy", "check", str(other), "-o", "{id} {rule}").lines
     assert sorted(form) == sorted([f"{small} all", f"{large} all"])
+
+
+def test_a_file_of_rules_is_checked_without_a_lead(tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        '[plan]\npreset = "frugal"\n[[policy]]\nname = "all"\nworth = 0.2\n'
+        '[[policy]]\nname = "late"\nmatch = { queue = "gpu" }\n'
+    )
+    nowhere = ("--uri", f"embedded://{tmp_path}/nowhere", "-c", str(empty(tmp_path)))
+    done = burst("policy", "check", str(rules), *nowhere)
+    assert [line.split()[:3] for line in done.lines[:4]] == [
+        ["RULE", "WORTH", "JOBS"],
+        ["all", "0.2", "0"],
+        ["late", "0.1", "0"],
+        ["default", "0.1", "0"],
+    ]
+    assert "policy late takes no job, as all before it takes all of them" in done.stdout
+    assert done.stderr.startswith("without a lead, only the rules: ")
+    found = burst("policy", "check", str(rules), "--json", *nowhere).json
+    assert [rule["name"] for rule in found["rules"]] == ["all", "late", "default"]
+    assert found["jobs"] == []
+
+    rules.write_text('[[policy]]\nuntil = "soon"\n')
+    assert "until: no such key" in burst("policy", "check", str(rules), *nowhere).error
+    for of_jobs in ((), ("f1",)):
+        assert "nowhere" in burst("policy", "check", *of_jobs, *nowhere).error
+
+
+def empty(directory: Path) -> Path:
+    """Return settings with nothing in them."""
+    path = directory / "empty.toml"
+    path.write_text("")
+    return path

@@ -57,7 +57,7 @@ def test_a_table_beside_never_and_at_once(trace: Path) -> None:
     assert half.split()[2:] == at_once.split()[2:]
     assert more.split()[2:] == never.split()[1:]
     assert done.stderr == (
-        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 broken lines left out"
+        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 broken line left out"
         " (line 4: 1 fields of 18)\n"
     )
 
@@ -120,13 +120,23 @@ def test_jobs_larger_than_the_machine_are_refused_or_run_on_bought_nodes(
     assert (none_ran["refused"], none_ran["mean_wait_s"]) == (1, 0.0)
 
 
+def test_jobs_that_still_ran_are_told_apart(trace: Path) -> None:
+    row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}
+    rows = [row, {**row, "t_cleanup": 0}, {**row, "t_cleanup": 0}, {**row, "t_run": 0}]
+    trace.write_text("\n".join(map(json.dumps, rows)))
+    assert run(trace, "--nodes", "2").stderr == (
+        "old.swf: 1 job on 2 nodes of 1 core; 1 more never ran; 2 left out that still"
+        " ran at its end\n"
+    )
+
+
 def test_a_clock_that_was_set_back_is_told(trace: Path) -> None:
     row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}
     rows = [row, {**row, "t_run": 90.0}]
     trace.write_text("\n".join(map(json.dumps, rows)))
     told = run(trace, "--nodes", "1").stderr
     assert told == (
-        "old.swf: 1 jobs on 1 nodes of 1 core; 1 left out that ended before they"
+        "old.swf: 1 job on 1 node of 1 core; 1 left out that ended before they"
         " started\n"
     )
 

@@ -87,6 +87,35 @@ def test_a_journal() -> None:
     )
 
 
+def test_jobs_that_still_run_at_the_end_are_not_those_that_never_ran() -> None:
+    lines = [
+        entry(1, event("submit", 0, userid=7), event("start", 5), R=R),
+        entry(2, event("submit", 0, userid=7), event("alloc", 5), R=R),
+        entry(3, event("submit", 0, userid=7)),
+        entry(4, event("submit", 0, userid=7), event("alloc", 5), event("clean", 6)),
+        json.dumps({**LISTED, "t_cleanup": 0}),
+        json.dumps({**LISTED, "t_run": 0}),
+        json.dumps(LISTED),
+    ]
+    found = read_eventlog("x", lines)
+    assert (len(found.jobs), found.running, found.not_run) == (1, 3, 3)
+
+
+def test_more_cores_than_any_machine_has_are_a_broken_line() -> None:
+    huge = json.loads(json.dumps(R))
+    (group,) = huge["execution"]["R_lite"]
+    group |= {"rank": "0-9999", "children": {"core": "0-19999"}}
+    huge["execution"]["nodelist"] = ["n[0-9999]"]
+    lines = [
+        json.dumps({**LISTED, "ncores": 10**12}),
+        entry(1, event("submit", 0, userid=7), R=huge),
+        json.dumps(LISTED),
+    ]
+    found = read_eventlog("x", lines)
+    assert (len(found.jobs), found.broken) == (1, 2)
+    assert found.first_broken == "line 1: 1000000000000 cores, which no machine has"
+
+
 def test_what_flux_jobs_prints(tmp_path: Path) -> None:
     rows = [
         {**LISTED, "duration": 90.0, "userid": 7, "name": "a", "queue": "q"},

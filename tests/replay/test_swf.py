@@ -50,6 +50,23 @@ def test_what_a_header_leaves_out(header: list[str], machine: Machine | None) ->
     assert read_swf("x", header).machine == machine
 
 
+def test_a_line_with_more_cores_than_any_machine_has_is_left_out() -> None:
+    lines = [line(used=10**12), line(used=-1, asked=10**12), line()]
+    found = read_swf("x", lines)
+    assert (len(found.jobs), found.broken) == (1, 2)
+    assert found.first_broken == "line 1: 1000000000000 cores, which no machine has"
+
+
+@pytest.mark.parametrize("text", ["; MaxNodes: 16\n" + line(), '{"jobs": []}'])
+def test_a_byte_order_mark_is_no_part_of_a_trace(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.swf"
+    row = '{"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}'
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("[]", f"[{row}]").encode())
+    found = read_trace(path)
+    assert (len(found.jobs), found.broken) == (1, 0)
+    assert (found.machine is None) is text.startswith("{")
+
+
 def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
     lines = [line(submit=20, run_time=500), line(submit=5, limit=-1, used=-1)]
     first, second = read_swf("x", lines).jobs
