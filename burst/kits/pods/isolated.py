@@ -24,6 +24,7 @@ from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
 from burst.kits.pods.containers import BROKER
+from burst.kits.pods.host_names import headless_service
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
@@ -171,19 +172,12 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
 
 
 def _service(meta: Manifest) -> Manifest:
-    """Return the Service that gives pods their DNS names."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": meta,
-        "spec": {
-            "clusterIP": "None",
-            # The lead is Ready only once all others have found it.
-            "publishNotReadyAddresses": True,
-            "selector": meta["labels"],
-            "ports": [{"name": "broker", "port": _PORT, "protocol": "TCP"}],
-        },
-    }
+    """Return the Service that gives pods their DNS names.
+
+    The lead is Ready only once all others have found it.
+    """
+    port = {"name": "broker", "port": _PORT, "protocol": "TCP"}
+    return headless_service(meta, meta["labels"], [port])
 
 
 def _job(

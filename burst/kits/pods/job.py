@@ -20,6 +20,7 @@ from burst.kits.broker import (
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
+from burst.kits.pods.host_names import name_fields
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
@@ -141,6 +142,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
         **pod.base(table, settings),
+        **name_fields(meta, settings),
         **pod.spread(settings, meta["labels"]),
         "containers": [_container(table, settings)],
         "volumes": _volumes(meta["name"], settings),

@@ -13,6 +13,7 @@ from burst.kits import certificate
 from burst.kits.broker import expand_hosts, find_gateways
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job, operator, pod
+from burst.kits.pods.host_names import headless_service, host_services
 from burst.kits.pods.isolated import render_isolated
 from burst.kits.pods.names import INDEX, SPOT, Tags, check_names, describe_spec
 from burst.kits.pods.settings import PodSettings, is_spot
@@ -48,10 +49,11 @@ def render(
             before = [job.render_config_map(meta, spec, settings)]
             last = job.render_job(meta, spec, settings, seconds)
         secret = _secret(meta, spec)
-        service = _gateway_service(meta, spec)
+        services = _gateway_service(meta, spec)
+        services += host_services(meta, spec, settings, services)
     except (ConfigError, CertificateError) as error:
         raise Refused(error.what, error.advice) from error
-    return [*before, secret, *service, last]
+    return [*before, secret, *services, last]
 
 
 def _seconds_until(end: float, now: float) -> int:
@@ -98,17 +100,5 @@ def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
         return []
     index = spec.hosts.index(gateways[0])
     ports = [{"name": "broker", "port": address.port, "protocol": "TCP"}]
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {**meta, "name": name},
-            "spec": {
-                "clusterIP": "None",
-                # Followers need the gateway's address before its pod is Ready.
-                "publishNotReadyAddresses": True,
-                "selector": {**meta["labels"], INDEX: str(index)},
-                "ports": ports,
-            },
-        }
-    ]
+    selector = {**meta["labels"], INDEX: str(index)}
+    return [headless_service({**meta, "name": name}, selector, ports)]

@@ -137,6 +137,13 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     are to have too. They are made in each follower, empty and on the node's disk, or
     within the volume that is mounted above. A job whose directory a follower does not
     have runs in `/tmp` there."""
+    names: bool = False
+    """Let followers' host names, those of the lead's list such as `burst-0-1`, resolve
+    in each follower, and pods' own too: for programs that take a host list from Flux.
+    It makes a Service for each host, so no other lead may burst into the namespace with
+    the same host names."""
+    cluster_domain: str = "cluster.local"
+    """The domain of the cluster's DNS, for `names`."""
     queue: str = ""
     """A queue of Kueue in the namespace, which then starts the bursts' Jobs."""
     environment: Mapping[str, str] = {}

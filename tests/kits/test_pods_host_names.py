@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""`names`: the Services and DNS settings by which followers find each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.errors import SpecRefused
+from burst.kits.kube.kinds import Manifest, name_of
+from burst.kits.pods import PodSettings
+from burst.kits.pods.host_names import headless_service, host_services
+from burst.kits.pods.names import INDEX
+from burst.kits.pods.render import render
+from burst.provider import BurstSpec, Program
+from tests.kits.pods import TAGS, pod_spec, replace
+
+
+def services(spec: BurstSpec, settings: PodSettings) -> dict[str, Manifest]:
+    made = render(spec, settings, TAGS, 0)
+    return {name_of(item): item for item in made if item["kind"] == "Service"}
+
+
+def test_without_it_there_are_none(spec: BurstSpec, settings: PodSettings) -> None:
+    assert services(spec, settings) == {}
+    assert not {"subdomain", "dnsConfig"} & set(pod_spec(spec, settings))
+
+
+def test_each_host_has_the_service_of_its_pod(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    """Ranks that are not the first of their slot: the index is not in their name."""
+    later = replace(spec, hosts=("burst-0-2", "burst-0-3"), ranks=(3, 4))
+    named = replace(settings, names=True)
+    found = services(later, named)
+    labels = TAGS.labels(spec.burst_id)
+    assert {name: item["spec"]["selector"] for name, item in found.items()} == {
+        spec.burst_id: labels,
+        "burst-0-2": {**labels, INDEX: "0"},
+        "burst-0-3": {**labels, INDEX: "1"},
+    }
+    for item in found.values():
+        assert item["metadata"]["labels"] == labels
+        assert item["spec"]["clusterIP"] == "None"
+        assert item["spec"]["publishNotReadyAddresses"] is True
+    pod = pod_spec(later, named)
+    assert pod["subdomain"] == spec.burst_id
+    domain = f"{spec.burst_id}.jobs.svc.cluster.local"
+    assert pod["dnsConfig"] == {"searches": [domain]}
+    elsewhere = replace(named, cluster_domain="example.org")
+    (searched,) = pod_spec(later, elsewhere)["dnsConfig"]["searches"]
+    assert searched.endswith(".jobs.svc.example.org")
+
+
+def test_an_isolated_bursts_pods_search_their_own_names(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    alone = replace(spec, program=Program(kind="interactive"))
+    named = replace(settings, names=True)
+    assert set(services(alone, named)) == {spec.burst_id}
+    domain = f"{spec.burst_id}.jobs.svc.cluster.local"
+    assert pod_spec(alone, named)["dnsConfig"] == {"searches": [domain]}
+
+
+def test_the_operator_makes_the_service_of_the_pods(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    operator = replace(settings, names=True, form="operator")
+    assert set(services(spec, operator)) == set(spec.hosts)
+
+
+def test_a_gateways_service_keeps_its_name(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": {}}
+    gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
+    found = host_services(meta, spec, replace(settings, names=True), [gateway])
+    assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
+
+
+def test_a_host_that_is_no_name_is_refused(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": {}}
+    odd = replace(spec, hosts=("Node-1",), ranks=(1,))
+    with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
+        host_services(meta, odd, replace(settings, names=True))
