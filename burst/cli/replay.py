@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,26 +21,20 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.progress import show_progress
-from burst.config import Settings
-from burst.config.file import load
+from burst.cli.replay_sites import TEARDOWN_S, PolicyFile, PolicyFiles, SiteOptions
 from burst.core.worth.queue_model import Order
-from burst.core.worth.rule_warnings import find_rule_warnings, named_users
-from burst.core.worth.rules import RuleSet
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.replay.picture import draw
-from burst.replay.policies import AT_ONCE, NEVER, FilePolicy, Policy, worth_policy
+from burst.replay.policies import FilePolicy, Policy
 from burst.replay.read_trace import TraceError, read_trace
 from burst.replay.report import PolicyResult, json_report, policy_result
-from burst.replay.simulator import Site, replay
+from burst.replay.simulator import replay
 from burst.replay.trace import Machine, Trace
-from burst.runtime.engine_config import find_userids
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """What `--frontier` asks for, in turn."""
-DEFAULT_PRICE = 1.0
-"""Of a node and hour, where neither command nor file says: money is then hours."""
 INTERRUPTED = 130
 """The exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
@@ -69,9 +63,12 @@ class _Duration(click.ParamType[float]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         try:
-            return parse_fsd(value)
+            seconds = parse_fsd(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if math.isinf(seconds):
+            self.fail(f"{value} never ends", param, ctx)
+        return seconds
 
 
 class _Finite(click.FloatRange):
@@ -89,43 +86,8 @@ class _Finite(click.FloatRange):
         return number
 
 
-class _Choices(msgspec.Struct, frozen=True):
-    """Which policies are tried beside never and at once."""
-
-    worth: Sequence[float]
-    files: Mapping[Path, Settings]
-    price: float
-
-    def policies(self, trace: Trace, machine: Machine) -> Iterator[Policy]:
-        """Return all, each name once."""
-        yield from (NEVER, AT_ONCE)
-        yield from (worth_policy(worth) for worth in dict.fromkeys(self.worth))
-        for path, settings in self.files.items():
-            rules = RuleSet(settings.rules, _userids(settings, trace))
-            yield FilePolicy(str(path), rules, self.price, trace.started, machine)
-
-    def warnings(self, trace: Trace) -> Iterator[str]:
-        """Yield what rules of the files may not be meant to say."""
-        for path, settings in self.files.items():
-            # Of a lead's intake nothing is asked: all jobs may burst in a replay.
-            intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
-            alone = msgspec.structs.replace(settings, intake=intake)
-            userids = _userids(settings, trace) if trace.numbers_of_host else None
-            for text in find_rule_warnings(alone, userids):
-                yield f"{path}: {text}"
-
-
-def _userids(settings: Settings, trace: Trace) -> Mapping[str, int]:
-    """Return the numbers of users that rules name, none where a trace made them up."""
-    return find_userids(named_users(settings)) if trace.numbers_of_host else {}
-
-
-def _duration_option(
-    name: str, default: str, text: str
-) -> Callable[[_Command], _Command]:
-    return click.option(
-        name, type=_Duration(), default=default, show_default=True, help=text
-    )
+def _duration_option(name: str, text: str) -> Callable[[_Command], _Command]:
+    return click.option(name, type=_Duration(), help=text)
 
 
 @click.command("replay")
@@ -156,16 +118,24 @@ def _duration_option(
     show_default=True,
     help="How own nodes are scheduled: first come first served, or with backfill.",
 )
-@_duration_option("--boot", "5m", "How long nodes take to come online.")
 @_duration_option(
-    "--teardown", "1m", "How long they are paid after that they are given back."
+    "--boot",
+    "How long nodes take to come online. Default: as the offer of --policy that is"
+    " bought says, or else 5m.",
 )
-@_duration_option("--idle", "0s", "How long an idle burst is kept.")
+@_duration_option(
+    "--teardown", "How long they are paid after that they are given back. Default: 1m."
+)
+@_duration_option(
+    "--idle",
+    "How long an idle burst is kept. Default: [deadlines] idle of a file of --policy"
+    " that names providers, or else not at all.",
+)
 @click.option(
     "--price",
     type=_Finite(),
-    help="Of a node and hour. Default: the lowest of [prices] in the files of --policy,"
-    " or else 1.",
+    help="Of a node and hour. Default: that of the offer of --policy that is bought, or"
+    " else 1.",
 )
 @click.option(
     "--picture",
@@ -195,16 +165,20 @@ def replay_trace(
         trace = _read(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
-        settings = {file: load(file) for file in files}
-        price = _price(options.pop("price"), settings)
-        choices = _Choices([*worth, *(FRONTIER if frontier else ())], settings, price)
-        policies = list(choices.policies(trace, machine))
-        site = Site(machine=machine, order=Order(options.pop("order")), **options)
+        teardown = options.pop("teardown")
+        nodes = SiteOptions(
+            order=Order(options.pop("order")),
+            teardown=TEARDOWN_S if teardown is None else teardown,
+            **options,
+        )
         _tell(trace, machine)
-        for text in choices.warnings(trace):
+        tried = PolicyFiles(files, nodes, machine)
+        worths = [*worth, *(FRONTIER if frontier else ())]
+        policies = list(tried.policies(trace, worths))
+        for text in tried.warnings(trace):
             click.echo(text, err=True)
-        for policy in policies:
-            found[policy.name] = _replay_one(trace, site, policy, price)
+        for policy, file in policies:
+            found[policy.name] = _replay_one(trace, file, policy)
     except KeyboardInterrupt:
         if found and not as_json:
             _print_table(found)
@@ -245,18 +219,6 @@ def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     return Machine(nodes=nodes or 0, cores=cores)
 
 
-def _price(given: float | None, settings: Mapping[Path, Settings]) -> float:
-    """Return what a node and hour costs: as the command says, else as the site does."""
-    if given is not None:
-        return given
-    known = [price for each in settings.values() for price in each.prices.values()]
-    if not known:
-        return DEFAULT_PRICE
-    price = min(known)
-    click.echo(f"a node and hour costs {money(price)}, by [prices]", err=True)
-    return price
-
-
 def _tell(trace: Trace, machine: Machine) -> None:
     text = (
         f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
@@ -274,11 +236,11 @@ def _tell(trace: Trace, machine: Machine) -> None:
     click.echo(text, err=True)
 
 
-def _replay_one(trace: Trace, site: Site, policy: Policy, price: float) -> PolicyResult:
+def _replay_one(trace: Trace, file: PolicyFile, policy: Policy) -> PolicyResult:
     with show_progress(policy.name, len(trace.jobs), "jobs") as show:
-        outcome = replay(trace.jobs, site, policy, show)
+        outcome = replay(trace.jobs, file.site, policy, show)
     unused = policy.unused() if isinstance(policy, FilePolicy) else []
     if unused:
         names = ", ".join(unused)
         click.echo(f"{policy.name}: no job that waited is for: {names}", err=True)
-    return policy_result(trace.jobs, site.machine, outcome, price)
+    return policy_result(trace.jobs, file.site.machine, outcome, file.sold.price)

@@ -14,6 +14,13 @@ class NodeHours(msgspec.Struct):
     boot: float = 0.0
     teardown: float = 0.0
 
+    def add(self, other: NodeHours, by: float = 1.0) -> None:
+        """Count another one, times a number, in this one."""
+        self.work += other.work * by
+        self.idle += other.idle * by
+        self.boot += other.boot * by
+        self.teardown += other.teardown * by
+
     @property
     def total(self) -> float:
         """Return the sum."""
@@ -23,8 +30,17 @@ class NodeHours(msgspec.Struct):
 class BoughtNodes:
     """One burst: it is paid from when it is made until it is taken down as a whole."""
 
-    def __init__(self, nodes: int, made: float, online: float, userid: int) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        made: float,
+        online: float,
+        userid: int,
+        price: float | None = None,
+    ) -> None:
+        """`price` as in `Asks`."""
         self.userid = userid
+        self.price = price
         self.nodes = nodes
         self.free = nodes
         self.made = made

@@ -8,7 +8,13 @@ from typing import Protocol
 
 import msgspec
 
+from burst.config import PolicyRule
+from burst.core.placement.offers import ProviderOffer
+from burst.core.placement.preferences import why_unwanted
+from burst.core.select.job_policy import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet, rule_for
+from burst.model.request import BurstPreferences
+from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine, TraceJob
 
 
@@ -19,6 +25,10 @@ class Asks(msgspec.Struct, frozen=True):
     """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
     wait: float = 0.0
     """Seconds for which own nodes are tried first."""
+    price: float | None = None
+    """Of a node and hour that is bought; None where there is but one price."""
+    boot: float | None = None
+    """Seconds that it takes to come online; None for as long as any."""
 
 
 class Policy(Protocol):
@@ -77,21 +87,28 @@ def worth_policy(worth: float) -> FixedWorth:
 class FilePolicy:
     """The rules of a settings file, as the daemon reads them.
 
-    All jobs of the trace count as burstable. A rule's `providers` are not looked at,
-    since there is one price; above its `max_price` nothing is bought.
+    All jobs of the trace count as burstable. Bought is the offer that the daemon would
+    take first by `providers` and `max_price` of the rule. Where none is known, there is
+    one price, and above `max_price` nothing is bought.
     """
 
     forecasts = True
 
     def __init__(
-        self, name: str, rules: RuleSet, price: float, offset: float, machine: Machine
+        self,
+        name: str,
+        rules: RuleSet,
+        sold: SoldNodes,
+        offset: float,
+        machine: Machine,
     ) -> None:
         """`offset`: when the trace starts, in seconds since the epoch."""
         self.name = name
         self._used: set[str] = set()
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
         self._rules = rules
-        self._price = price
+        self._sold = sold
+        self._first: dict[str, ProviderOffer | None] = {}
         self._offset = offset
         self._machine = machine
 
@@ -113,6 +130,19 @@ class FilePolicy:
         )
         rule = rule_for(facts, self._rules, self._offset + now)
         self._used.add(rule.name)
-        if rule.max_price is not None and rule.max_price < self._price:
+        worth, wait = rule.worth or 0.0, rule.wait or 0.0
+        if not self._sold.offers:
+            dear = rule.max_price is not None and rule.max_price < self._sold.price
+            return Asks(math.inf) if dear else Asks(worth, wait)
+        if rule.name not in self._first:
+            self._first[rule.name] = self._first_offer(rule)
+        first = self._first[rule.name]
+        if first is None:
             return Asks(math.inf)
-        return Asks(rule.worth or 0.0, rule.wait or 0.0)
+        return Asks(worth, wait, first.offer.price, first.offer.join_time or None)
+
+    def _first_offer(self, rule: PolicyRule) -> ProviderOffer | None:
+        """Return the offer that the daemon would try first for a job of a rule."""
+        wish = narrowed(BurstPreferences(), rule)
+        wanted = (each for each in self._sold.offers if not why_unwanted(wish, each))
+        return next(wanted, None)

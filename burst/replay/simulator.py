@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -47,6 +48,8 @@ class Site(msgspec.Struct, frozen=True):
     """For how long an idle burst is kept."""
     share_users: bool = False
     """Whether idle nodes serve jobs of any user, as `[plan] share_users`."""
+    share: bool = True
+    """Whether they do beside jobs that run on the burst, as `[plan] share`."""
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True):
@@ -56,10 +59,19 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
     """Of each job in seconds; math.inf if it never ran."""
     own_work: float
     """Node-hours of the jobs that ran on own nodes."""
-    bought: NodeHours
+    bought_at: Mapping[float | None, NodeHours]
+    """Node-hours that were bought, by their price; None where there is but one."""
     bursts: int
     made: Sequence[int]
     """For each job: how many nodes the burst has that was made for it; 0 for none."""
+
+    @property
+    def bought(self) -> NodeHours:
+        """All node-hours that were bought."""
+        found = NodeHours()
+        for hours in self.bought_at.values():
+            found.add(hours)
+        return found
 
 
 def replay(
@@ -80,7 +92,6 @@ class _Replay:
         self._site = site
         self._policy = policy
         self._own = OwnScheduler(jobs, site.machine.total, site.order)
-        self._online = OnlineTime(p50=site.boot, p90=site.boot, bursts=0)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
         )
@@ -93,7 +104,7 @@ class _Replay:
         self._emptied: set[int] = set()
         self._asks: dict[int, Asks] = {}
         self._judged = 0
-        self._paid = NodeHours()
+        self._paid: defaultdict[float | None, NodeHours] = defaultdict(NodeHours)
         self._made: dict[int, int] = {}
         self._own_work = 0.0
 
@@ -120,7 +131,7 @@ class _Replay:
         return ReplayOutcome(
             waits=self._waits,
             own_work=self._own_work / 3600.0,
-            bought=_in_hours(self._paid),
+            bought_at={price: _in_hours(paid) for price, paid in self._paid.items()},
             bursts=len(self._made),
             made=[self._made.get(job, 0) for job in range(count)],
         )
@@ -178,9 +189,11 @@ class _Replay:
             self._emptied.add(number)
 
     def _judge_too_large(self, job: int, now: float) -> None:
-        asks = self._asked(job, now).worth
-        if asks < math.inf and self._pays(self._purchase(job), math.inf, asks, now):
-            self._buy(job, now)
+        asks = self._asked(job, now)
+        if asks.worth < math.inf and self._pays(
+            self._purchase(job, asks), math.inf, asks.worth, now
+        ):
+            self._buy(job, asks, now)
 
     def _judge(self, ripe: Sequence[int], now: float) -> None:
         """Judge the jobs that wait, and run on bought nodes those for which that pays.
@@ -228,9 +241,9 @@ class _Replay:
                 if self._pays(keep, at, asks.worth, now):
                     self._run_on(job, number, now)
                     return True
-        if not self._pays(self._purchase(job), at, asks.worth, now):
+        if not self._pays(self._purchase(job, asks), at, asks.worth, now):
             return False
-        self._buy(job, now)
+        self._buy(job, asks, now)
         return True
 
     def _pays(self, purchase: Purchase, at: float, asks: float, now: float) -> bool:
@@ -245,11 +258,15 @@ class _Replay:
             known = self._asks[job] = self._policy.asks(self._jobs[job], now)
         return known
 
-    def _purchase(self, job: int) -> Purchase:
+    def _boot(self, asks: Asks) -> float:
+        return self._site.boot if asks.boot is None else asks.boot
+
+    def _purchase(self, job: int, asks: Asks) -> Purchase:
+        boot = self._boot(asks)
         return Purchase(
             nodes=self._nodes(job),
             run_time=self._jobs[job].limit,
-            online=self._online,
+            online=OnlineTime(p50=boot, p90=boot, bursts=0),
             teardown=self._site.teardown,
         )
 
@@ -262,6 +279,7 @@ class _Replay:
     def _may_use(self, job: int, burst: BoughtNodes, now: float) -> bool:
         facts = self._jobs[job]
         shared = self._site.share_users or burst.userid == facts.userid
+        shared = shared and (self._site.share or not burst.jobs)
         return shared and burst.online <= now and self._nodes(job) <= burst.free
 
     def _release_empty(self, now: float) -> None:
@@ -275,10 +293,11 @@ class _Replay:
                 self._take_down(number, now)
         self._emptied.clear()
 
-    def _buy(self, job: int, now: float) -> None:
-        online = now + self._site.boot
+    def _buy(self, job: int, asks: Asks, now: float) -> None:
+        online = now + self._boot(asks)
         number, nodes = len(self._made), self._nodes(job)
-        self._bursts[number] = BoughtNodes(nodes, now, online, self._jobs[job].userid)
+        userid = self._jobs[job].userid
+        self._bursts[number] = BoughtNodes(nodes, now, online, userid, asks.price)
         self._made[job] = nodes
         self._run_on(job, number, online)
 
@@ -293,20 +312,14 @@ class _Replay:
 
     def _take_down(self, number: int, now: float) -> None:
         self._with_room.pop(number, None)
-        paid = self._bursts.pop(number).take_down(now, self._site.teardown)
-        self._paid.work += paid.work
-        self._paid.idle += paid.idle
-        self._paid.boot += paid.boot
-        self._paid.teardown += paid.teardown
+        burst = self._bursts.pop(number)
+        self._paid[burst.price].add(burst.take_down(now, self._site.teardown))
 
     def _nodes(self, job: int) -> int:
         return self._site.machine.nodes_for(self._jobs[job].cores)
 
 
 def _in_hours(seconds: NodeHours) -> NodeHours:
-    return NodeHours(
-        work=seconds.work / 3600.0,
-        idle=seconds.idle / 3600.0,
-        boot=seconds.boot / 3600.0,
-        teardown=seconds.teardown / 3600.0,
-    )
+    found = NodeHours()
+    found.add(seconds, 1 / 3600.0)
+    return found

@@ -274,16 +274,69 @@ def test_names_of_users_say_nothing_of_numbers_that_were_made_up(
     assert "does not know" not in done.stderr
 
 
-def test_the_price_is_that_of_the_settings(trace: Path, tmp_path: Path) -> None:
+SITE = """\
+[providers.far]
+type = "local"
+[providers.near]
+type = "local"
+[prices]
+"far.local" = 2
+"near.local" = 5
+[deadlines]
+idle = "30m"
+"""
+
+
+def test_nodes_are_as_the_settings_sell_them(trace: Path, tmp_path: Path) -> None:
     rules = tmp_path / "new.toml"
-    rules.write_text(
-        '[providers.a]\ntype = "local"\n[prices]\n"a.large" = 5\n"a.small" = 2\n'
+    rules.write_text(SITE + '[[policy]]\nproviders = ["near"]\n')
+    alone = tmp_path / "rules.toml"
+    alone.write_text("[[policy]]\nmax_price = 1.5\n")
+    done = run(trace, "--policy", alone, "--policy", rules, "--json")
+    assert done.stderr.splitlines()[1:] == [
+        f"{rules}: a node and hour costs 2.00 (far/local), nodes are online in 1s, idle"
+        " bursts stay 30m"
+    ]
+    found = json.loads(done.stdout)["policies"]
+    # Two nodes for an hour, a second of boot, half an hour of idle, and the tear-down.
+    hours = pytest.approx(2 * (1 + 1 / 3600 + 0.5 + 1 / 60))
+    for name, price in (("at once", 2), (str(rules), 5)):
+        assert found[name]["bought_node_hours"] == hours
+        assert found[name]["money"] == pytest.approx(
+            price * found[name]["bought_node_hours"]
+        )
+    # Rules alone are tried on the nodes of the file that has some.
+    assert found[str(alone)] == found["never"]
+
+
+def test_options_overrule_the_settings(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(SITE + '[[policy]]\nproviders = ["near"]\n')
+    options = ("--boot", "6m", "--teardown", "0", "--idle", "0", "--price", "3")
+    done = run(trace, "--policy", rules, "--json", *options)
+    assert "costs 3.00 (far/local), nodes are online in 6m, idle bursts stay 0s" in (
+        done.stderr
     )
+    found = json.loads(done.stdout)["policies"]
+    assert found["at once"] == found[str(rules)]
+    assert found["at once"]["bought_node_hours"] == pytest.approx(2.2)
+    assert found["at once"]["money"] == pytest.approx(6.6)
+
+
+def test_an_idle_that_never_ends_is_refused(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(SITE.replace("30m", "inf"))
+    with pytest.raises(BurstError, match="no burst would end; give --idle"):
+        run(trace, "--policy", rules)
+    assert run(trace, "--policy", rules, "--idle", "1m").exit_code == 0
+    assert "inf never ends" in run(trace, "--idle", "inf").output
+
+
+def test_where_offers_cannot_be_known_that_is_told(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text('[providers.a]\ntype = "nowhere"\n[prices]\n"a.x" = 4\n')
     done = run(trace, "--policy", rules, "--json")
-    assert "a node and hour costs 2.00, by [prices]" in done.stderr
+    assert f"{rules}: its offers are not known: providers.a.type: no pr" in done.stderr
+    assert "costs 4.00, nodes are online in 5m, idle bursts stay 5m" in done.stderr
     found = json.loads(done.stdout)["policies"]["at once"]
-    assert found["money"] == pytest.approx(2 * found["bought_node_hours"])
-    given = run(trace, "--policy", rules, "--json", "--price", "1")
-    assert json.loads(given.stdout)["policies"]["at once"]["money"] == pytest.approx(
-        found["bought_node_hours"]
-    )
+    assert found["money"] == pytest.approx(4 * found["bought_node_hours"])

@@ -20,6 +20,7 @@ from burst.core.worth.rules import RuleSet
 from burst.replay.policies import FilePolicy
 from burst.replay.read_trace import read_trace
 from burst.replay.simulator import Site, replay
+from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine
 from tests.builders import settings
 from tests.replay.recorded_run import (
@@ -61,7 +62,7 @@ def replayed(record: Path, tables: Mapping[str, Any]) -> list[Outcome]:
     assert (trace.broken, trace.not_run, trace.backwards) == (0, 0, 0)
     machine = Machine(OWN_NODES, CORES)
     rules = RuleSet(settings(**tables).rules)
-    policy = FilePolicy("same", rules, 1.0, trace.started, machine)
+    policy = FilePolicy("same", rules, SoldNodes(1.0), trace.started, machine)
     site = Site(machine, Order.FIFO, boot=BOOT_S, teardown=0.0)
     found = replay(trace.jobs, site, policy)
     return [

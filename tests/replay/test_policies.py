@@ -10,6 +10,7 @@ import pytest
 from burst.config.file import parse
 from burst.core.worth.rules import RuleSet
 from burst.replay.policies import AT_ONCE, NEVER, Asks, FilePolicy, worth_policy
+from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine, TraceJob
 
 JOB = TraceJob(10.0, 60.0, 12, 100.0, userid=7, name="5", queue="2")
@@ -39,7 +40,7 @@ def test_the_rules_of_a_file() -> None:
         ],
     }
     rules = RuleSet(parse(tables, "x").rules)
-    policy = FilePolicy("x", rules, 1.0, 1e9, Machine(9, 4))
+    policy = FilePolicy("x", rules, SoldNodes(1.0), 1e9, Machine(9, 4))
 
     def asks(**changes: object) -> Asks:
         fields = {name: getattr(JOB, name) for name in JOB.__struct_fields__}

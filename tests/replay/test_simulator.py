@@ -118,6 +118,36 @@ def test_idle_nodes_serve_other_users_only_where_they_may_share() -> None:
     assert run(jobs, AT_ONCE, idle=HOUR, share_users=True).bursts == alone.bursts
 
 
+def test_without_sharing_a_burst_with_jobs_on_it_serves_no_others() -> None:
+    jobs = [job(0, 10, 8), job(0, 4, 1), job(1.2, 2, 4), job(1.5, 2, 1)]
+    assert run(jobs, AT_ONCE, idle=HOUR).bursts == 1
+    assert run(jobs, AT_ONCE, idle=HOUR, share=False).bursts == 2
+
+
+def test_each_burst_has_the_price_and_the_time_to_boot_of_its_offer() -> None:
+    class Offers:
+        """Two nodes are there later, and cost less, than one."""
+
+        name = "offers"
+        forecasts = False
+        by_hours = False
+
+        def asks(self, job: TraceJob, now: float) -> Asks:
+            dear = Asks(0.0, price=5.0)
+            return Asks(0.0, price=2.0, boot=0.3 * HOUR) if job.cores == 4 else dear
+
+    jobs = [job(0, 10, 8), job(0, 4, 1), job(0, 2, 1)]
+    found = run(jobs, Offers())
+    assert hours(found) == [0, 0.3, 0.1]
+    by_price = {price: paid.total for price, paid in found.bought_at.items()}
+    assert by_price == {2.0: pytest.approx(2 * 1.35), 5.0: pytest.approx(1.15)}
+    assert found.bought.total == pytest.approx(2 * 1.35 + 1.15)
+    result = policy_result(jobs, TEN, found, 77.0)
+    assert result.money == pytest.approx(2 * 2 * 1.35 + 5 * 1.15)
+    parts = result.work + result.idle + result.boot + result.teardown
+    assert parts == pytest.approx(result.money)
+
+
 def test_those_behind_a_job_that_gets_a_burst_are_judged_without_it() -> None:
     """They are judged at once: 7.3 and 8.3 h saved for 5.75 and 8.25 node-hours."""
 
