@@ -103,6 +103,7 @@ class _Replay:
         self._with_room: dict[int, BoughtNodes] = {}
         self._emptied: set[int] = set()
         self._asks: dict[int, Asks] = {}
+        self._online: dict[float, OnlineTime] = {}
         self._judged = 0
         self._paid: defaultdict[float | None, NodeHours] = defaultdict(NodeHours)
         self._made: dict[int, int] = {}
@@ -263,10 +264,13 @@ class _Replay:
 
     def _purchase(self, job: int, asks: Asks) -> Purchase:
         boot = self._boot(asks)
+        online = self._online.get(boot)
+        if online is None:
+            online = self._online[boot] = OnlineTime(p50=boot, p90=boot, bursts=0)
         return Purchase(
             nodes=self._nodes(job),
             run_time=self._jobs[job].limit,
-            online=OnlineTime(p50=boot, p90=boot, bursts=0),
+            online=online,
             teardown=self._site.teardown,
         )
 
