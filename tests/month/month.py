@@ -178,6 +178,7 @@ class Month:
 
     def _mend(self) -> None:
         """End the faults, as a person would."""
+        self._undrain()
         for name in PROVIDERS:
             file = self._faults / f"{name}.json"
             if file.exists():
@@ -269,9 +270,18 @@ class Month:
 
     def _fall_idle(self) -> None:
         self._wait_for_jobs(0)
+        self._undrain()
         wait_until(lambda: not self._live(), lambda: f"an end of {self._live()}")
         self.sizes.append(self._size())
         self.one_daemons.append(self.sizes[-1])
+
+    def _undrain(self) -> None:
+        """Take back what Flux drained for `cancel_those_nowhere`, as a person would."""
+        status = self.site.instance.rpc("resource.status", {})
+        for ranks, drain in status["drain"].items():
+            # The node is gone, with all that was on it.
+            if str(drain["reason"]).startswith("unkillable user processes"):
+                self.site.flux("resource", "undrain", ranks)
 
     def _live(self) -> list[Any]:
         self._check_daemon()
