@@ -72,6 +72,7 @@ __all__ = [
     "Finding",
     "FollowerStatus",
     "Forced",
+    "Furnished",
     "InstanceStatus",
     "InsufficientCapacity",
     "LeadIdentity",
@@ -304,6 +305,19 @@ class Placed(Protocol):
         reload that brings it is refused while there are some. Empty where it is not
         known.
         """
+        ...
+
+
+@runtime_checkable
+class Furnished(Protocol):
+    """An optional interface: names directories that all followers have.
+
+    For a provider whose followers do not share the lead's files: `flux submit --burst`
+    tells a user whose working directory is below none of them.
+    """
+
+    def directories(self) -> Sequence[str]:
+        """Return absolute paths, by the settings alone; asked once, as `place`."""
         ...
 
 

@@ -94,7 +94,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine:
-    """Ticks. `tick` and `close` belong to one thread; `post` and `snapshot` to any."""
+    """Ticks. `tick` and `close` belong to one thread; `post`, properties to any."""
 
     def __init__(
         self,
@@ -160,6 +160,11 @@ class Engine:
     def snapshot(self) -> Snapshot:
         """The last tick."""
         return self._snapshot
+
+    @property
+    def directories(self) -> Mapping[str, tuple[str, ...]]:
+        """Those that followers have, by provider. Any thread may read it."""
+        return self._config.directories
 
     def post(self, command: EngineCommand) -> Future[Any]:
         """Have the next tick carry out a command; the future gets its answer."""

@@ -26,7 +26,7 @@ from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.provider import Placed, Provider
+from burst.provider import Furnished, Placed, Provider
 from burst.runtime.connect import with_settings
 
 # Characters that are kept of what a provider says of its place.
@@ -46,6 +46,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider]
     places: Mapping[str, str] = {}
     """Where each provider makes bursts."""
+    directories: Mapping[str, tuple[str, ...]] = {}
+    """What followers have of those providers that say it."""
     userids: Mapping[str, int] = {}
     """Numbers of the users that rules name, of those that this host knows."""
 
@@ -83,6 +85,11 @@ def make_config(
         slots=find_slots(identity, settings.lead.slots),
         providers={name: made[name] for name in settings.providers if name in made},
         places={name: _place(settings, identity, name, made[name]) for name in made},
+        directories={
+            name: tuple(provider.directories())
+            for name, provider in made.items()
+            if isinstance(provider, Furnished)
+        },
     )
 
 

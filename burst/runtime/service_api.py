@@ -114,6 +114,9 @@ class ServiceApi:
             "property": LENT,
             "queue": intake.queue,
             "providers": list(snapshot.world.providers),
+            "directories": {
+                name: list(paths) for name, paths in self._engine().directories.items()
+            },
         }
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:

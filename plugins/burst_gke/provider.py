@@ -18,7 +18,7 @@ from burst.errors import (
     ProviderError,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, PodBursts, Tags, check_burst
+from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, known_directories
 from burst.kits.pods.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
@@ -92,6 +92,10 @@ class GkeProvider:
     def offers(self) -> Sequence[Offer]:
         """Return the machines of the settings."""
         return offers_of(self._settings)
+
+    def directories(self) -> Sequence[str]:
+        """Return what followers have whatever is in their image; see `Furnished`."""
+        return known_directories(self._settings)
 
     def place(self) -> str:
         """Return project and location, the shared cluster if any, and the namespace."""

@@ -19,7 +19,14 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, offers
+from burst.kits.pods import (
+    Bursts,
+    PodBursts,
+    Tags,
+    check_burst,
+    known_directories,
+    offers,
+)
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong
@@ -74,6 +81,10 @@ class KindProvider:
     def offers(self) -> Sequence[Offer]:
         """Return the offers of the settings' tables."""
         return offers(self._settings)
+
+    def directories(self) -> Sequence[str]:
+        """Return what followers have whatever is in their image; see `Furnished`."""
+        return known_directories(self._settings)
 
     def place(self) -> str:
         """Return the cluster on this host, and the namespace."""

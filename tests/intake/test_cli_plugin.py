@@ -34,13 +34,14 @@ def site(instance: FluxInstance) -> Iterator[Answer]:
 
     with closing(instance.lead()) as lead:
 
-        def say(mode: str) -> None:
+        def say(mode: str, **more: Any) -> None:
             said.update(
                 mode=mode,
                 attribute="burstable",
                 property="burst",
                 queue="burst",
                 providers=["gke", "local"],
+                **more,
             )
             lead.serve(answer, HOLDER)
 
@@ -219,3 +220,52 @@ def test_without_the_option_nothing_changes(user: UserCli) -> None:
     assert urgency == "16"
     assert "burst" not in system
     assert "burstable" not in system
+
+
+FOLLOWERS = {"directories": {"gke": ["/tmp", "/results"], "kube": ["/tmp", "/scratch"]}}
+
+
+def test_a_directory_that_followers_may_lack_is_told_of(
+    user: UserCli, site: Answer
+) -> None:
+    site("hold", **FOLLOWERS)
+    here = ("--cwd=/home/ann", "true")
+    said = user.type("submit", "--burst", *here)
+    assert said.status == 0
+    assert said.error.startswith(
+        "warning: nodes of gke, kube have /home/ann only if their image has it"
+    )
+    assert "They have /tmp (--cwd)" in said.error
+    named = user.type("submit", "--burst=gke", *here).error
+    assert "nodes of gke have" in named
+    assert "They have /results, /tmp (--cwd)" in named
+    copies = user.type("submit", "--burst", "--cc=1-2", *here)
+    assert len(copies.split()) == 2
+    assert copies.error.count("warning") == 1
+    many = user.type("bulksubmit", "--burst", "--cwd=/home", "true", ":::", "a", "b")
+    assert many.error.count("warning") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--burst=gke", "--cwd=/results/run"],
+        ["--burst=gke", "--cwd=/results"],
+        ["--burst=local", "--cwd=/home/ann"],
+        ["--burst", "--cwd=/tmp"],
+        ["--burst", "--burst-mode=isolated", "--cwd=/home/ann"],
+        ["--cwd=/home/ann"],
+    ],
+)
+def test_a_directory_that_followers_have_is_not(
+    user: UserCli, site: Answer, words: list[str]
+) -> None:
+    site("hold", **FOLLOWERS)
+    assert user.type("submit", *words, "true").error == ""
+
+
+def test_a_daemon_that_tells_no_directories_gives_no_warning(
+    user: UserCli, site: Answer
+) -> None:
+    site("hold")
+    assert user.type("submit", "--burst", "--cwd=/home/ann", "true").error == ""

@@ -10,10 +10,16 @@ import pytest
 
 from burst.errors import NotFound, Refused
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, PodBursts, PodProvider, check_burst
+from burst.kits.pods import (
+    Bursts,
+    PodBursts,
+    PodProvider,
+    check_burst,
+    known_directories,
+)
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import Examined, Probed, Provider
+from burst.provider import Examined, Furnished, Probed, Provider
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
@@ -37,6 +43,8 @@ def test_what_is_left_to_write_is_the_way_to_the_cluster(tmp_path: Path) -> None
     assert isinstance(provider, Probed)
     (offer,) = provider.offers()
     assert (offer.name, offer.max_nodes) == ("nodes", 4)
+    assert isinstance(provider, Furnished)
+    assert provider.directories() == known_directories(SETTINGS)
     with api_server() as provider.server:
         empty: tuple[int, Any] = 200, {"items": []}
         for kind in ("pods", "configmaps", "secrets", "services"):

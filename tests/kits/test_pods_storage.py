@@ -133,8 +133,10 @@ def test_directories_are_there_before_the_broker_starts(
 
 
 def test_directories_that_followers_have_are_known() -> None:
-    settings = read(f'cwd = ["/work"]\nshm = "1Gi"\nhost_paths = ["/opt"]\n{VOLUMES}')
-    known = set(known_directories(settings))
+    settings = read(f'cwd = ["/work/"]\nshm = "1Gi"\nhost_paths = ["/opt"]\n{VOLUMES}')
+    listed = known_directories(settings)
+    known = set(listed)
+    assert len(known) == len(listed)
     assert known >= {"/tmp", "/var/tmp", "/results", "/home", "/work", "/opt"}
 
 

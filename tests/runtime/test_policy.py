@@ -18,6 +18,7 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.runtime import service_answers
 from burst.runtime.engine_config import find_userids, make_config
+from burst.testing import FakeProvider
 from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.runtime.asking import GUEST, Asking
 
@@ -148,3 +149,14 @@ def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:
         asking.ask("policy", tables={"policy": [{"worht": 1}]}, where="new.toml")
     with pytest.raises(Denied, match="only the instance owner"):
         asking.ask("policy", guest=True)
+
+
+def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
+    class Pods(FakeProvider):
+        def directories(self) -> list[str]:
+            return ["/scratch", "/results"]
+
+    made = {"far": Pods("far"), "near": FakeProvider("near")}
+    tables = {name: {"type": "fake"} for name in made}
+    config = make_config(lambda *_: made, identity(), settings(providers=tables))
+    assert config.directories == {"far": ("/scratch", "/results")}

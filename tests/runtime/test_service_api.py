@@ -277,6 +277,7 @@ def test_anybody_may_ask_how_jobs_come_in():
         "property": "burst",
         "queue": "lent",
         "providers": ["local"],
+        "directories": {},
     }
 
 

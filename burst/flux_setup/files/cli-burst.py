@@ -7,6 +7,7 @@ It asks the daemon for the intake mode of this instance, and submits the job hel
 
 import errno
 import math
+import os
 import re
 import sys
 
@@ -38,6 +39,7 @@ class BurstPlugin(CLIPlugin):
     def __init__(self, prog):
         super().__init__(prog, prefix=None)
         self._answer = None
+        self._warned = set()
         self.add_option(
             "--burst",
             nargs="?",
@@ -86,6 +88,9 @@ class BurstPlugin(CLIPlugin):
             )
         site = self._site()
         _check_provider(burst, site)
+        if _given(args, "burst_mode") != "isolated":
+            # Here, as Flux calls modify_jobspec of another plugin for each job.
+            self._warn_of_directory(_given(args, "cwd") or os.getcwd(), burst, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
         elif _is_to_be_held(args, site) and args.urgency not in _HELD:
@@ -114,6 +119,26 @@ class BurstPlugin(CLIPlugin):
         jobspec.setattr("burst", preferences)
         if preferences.get("wait") == 0 and site["mode"] != "queue":
             _keep_to(jobspec, site["property"])
+
+    def _warn_of_directory(self, cwd, burst, site):
+        """Say that the job may not find its working directory, once for each."""
+        if not cwd.startswith("/"):
+            return  # each node fills it in
+        known = site.get("directories") or {}
+        lacking = [
+            name
+            for name, there in known.items()
+            if burst in (_ANY, _AUTO, name) and not _is_below(cwd, there)
+        ]
+        if not lacking or cwd in self._warned:
+            return
+        self._warned.add(cwd)
+        there = sorted(set.intersection(*(set(known[name]) for name in lacking)))
+        sys.stderr.write(
+            f"warning: nodes of {', '.join(lacking)} have {cwd} only if their image"
+            " has it; without it the job runs in /tmp there, and its files are lost."
+            f" They have {', '.join(there)} (--cwd)\n"
+        )
 
     def _into_queue(self, args, site):
         """Send the job to the queue that holds jobs until their nodes are online."""
@@ -161,6 +186,7 @@ _NO_DAEMON = {
     "attribute": "burstable",
     "property": "burst",
     "providers": None,
+    "directories": {},
 }
 
 
@@ -184,6 +210,11 @@ def _check_provider(name, site):
         " (--burst alone takes any of them; where the command follows it, write"
         " --burst=any)"
     )
+
+
+def _is_below(path, directories):
+    """Tell whether a path is one of these directories, or within one."""
+    return any(os.path.commonpath([path, there]) == there for there in directories)
 
 
 def _price(text):

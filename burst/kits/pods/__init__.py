@@ -18,6 +18,7 @@ from burst.kits.pods.settings import (
     Toleration,
     offers,
 )
+from burst.kits.pods.storage import known_directories
 from burst.kits.pods.volume_table import VolumeTable
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "Toleration",
     "VolumeTable",
     "check_burst",
+    "known_directories",
     "offers",
 ]

@@ -13,6 +13,7 @@ from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.names import Tags
 from burst.kits.pods.render import render
 from burst.kits.pods.settings import PodSettings, offers
+from burst.kits.pods.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -59,6 +60,7 @@ class PodProvider(abc.ABC):
     def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
         self.tags = Tags(owner, name)
         self._offers = offers(settings)
+        self._directories = known_directories(settings)
 
     @abc.abstractmethod
     def bursts(self) -> Bursts:
@@ -71,6 +73,10 @@ class PodProvider(abc.ABC):
     def offers(self) -> Sequence[Offer]:
         """Return the offers of the settings."""
         return self._offers
+
+    def directories(self) -> Sequence[str]:
+        """Return what followers have whatever is in their image; see `Furnished`."""
+        return self._directories
 
     def provision(self, spec: BurstSpec) -> None:
         """Make what is missing of the burst's objects."""

@@ -7,8 +7,7 @@ gets a Service of its name without a cluster IP, which selects its pod; all pods
 namespace find it there. A Service of the burst's name gives pods' own host names DNS
 records, and pods search it.
 
-Source: the Kubernetes documentation, "DNS for Services and Pods"; setPodHostname in
-pkg/controller/job.
+Source: the Kubernetes documentation, "DNS for Services and Pods" and "Indexed Job".
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ def known_directories(settings: PodSettings) -> tuple[str, ...]:
     They may have others below them.
     """
     mounted = (path for _, _, path, _ in _all(settings))
-    return (*PRIVATE, *mounted, *settings.cwd, *settings.host_paths)
+    found = (*PRIVATE, *mounted, *settings.cwd, *settings.host_paths)
+    return tuple(dict.fromkeys(str(PurePosixPath(path)) for path in found))
 
 
 def make_directories(settings: PodSettings) -> str:

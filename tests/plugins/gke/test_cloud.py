@@ -16,6 +16,7 @@ from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.errors import BurstError, Refused, Transient
+from burst.provider import Furnished
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import Denied, Gke
 from tests.plugins.gke.server import Token, connect, serve
@@ -130,3 +131,9 @@ def test_what_is_not_there_cannot_be_deleted(
 ) -> None:
     with pytest.raises(BurstError, match="Not found"):
         call(Cloud(PARENT, client=client, credentials=Token()))
+
+
+def test_directories_of_followers_are_known() -> None:
+    provider = GkeProvider("gke", build.settings(cwd=["/work"]), "owner-a")
+    assert isinstance(provider, Furnished)
+    assert "/work" in provider.directories()

@@ -13,6 +13,7 @@ from burst_kind import KindProvider
 from burst.errors import Refused
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
+from burst.provider import Furnished
 from burst.testing import example_lead
 from tests.plugins.kind.harness import KindHarness
 
@@ -49,6 +50,12 @@ def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
 
 def test_by_default_files_are_where_all_providers_have_them(kind: KindHarness) -> None:
     kind.provider(dir="")
+
+
+def test_directories_of_followers_are_known(kind: KindHarness) -> None:
+    provider = kind.provider(cwd=("/work",))
+    assert isinstance(provider, Furnished)
+    assert "/work" in provider.directories()
 
 
 def test_a_cluster_that_is_not_there_is_refused_with_how_to_make_it(
