@@ -282,6 +282,16 @@ def test_a_file_of_rules_only_may_name_providers_that_are_elsewhere():
     assert parse({"policy": [{"providers": ["gke"]}]}, "x").policy[0].providers
 
 
+def test_two_providers_are_raced_only_where_a_rule_says_so():
+    raced, other = parse({"policy": [{"race": True}, {"name": "b"}]}, "x").policy
+
+    assert raced.race
+    assert not other.race
+    assert not parse({}, "x").rules[-1].race
+    with pytest.raises(ConfigError, match="policy 1"):
+        parse({"policy": [{"race": "kube"}]}, "x")
+
+
 def test_jobs_are_marked_in_mode_hold_only():
     for mode in ("queue", "scheduler"):
         tables = {"intake": {"mode": mode}, "policy": [{"mark": True}]}

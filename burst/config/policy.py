@@ -83,6 +83,9 @@ class PolicyRule(Table, frozen=True):
     the money is there, or is failed with the reason, unless own nodes could run it.
     Waiting is the default, as a new month or a burst that cost less than was reserved
     may help it."""
+    race: bool = False
+    """Whether bursts are made at two providers for such a job: the first that is online
+    keeps it, and the other is ended. What that has cost is wasted."""
     mark: bool = False
     """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
     users know whether their jobs can run elsewhere."""

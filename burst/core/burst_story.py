@@ -21,6 +21,8 @@ SENTENCES = {
     "provision-start": "its provider is called to make it",
     "provision-finish": "all its followers were started",
     "assign": "further jobs were assigned to it",
+    "race": "{note}",
+    "raced": "{note}",
     "joined": "ranks {ranks} joined the lead",
     "online": "it is online, with ranks {ranks}",
     "lost": "ranks were lost",

@@ -20,6 +20,7 @@ from burst.core import burst_jobs
 from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
     NOT_HELD,
+    RACED,
     RECLAIMED,
     Burst,
     JobTimes,
@@ -59,6 +60,8 @@ EDGES: dict[tuple[State, str], State] = {
 # Events that change no state, and the states in which they may happen.
 NOTES: dict[str, tuple[State, ...]] = {
     "assign": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
+    "race": (State.NEW, State.PROVISION),
+    "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
     "job-leave": tuple(State),
     "job-hold": tuple(State),
     "job-release": tuple(State),
@@ -88,6 +91,7 @@ _RENAMED = {"acquit": "unquarantine"}
 RESULTS = {
     "canceled": Result.CANCELED,
     NOT_HELD: Result.CANCELED,
+    RACED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
 }
@@ -236,6 +240,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "undrain": _undrain,
     "finish": _finish,
     "exception": _exception,
+    "raced": lambda _, __: {"race_over": True},
     "lost": lambda _, event: {"lost_since": event.timestamp},
     "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
     "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},

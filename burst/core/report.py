@@ -61,6 +61,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "per_hour": round(per_hour(burst), 4),
         "cost": round(cost(burst, now), 4),
         "priced_by": lease.priced_by,
+        "race": lease.race,
         "note": burst.quarantined or _note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
@@ -281,6 +282,8 @@ def _last_note(burst: Burst, world: World) -> str:
     if moving and not failed and (words := provider_message(burst, world)):
         return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
+    if burst.racing:
+        noted = (*noted, "race")
     for event in reversed(burst.events):
         if event.name in noted:
             return str(event.context.get("note", ""))

@@ -34,6 +34,7 @@ from burst.core.placement.reservation import update_reservation_backoffs
 from burst.core.placement.shortfall import update_shortfalls
 from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.slots import free_rests, free_slots
+from burst.core.races import settle_races
 from burst.core.records import Records, Transaction
 from burst.core.select.assignments import expire_assignments
 from burst.core.select.constraints import Constraints
@@ -86,6 +87,7 @@ def run_tick(
     sync(tx, world, settings.limits, same)
     decided: JobDecisions | None = None
     if world.lead is not None:
+        settle_races(tx, world.lead)
         decided = _decide_on_jobs(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
         # For a burst that is planned in this tick, the provider is called already.
@@ -260,6 +262,8 @@ def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
     for proposal in plan.proposals:
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
         tx.plan_burst(proposal.lease, submitted)
+        if proposal.race:
+            tx.record(proposal.lease.id, "race", {"note": proposal.race})
     assigned: dict[BurstId, dict[str, float]] = {}
     given = [(job, (burst,)) for job, burst in plan.assignments.items()]
     for job, bursts in [*given, *plan.combined.items()]:

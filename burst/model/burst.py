@@ -98,6 +98,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
     the like. Empty in records that are older."""
+    race: str = ""
+    """What two bursts of two providers have in common that are made for the same jobs,
+    of which the first that is online keeps them; empty for all others."""
 
     @property
     def isolated_job(self) -> JobId | None:
@@ -189,6 +192,8 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Of what ran in it, if it is isolated and that has ended."""
     quarantined: str = ""
     """Why nothing is done to it any more until a person decides; empty if not."""
+    race_over: bool = False
+    """Whether it is decided who has the jobs for which it was raced with another."""
     out_of_reach: bool = False
     """Whether it is quarantined because its provider is set to another place; it is
     unquarantined as soon as the provider is set to the place of the burst again."""
@@ -202,6 +207,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether something of it may still exist: its rank slot is not free."""
         return self.state is not State.INACTIVE
+
+    @property
+    def racing(self) -> bool:
+        """Whether another burst may get its jobs, or it those of the other."""
+        return bool(self.lease.race) and not self.race_over
 
     @property
     def idle_since(self) -> float | None:
@@ -230,5 +240,8 @@ CAPACITY = "capacity"
 """Type of exception of a burst for which there were no nodes."""
 RECLAIMED = "reclaimed"
 """Type of exception of a burst of which the cloud took nodes back."""
+RACED = "raced"
+"""Type of exception of a burst that is not needed, as one of another provider was
+online before it."""
 NOT_HELD = "not-held"
 """Type of exception of an isolated burst whose job Flux can start."""

@@ -170,7 +170,7 @@ class Reason(enum.Enum):
 
     # About a job that is being helped.
     PROPOSED = _helped(
-        "{nodes} nodes of {offer} for it as {burst}{price}", memo="requested"
+        "{nodes} nodes of {offer} for it as {burst}{price}{race}", memo="requested"
     )
     ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
     COMING = _helped(

@@ -96,6 +96,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     over_budget: Literal["wait", "fail"] = "wait"
     """What the site's rule says of a job that would pass a budget. Never read of a
     jobspec."""
+    race: bool = False
+    """Whether the site's rule has two providers raced. Never read of a jobspec."""
 
     def takes(self, provider: str) -> bool:
         """Tell whether bursts of a provider are as the user and the rule want them."""

@@ -89,7 +89,7 @@ class FilePolicy:
 
     All jobs of the trace count as burstable. Bought is the offer that the daemon would
     take first by `providers` and `max_price` of the rule. Where none is known, there is
-    one price, and above `max_price` nothing is bought.
+    one price, and above `max_price` nothing is bought. `race` is not looked at.
     """
 
     forecasts = True

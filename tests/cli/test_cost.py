@@ -40,7 +40,7 @@ def test_what_a_burst_costs_is_shown_with_a_daemon_and_without(
         lines = cli.run("cost", "--by", "provider").lines
         titles = [line.split()[0] for line in lines if line]
         assert titles[::2] == ["MONTH", "PROVIDER", "OFFER", "BUDGET"]
-        assert "local/local  3.60   [prices]  0 of 0" in lines
+        assert "local/local  3.60   [prices]  0 of 0     0 of 0" in lines
         said = cli.run("status").lines
         assert any(line.startswith("budget everything, per month: ") for line in said)
         assert any(

@@ -9,7 +9,8 @@ limits    are not passed by anything new
 isolation one provider, user, record or RPC never ends the daemon or quarantines others
 bounded   records, calls and ticks
 recorded  all that exists is on record; nothing is reaped under a job
-once      no demand is bursted twice, no isolated job runs twice
+once      no demand is bursted twice, no isolated job runs twice; two bursts of two
+          providers that are raced are one, and one of them ends
 money     nothing bought takes a budget past its limit, of all, a user or a bank; each
           burst is settled once; no job is failed for a budget that may run without
 trial     what had failed is tried by one burst at a time
@@ -33,7 +34,7 @@ from burst.core.provider_health import OfferHealth
 from burst.core.tick import run_tick
 from burst.core.worth.accounts import budgets_at
 from burst.errors import RecordUnreadable
-from burst.model.burst import State
+from burst.model.burst import Burst, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -146,6 +147,7 @@ class Invariants:
         self._use()
         self._harm()
         self._told()
+        self._races()
 
     def anytime(self):
         self._disjoint()
@@ -522,17 +524,43 @@ class Invariants:
     def _help_on_the_way(self):
         """Nodes that each pending job can count on before the tick."""
         view = self.world.engine.snapshot.world.lead
-        nodes: dict[int, int] = {}
+        sides: dict[int, dict[str, int]] = {}
         if view is None:
-            return nodes
+            return {}
         for burst in self.world.live:
             if burst.state in _COUNTED_ON:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
                 most = burst.lease.nodes - lost
+                # Of two that are raced it will have one.
+                side = burst.lease.race if burst.racing else burst.id
                 for job in burst.jobs:
                     help_ = min(most, usable_nodes(burst, view))
-                    nodes[job] = nodes.get(job, 0) + help_
-        return nodes
+                    its = sides.setdefault(job, {})
+                    its[side] = max(its.get(side, 0), help_)
+        return {job: sum(its.values()) for job, its in sides.items()}
+
+    def _races(self):
+        """Of two bursts that are raced, the first that is online ends the other."""
+        races: dict[str, list[Burst]] = {}
+        for burst in self.world.live:
+            counts = burst.state in _COUNTED_ON and not burst.quarantined
+            if burst.lease.race and counts:
+                races.setdefault(burst.lease.race, []).append(burst)
+        view = self.world.engine.snapshot.world.lead
+        for race, bursts in races.items():
+            who = [burst.lease.provider for burst in bursts]
+            self.must("once", len(who) == len(set(who)) <= 2, f"{who} race as {race}")
+            racing = [burst for burst in bursts if burst.racing]
+            both = not racing or len(racing) == len(bursts)
+            self.must("once", both, f"{race} is decided, and {racing} goes on")
+            up = [
+                burst.id
+                for burst in racing
+                if burst.state is State.ONLINE and burst.lost_since is None
+                if view and usable_nodes(burst, view) == burst.lease.nodes
+                if burst.jobs
+            ]
+            self.must("once", not up, f"{up} online, and {race} is not decided")
 
 
 def _time_to_make(burst):

@@ -67,6 +67,12 @@ _INTAKES: tuple[_Table, ...] = (
     {"release_urgency": 20},
     {"impossible": "fail"},
 )
+# Two providers are raced for jobs of some users, or of all, where there are two.
+_RACES: tuple[_Table, ...] = (
+    {"race": True},
+    {"race": True, "match": {"user": ["1", "2"]}},
+    {"race": True, "match": {"nodes": "1-2"}},
+)
 
 
 def draw(random: Random) -> dict[str, Any]:
@@ -99,4 +105,15 @@ def draw(random: Random) -> dict[str, Any]:
         scenario["standing"] = True
     if "budget" in scenario and random.random() < 0.4:
         scenario["policy"] = [{"over_budget": "fail"}]
+    if len(sites) > 1 and random.random() < 0.6:
+        others = scenario.get("policy", [{}])[0]
+        scenario["policy"] = [{**random.choice(_RACES), **others}]
+        _start_apart(sites, random)
     return scenario
+
+
+def _start_apart(sites: dict[str, _Table], random: Random) -> None:
+    """Have bursts of one provider not always be online in the tick of the other's."""
+    for site in sites.values():
+        if "modes" not in site:
+            site["starts_after"] = random.choice((0, 0, 2, 5))

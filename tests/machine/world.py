@@ -296,6 +296,7 @@ class World:
         cloud = self.clouds.setdefault(site.get("place", name), FakeCloud())
         provider = SimProvider(name, wanted, self.lead.known.owner, cloud)
         provider.world = self
+        provider.starts_after = site.get("starts_after", 0)
         return provider
 
     def make_stray(self, name: str, burst: str):

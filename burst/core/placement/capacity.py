@@ -38,8 +38,15 @@ def usable_nodes(burst: Burst, lead: LeadView) -> int:
 def missing_nodes(
     request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
 ) -> tuple[int, int]:
-    """Return how many nodes a job lacks beside its bursts, and how many they have."""
-    coming = sum(usable_nodes(burst, lead) for burst in bursts)
+    """Return how many nodes a job lacks beside its bursts, and how many they have.
+
+    Of two bursts that are raced it gets one.
+    """
+    sides: dict[str, int] = {}
+    for burst in bursts:
+        side = burst.lease.race if burst.racing else burst.id
+        sides[side] = max(sides.get(side, 0), usable_nodes(burst, lead))
+    coming = sum(sides.values())
     need = nodes_needed(request, bursts[0].lease.shape)
     return max(0, need - coming), coming
 
@@ -49,7 +56,8 @@ def burst_capacities(
 ) -> list[BurstCapacity]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
-    Of a burst that is not up yet that is all of it but what its jobs will take.
+    Of a burst that is not up yet that is all of it but what its jobs will take;
+    nothing of one that is raced, as it may be gone before it is up.
     """
     usable = lead.usable
     pools = {
@@ -91,8 +99,13 @@ def _time_left(job: JobView, now: float) -> float:
 
 
 def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
-    """Return what is free on a burst; all of it where that is not up yet."""
+    """Return what is free on a burst for others than its jobs.
+
+    All of it where that is not up yet; nothing where it is raced.
+    """
     whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
+    if burst.racing:
+        return NodePool({}, whole)
     if burst.state is not State.ONLINE:
         return NodePool(whole, whole)
     ranks = [rank for rank in burst.lease.ranks if rank in usable]

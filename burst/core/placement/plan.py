@@ -93,6 +93,9 @@ class Proposal(msgspec.Struct, frozen=True):
 
     lease: Lease
     jobs: tuple[JobId, ...]
+    race: str = ""
+    """With which other burst it is raced, or why with none; empty where no rule asks
+    for that."""
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +138,10 @@ class PlannedBurst:
         self.nodes = 0
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
+        self.demands: list[Demand] = []
+        """Those that it gets all nodes for."""
+        self.races = False
+        """Whether the rule of its jobs has two providers raced for them."""
         self.pool = NodePool({}, {})
         self.bought: Commitment | None = None
         """What is reserved for it, where there are budgets."""
@@ -152,6 +159,7 @@ class PlannedBurst:
 
     def add(self, demand: Demand) -> None:
         """Note for whom it is made."""
+        self.demands.append(demand)
         if demand.job is not None:
             self.jobs.append(demand.job)
         if demand.userid is not None:

@@ -22,6 +22,7 @@ from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.over_budget import Market, fail_over_budget
 from burst.core.placement.plan import Demand, Plan, PlannedBurst
 from burst.core.placement.preferences import OfferSorter, WantedOffer, accepts
+from burst.core.placement.races import Races
 from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.slot_choice import SlotChooser
@@ -84,7 +85,8 @@ class Planner:
             for demand in ordered:
                 self._place(demand)
         self._fail_over_budget(ordered)
-        proposals = [planned.propose(owner, now) for planned in self._planned]
+        races = Races(self._index, self._trials, self._run_times, self._reservations)
+        proposals = races.propose(self._planned, self._sorter, owner, now)
         proposals += self._isolated.propose(owner, now)
         for proposal in proposals:
             lease = proposal.lease
@@ -93,6 +95,7 @@ class Planner:
                 "offer": f"{lease.provider}/{lease.offer}",
                 "burst": lease.id,
                 "price": _price_words(lease),
+                "race": f"; {proposal.race}" if proposal.race else "",
             }
             decision = Decision(Reason.PROPOSED, facts)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -265,7 +268,9 @@ class Planner:
 
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        if not self._may_join(planned, demand):
+        # Nodes for jobs that no rule has raced are not paid for twice.
+        alike = planned.races is demand.preferences.race
+        if not alike or not self._may_join(planned, demand):
             return False
         new = demand.userid not in planned.userids
         bears = planned.nodes if new else 0
@@ -421,6 +426,9 @@ class Planner:
             planned.grow(nodes)
             self._buy(planned, demand)
             planned.add(demand)
+            # Of several bursts, or of one for a part of its nodes, it needs each.
+            alone = len(shares) == 1 and not demand.coming
+            planned.races = alone and demand.preferences.race
             # Whether the job's share fits is known; of several bursts it takes all.
             if not planned.pool.take(demand.request):
                 planned.most, planned.pool = 0, NodePool({}, {})

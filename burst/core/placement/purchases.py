@@ -89,6 +89,21 @@ class Purchases:
         self._budgets.commit([bought], before)
         return bought
 
+    def buy_for_all(
+        self, candidate: ProviderOffer, demands: Sequence[Demand], nodes: int
+    ) -> OfferRejection | None:
+        """Count a burst that is for all these; return why it may not be bought."""
+        if not self._budgets:
+            return None
+        bought: Commitment | None = None
+        for demand in demands:
+            bought = self._bought(candidate, demand, nodes, bought)
+        assert bought is not None  # no burst is made for nobody
+        refused = self._refusal(candidate.key, [bought], None)
+        if refused is None:
+            self._budgets.commit([bought])
+        return refused
+
     def may_use(self, demand: Demand, burst: BurstId) -> bool:
         """Tell whether a live burst may be kept for as long as a job needs it."""
         if not self._budgets or burst not in self._live:

@@ -7,6 +7,8 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
+import msgspec
+
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slot_rests import SlotClass, SlotRests, by_size, run_of
 from burst.core.placement.slots import LENT, RankSlot
@@ -172,6 +174,17 @@ class SlotIndex:
         self._names[slot_class].remove(slot.name)
         if not slots:
             del self._free[slot_class]
+
+    def leave(self, slot: RankSlot, nodes: int) -> None:
+        """Make free what a burst of so many nodes leaves of a slot that it leased.
+
+        Only once the burst does not grow any more.
+        """
+        if not slot.divisible or nodes >= slot.size:
+            return
+        ranks, hosts = slot.ranks[nodes:], slot.hosts[nodes:]
+        self._rests.add(msgspec.structs.replace(slot, ranks=ranks, hosts=hosts))
+        self._free_kinds.clear()
 
     def _rests_for(
         self, slot_class: SlotClass, nodes: int, constraint: str

@@ -30,6 +30,12 @@ class SlotRests:
         self.withholds = False
         """Whether there are rests that are not found."""
 
+    def add(self, rest: RankSlot) -> None:
+        """Take in what is left of a slot of which there is no rest."""
+        self._by_name[rest.name] = self._by_first[rest.ranks[0]] = rest
+        group = self._sorted.setdefault(self._slot_class(rest), [])
+        bisect.insort(group, rest, key=by_size)
+
     def remove(self, rest: RankSlot) -> bool:
         """Take a rest; tell whether it was one."""
         if self._by_name.get(rest.name) is not rest:

@@ -270,6 +270,7 @@ def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
         max_price=min(prices, default=None),
         rule=rule.name,
         over_budget=rule.over_budget,
+        race=rule.race,
     )
 
 

@@ -13,6 +13,7 @@ from burst.core.isolated import decision as isolated_decision
 from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
+from burst.core.races import race_words
 from burst.core.records import RecordsView
 from burst.core.select.assignments import retry_pause
 from burst.core.select.constraints import Constraints
@@ -252,7 +253,8 @@ class JobTriage:
         if late is None:
             released = Decision(Reason.RELEASED, {"ends": lease_warning(job, bursts)})
             return decide_on_queue(job, self._lead, self._settings) or released
-        return behaviour_of(late).decide(late, self._world, lease_warning(job, bursts))
+        ends = lease_warning(job, bursts) + race_words(late, bursts)
+        return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(
         self, job: JobView, request: ResourceRequest, hold: Hold | None

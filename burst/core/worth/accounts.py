@@ -26,7 +26,7 @@ from burst.core.worth.life import (
     price_of_node,
 )
 from burst.core.worth.money import Money, format_money
-from burst.model.burst import RECLAIMED, Burst, BurstId, State
+from burst.model.burst import RACED, RECLAIMED, Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.provider import Failure
@@ -179,8 +179,10 @@ def _settle(tx: Transaction, entry: Entry) -> None:
     if {f"ledger/{period}", f"settled/{name}"} & tx.unreadable.keys():
         return
     burst = tx.bursts.get(name)
-    reclaimed = burst is not None and burst.exception == RECLAIMED
-    settled = ledger.settle(entry, tx.now, reclaimed=reclaimed)
+    why = burst.exception if burst is not None else ""
+    settled = ledger.settle(
+        entry, tx.now, reclaimed=why == RECLAIMED, raced=why == RACED
+    )
     del tx.entries[name]
     tx.settled[name] = settled
     known = tx.periods.get(period, periods.Period())

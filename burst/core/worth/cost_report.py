@@ -90,8 +90,8 @@ class CostReport:
     def prices(self) -> list[Row]:
         """Return what a node of each offer cost last, and where that price came from.
 
-        And how many bursts of it ended, how many as the cloud took nodes back. Of the
-        bursts that are known one by one.
+        And how many bursts of it ended, how many as the cloud took nodes back, how many
+        as another provider was quicker. Of the bursts that are known one by one.
         """
         known: list[SettledBurst | Entry] = [*self._settled]
         known += self._records.entries.values()
@@ -102,10 +102,13 @@ class CostReport:
         }
         ended: Counter[str] = Counter()
         reclaimed: Counter[str] = Counter()
+        raced: Counter[str] = Counter()
         for settled in self._settled:
             if self._counts(day_of(settled.made)):
-                ended[f"{settled.provider}/{settled.offer}"] += 1
-                reclaimed[f"{settled.provider}/{settled.offer}"] += settled.reclaimed
+                key = f"{settled.provider}/{settled.offer}"
+                ended[key] += 1
+                reclaimed[key] += settled.reclaimed
+                raced[key] += settled.raced
         return [
             {
                 "offer": key,
@@ -113,6 +116,7 @@ class CostReport:
                 "from": burst.priced_by,
                 "ended": ended[key],
                 "reclaimed": reclaimed[key],
+                "raced": raced[key],
             }
             for key, burst in sorted(latest.items())
         ]

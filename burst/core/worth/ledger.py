@@ -162,6 +162,8 @@ class SettledBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     shares: tuple[Share, ...]
     reclaimed: bool = False
     """Whether it ended as the cloud took nodes of it back."""
+    raced: bool = False
+    """Whether it was not needed, as one of another provider was online before it."""
 
 
 def open_entry(
@@ -236,7 +238,9 @@ def outlive(entry: Entry, now: float) -> Entry:
     )
 
 
-def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst:
+def settle(
+    entry: Entry, now: float, *, reclaimed: bool = False, raced: bool = False
+) -> SettledBurst:
     """Return what the burst has cost, now that nothing of it is left.
 
     What was never online is paid for as long as its provider showed it as started: it
@@ -265,6 +269,7 @@ def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst
         costs=costs,
         shares=entry.shares,
         reclaimed=reclaimed,
+        raced=raced,
     )
 
 

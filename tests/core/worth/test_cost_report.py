@@ -109,10 +109,29 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
     new = msgspec.structs.replace(
         burst(2), price=units(2.5), priced_by="site", reclaimed=True
     )
-    known = records(burst(1, NOON - DAY), new, entries=[entry(1, provider="kube")])
+    known = records(
+        burst(1, NOON - DAY),
+        msgspec.structs.replace(burst(3, NOON - DAY), raced=True),
+        new,
+        entries=[entry(1, provider="kube")],
+    )
     assert CostReport(known).prices() == [
-        {"offer": "gke/n2", "price": 2.5, "from": "site", "ended": 2, "reclaimed": 1},
-        {"offer": "kube/n2", "price": 1.0, "from": "offer", "ended": 0, "reclaimed": 0},
+        {
+            "offer": "gke/n2",
+            "price": 2.5,
+            "from": "site",
+            "ended": 3,
+            "reclaimed": 1,
+            "raced": 1,
+        },
+        {
+            "offer": "kube/n2",
+            "price": 1.0,
+            "from": "offer",
+            "ended": 0,
+            "reclaimed": 0,
+            "raced": 0,
+        },
     ]
     assert CostReport(known, "2026-11-23").prices() == []
 

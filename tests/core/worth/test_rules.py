@@ -258,6 +258,26 @@ def test_what_may_not_be_meant_is_told_with_what_to_do() -> None:
     ]
 
 
+def test_one_provider_alone_is_not_raced() -> None:
+    local = {"type": "local"}
+    found = settings(
+        providers={"kube": local, "gke": local},
+        policy=[
+            {"race": True, "providers": ["gke"], "match": {"user": 1}},
+            {"race": True, "providers": ["gke", "kube"], "match": {"user": 2}},
+            {"race": True, "match": {"user": 3}},
+        ],
+    )
+    told = (
+        "policy {} has two providers raced, and {} is the only one that its jobs may"
+        " have: name another one, or remove race"
+    )
+    assert list(find_rule_warnings(found)) == [told.format("policy-1", "gke")]
+    alone = settings(providers={"kube": local}, policy=[{"race": True}])
+    assert list(find_rule_warnings(alone)) == [told.format("policy-1", "kube")]
+    assert not list(find_rule_warnings(settings(policy=[{"race": True}])))
+
+
 def test_what_cannot_be_known_is_not_doubted() -> None:
     found = settings(
         intake={"any_job": True},
