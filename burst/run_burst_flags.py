@@ -46,6 +46,11 @@ class RunBurstFlags(Protocol):
         """
         ...
 
-    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Return what a user should know before anything is made, a line for each."""
+    def notes(
+        self, given: Mapping[str, str], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """Return what a user should know before anything is made, a line for each.
+
+        `options` is what that method returned.
+        """
         ...

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import click
@@ -28,48 +29,66 @@ from burst.runtime.manual_burst import (
 )
 
 
-@click.command("run-burst")
-@click.option(
-    "--name", default="burst-0", show_default=True, help="Name of the rank slot to use."
-)
-@click.option(
-    "--provider",
-    default="",
-    help="Provider that makes it, by its name in the settings. Default: the type whose"
-    " flags are given below, else local.",
-)
-@click.option(
-    "-N",
-    "--nodes",
-    type=int,
-    default=0,
-    help="Number of nodes if no burstable job waits. Default: all of the slot.",
-)
-@click.option(
-    "--lead-host", default="", help="Address at which followers reach the lead."
-)
-@click.option(
-    "--lead-port",
-    type=click.IntRange(1, 65535),
-    help="Port at which they reach it. Default for both: from [bootstrap] hosts of"
-    " the lead.",
-)
-@click.option(
-    "--lead-size",
-    default=0,
-    help="Expected size of the lead, with its burst hosts or without; another size is"
-    " an error.",
-)
-@click.option("--down", is_flag=True, help="Take the burst down.")
-@provider_flag_options
-@target_options
-def command(target: Target, flags: GivenFlags, **wanted: Any) -> None:
+def _run_burst(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints which ranks joined. It stays up until
     run-burst --down takes it down. Where a daemon serves the lead, that one does it.
     """
     _ManualBurst(target, flags, **wanted).run()
+
+
+_OPTIONS = (
+    click.option(
+        "--name",
+        default="burst-0",
+        show_default=True,
+        help="Name of the rank slot to use.",
+    ),
+    click.option(
+        "--provider",
+        default="",
+        help="Provider that makes it, by its name in the settings. Default: the type"
+        " whose flags are given below, else local.",
+    ),
+    click.option(
+        "-N",
+        "--nodes",
+        type=int,
+        default=0,
+        help="Number of nodes if no burstable job waits. Default: all of the slot.",
+    ),
+    click.option(
+        "--lead-host", default="", help="Address at which followers reach the lead."
+    ),
+    click.option(
+        "--lead-port",
+        type=click.IntRange(1, 65535),
+        help="Port at which they reach it. Default for both: from [bootstrap] hosts of"
+        " the lead.",
+    ),
+    click.option(
+        "--lead-size",
+        default=0,
+        help="Expected size of the lead, with its burst hosts or without; another size"
+        " is an error.",
+    ),
+    click.option("--down", is_flag=True, help="Take the burst down."),
+)
+
+
+def make_command(found: Iterable[EntryPoint] | None = None) -> click.Command:
+    """Return the command with the flags of these providers, by default all installed.
+
+    `found` are entry points of the group `burst.run_burst_flags`.
+    """
+    function = provider_flag_options(target_options(_run_burst), found)
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return click.command("run-burst")(function)
+
+
+command = make_command()
 
 
 class _ManualBurst:
@@ -85,13 +104,13 @@ class _ManualBurst:
         settings = self._settings()
         base = settings.providers.get(self._provider)
         base = base or ProviderTable(type=self._provider)
-        for line in self._flags.notes(base.type):
-            click.echo(line, err=True)
         with self._target.lead() as lead:
             identity = lead.identity()
             slot = find_slot_hosts(identity, self._wanted["name"])
             _check_size(self._wanted["lead_size"], identity.hosts, slot)
             table = self._flags.table(base, len(parse_hostlist(slot)))
+            for line in self._flags.notes(table):
+                click.echo(line, err=True)
             if self._flags.words():
                 providers = {**settings.providers, self._provider: table}
                 settings = msgspec.structs.replace(settings, providers=providers)

@@ -37,9 +37,10 @@ class GivenFlags(msgspec.Struct, frozen=True):
         }
         return [f"--{k} {v}" for k, v in self.values.items() if k not in ignored]
 
-    def notes(self, kind: str) -> list[str]:
-        """Return what that type of provider has to say of the flags."""
-        return list(self.types[kind].notes(self.values)) if kind in self.types else []
+    def notes(self, table: ProviderTable) -> list[str]:
+        """Return what that type of provider has to say; `table` is that of `table`."""
+        brought = self.types.get(table.type)
+        return list(brought.notes(self.values, table.options)) if brought else []
 
     def table(self, base: ProviderTable, nodes: int) -> ProviderTable:
         """Return a provider's table with what the flags say instead of its own.

@@ -7,19 +7,38 @@ work without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from burst.errors import ConfigError
 from burst.run_burst_flags import ProviderFlag
+
+if TYPE_CHECKING:
+    from burst.kits.pods.own_image import OwnImage
+
+
+def _own_image() -> OwnImage:
+    # It imports the Kubernetes client.
+    from burst.kits.pods.own_image import find_own_image  # noqa: PLC0415
+
+    return find_own_image()
 
 
 class PodFlags:
     """The keys of `PodSettings` that a burst by hand may need to set."""
 
+    def __init__(self, own_image: Callable[[], OwnImage] = _own_image) -> None:
+        """Take what tells the image of the lead's pod, the default of `--image`."""
+        self._own_image = own_image
+
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("namespace", "Namespace of the followers' pods."),
-        ProviderFlag("image", "Image of the followers, with the lead's Flux version."),
+        ProviderFlag(
+            "image",
+            "Image of the followers, with the lead's Flux version. Default: that of the"
+            " provider's table, else of the pod in which this runs.",
+        ),
         ProviderFlag(
             "flux-operator-yaml",
             "Manifests of the Flux Operator, which is installed and used.",
@@ -30,7 +49,11 @@ class PodFlags:
     def options(
         self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
     ) -> dict[str, Any]:
-        """Return the table with what the flags say. `nodes` has no effect."""
+        """Return the table with what the flags say. `nodes` has no effect.
+
+        Without an image it is that of the pod in which this runs. Raises ConfigError,
+        and what asking the cluster raises: Transient, Refused.
+        """
         del nodes
         found = dict(table)
         found |= {key: given[key] for key in ("namespace", "image") if key in given}
@@ -38,17 +61,38 @@ class PodFlags:
         if operator:
             path = str(Path(operator).absolute())
             found |= {"form": "operator", "operator_yaml": path}
+        return found if found.get("image") else found | self._own(found)
+
+    def notes(
+        self, given: Mapping[str, str], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """Say which image is used, and that the operator is not deleted."""
+        operator = given.get("flux-operator-yaml")
+        found = []
+        if "image" not in given and "image" in options:
+            found.append(
+                f"followers run image {options['image']}; --image says another"
+            )
+        if operator:
+            found.append(
+                f"--flux-operator-yaml {operator}: applied where the cluster has no"
+                " Flux Operator; the operator stays when the burst is deleted"
+            )
         return found
 
-    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Say that the operator is not deleted with the burst."""
-        operator = given.get("flux-operator-yaml")
-        if not operator:
-            return []
-        return [
-            f"--flux-operator-yaml {operator}: applied where the cluster has no Flux"
-            " Operator; the operator stays when the burst is deleted"
-        ]
+    def _own(self, table: Mapping[str, Any]) -> dict[str, str]:
+        """Return the keys of the image of the lead's own pod. Raises ConfigError."""
+        own = self._own_image()
+        if not own.view:
+            return {"image": own.image}
+        if table.get("form") == "operator":
+            return {"view": own.view, "image": own.image}
+        raise ConfigError(
+            f"the lead's own image {own.image} gets Flux from another, {own.view}, and"
+            " the pods of a Job do not",
+            "give --image with one that has Flux, or --flux-operator-yaml: a"
+            " MiniCluster uses both",
+        )
 
 
 FLAGS = PodFlags()

@@ -8,7 +8,6 @@ the same when the lead's pod and all that it kept are lost, and that no other le
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,11 +16,11 @@ from burst import log
 from burst.config import LONGEST_OWNER, LeadSettings
 from burst.errors import ConfigError, LeadError, Refused
 from burst.kits.kube import Cluster, InCluster, Manifest
+from burst.kits.kube.connect import NAMESPACE_FILE
 from burst.kits.kube.kinds import NODE, POD, SERVICE, name_of
 from burst.model.host import dns_label
 
 _UID_DIGITS = 12
-_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def read_from_service(settings: LeadSettings) -> LeadSettings:
@@ -31,7 +30,7 @@ def read_from_service(settings: LeadSettings) -> LeadSettings:
     and what asking the cluster raises: Transient, Refused.
     """
     try:
-        namespace = _NAMESPACE.read_text().strip()
+        namespace = NAMESPACE_FILE.read_text().strip()
     except OSError as error:
         raise ConfigError(
             f"{_learnt_keys(settings)} read from the cluster, but this process runs in"

@@ -40,6 +40,11 @@ class GkeFlags(PodFlags):
         self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
     ) -> dict[str, Any]:
         """Return the table with what the flags say. Raises ConfigError."""
+        if not (given.get("project") or table.get("project")):
+            raise ConfigError(
+                "--project: is missing",
+                "give it, or set project in the provider's table",
+            )
         found = super().options(given, table, nodes)
         found |= _place(given)
         found.setdefault("location", _LOCATION)
@@ -48,17 +53,13 @@ class GkeFlags(PodFlags):
             machine = machine or _MACHINE
             offer = {"machine_type": machine, "max_nodes": nodes}
             found["offers"] = {machine: offer}
-        for key in ("project", "image"):
-            if not found.get(key):
-                raise ConfigError(
-                    f"--{key}: is missing",
-                    f"give it, or set {key} in the provider's table",
-                )
         return found
 
-    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
+    def notes(
+        self, given: Mapping[str, str], options: Mapping[str, Any]
+    ) -> Sequence[str]:
         """Say which flags are not used, and what is not deleted with the burst."""
-        found = list(super().notes(given))
+        found = list(super().notes(given, options))
         if "munge-key" in given:
             found.append(
                 f"--munge-key {given['munge-key']}: not needed and not read; brokers"

@@ -4,16 +4,23 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from burst_gke.run_burst_flags import GkeFlags
 from click.testing import CliRunner
 
-from burst.cli.run_burst import command
+from burst.cli.run_burst import make_command
 from burst.errors import BurstError
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.pods.own_image import OwnImage, find_own_image, read_own_image
+from burst.run_burst_flags import GROUP
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.embedded_instance import (
     EmbeddedInstance,
@@ -22,6 +29,7 @@ from tests.embedded_instance import (
     short_directory,
     write_files,
 )
+from tests.kits.kubeserver import api_server, kubeconfig
 from tests.plugins.gke.gke import PROJECT, STOCKOUT, Fate, Gke
 from tests.plugins.gke.server import serve
 from tests.support.fluxlead import flux_lead
@@ -30,6 +38,25 @@ Run = Callable[..., CommandResult]
 HOSTS = tuple(f"burst-0-{number}" for number in range(4))
 GOOGLE = "--project", PROJECT, "--image", "registry.test/flux"
 ENTRY = "[burst.providers]\ngke = tests.plugins.gke.installed:InstalledGke\n"
+# As typed in the first experiment, where the values of variables stand.
+SEED = """
+python3 run-burst.py --project ${GOOGLE_PROJECT} --cluster-name flux-external-cluster --flux-operator-yaml ./external-config/flux-operator-dev.yaml \\
+        --lead-host ${LEAD_HOST} --lead-port ${LEAD_PORT} --lead-size 4 \\
+        --munge-key ./munge.key --name burst-0
+"""  # noqa: E501
+LEAD_CLUSTER = "BURST_TEST_LEAD_CLUSTER"
+
+
+def lead_image() -> OwnImage:
+    """Return the image of the lead's pod, if a test has a cluster with one."""
+    if LEAD_CLUSTER not in os.environ:
+        return find_own_image()
+    with closing(Cluster(Kubeconfig(os.environ[LEAD_CLUSTER]))) as cluster:
+        return read_own_image(cluster, "flux-operator", "flux-sample-0")
+
+
+FLAGS = GkeFlags(lead_image)
+COMMAND = make_command([EntryPoint("gke", f"{__name__}:FLAGS", GROUP)])
 
 
 @pytest.fixture
@@ -71,7 +98,7 @@ class Runner:
 
         def run(*words: str) -> CommandResult:
             more = ("-c", str(config), "--uri", uri)
-            result = CliRunner().invoke(command, [*words, *more])
+            result = CliRunner().invoke(COMMAND, [*words, *more])
             if isinstance(result.exception, BurstError):
                 text = f"{result.stderr}{result.exception}"
                 return CommandResult(1, result.stdout, text)
@@ -100,33 +127,62 @@ def run(runner: Runner, cli: CliHarness) -> Iterator[Run]:
         yield run
 
 
+@pytest.fixture
+def lead_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The lead's cluster, with the pod of the first experiment in it."""
+    image = "ghcr.io/flux-framework/flux-restful-api:latest"
+    pod = {
+        "metadata": {"name": "flux-sample-0-kktl7", "labels": {}},
+        "spec": {
+            "hostname": "flux-sample-0",
+            "containers": [{"name": "flux-sample", "image": image}],
+        },
+    }
+    with api_server() as server:
+        listed = {"items": [pod], "metadata": {}}
+        path = "/api/v1/namespaces/flux-operator/pods"
+        server.answer("GET", path, (200, listed))
+        user = {"token": "t"}
+        file = kubeconfig(tmp_path / "lead-cluster", server.url, user)
+        monkeypatch.setenv(LEAD_CLUSTER, file)
+        yield
+
+
 @pytest.mark.flux
-def test_the_first_experiment(runner: Runner, gke: Gke, tmp_path: Path) -> None:
-    """Its command, with all its flags, from inside a Flux lead with a waiting job."""
+@pytest.mark.usefixtures("lead_pod")
+def test_the_first_experiment(
+    runner: Runner, gke: Gke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its command as typed, from inside a Flux lead with a waiting job."""
+    monkeypatch.chdir(tmp_path)
     config = tmp_path / "burst.toml"
     config.write_text("")
-    operator = tmp_path / "flux-operator-dev.yaml"
+    operator = tmp_path / "external-config" / "flux-operator-dev.yaml"
+    operator.parent.mkdir()
     operator.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
-    with flux_lead() as lead, runner.about(lead.files.uri, config) as run:
-        job = lead.flux("submit", "-N4", "--setattr=burstable", "hostname")
-        up = run(
-            *("--project", PROJECT, "--cluster-name", "flux-external-cluster"),
-            *("--flux-operator-yaml", str(operator), "--lead-host", "127.0.0.1"),
-            *("--lead-port", str(lead.plan.port), "--lead-size", "1"),
-            *("--munge-key", "./munge.key", "--name", "burst-0"),
-            *("--image", "registry.test/flux"),
-        )
+    (tmp_path / "munge.key").write_bytes(bytes(range(128)))
+    with (
+        flux_lead(hosts="flux-sample-[0-3]") as lead,
+        runner.about(lead.files.uri, config) as run,
+    ):
+        job = lead.flux("submit", "-N6", "--setattr=burstable", "hostname")
+        monkeypatch.setenv("GOOGLE_PROJECT", PROJECT)
+        monkeypatch.setenv("LEAD_HOST", "127.0.0.1")
+        monkeypatch.setenv("LEAD_PORT", str(lead.plan.port))
+        _, _, *words = shlex.split(os.path.expandvars(SEED.replace("\\\n", "")))
+        up = run(*words)
         assert up.status == 0, up.stderr
         assert lead.online() >= set(HOSTS)
         job_id = job.stdout.strip()
         assert lead.flux("job", "attach", job_id).returncode == 0
         ran_on = lead.flux("jobs", "-no", "{nodelist}", job_id).stdout.strip()
-        assert "burst-0-" in ran_on, "the lead's own node may be one of the four"
+        assert "burst-0-" in ran_on, "six nodes are more than the lead's own"
 
         joined, stays = up.stdout.splitlines()
-        assert joined.startswith("burst-0-[0-3] joined as ranks 1-4")
+        assert joined.startswith("burst-0-[0-3] joined as ranks 4-7")
+        assert "followers run image ghcr.io/flux-framework/flux-r" in up.stderr
         assert "--munge-key ./munge.key: not needed" in up.stderr
-        assert f"--flux-operator-yaml {operator}: applied" in up.stderr
+        assert "flux-operator-dev.yaml: applied" in up.stderr
         # Told too, but for a moment only, which a busy machine may miss.
         records = lead.flux("kvs", "dir", "-R", "-w0", "burst").stdout
         assert "GKE has begun to make flux-external-cluster-burst-0-" in records

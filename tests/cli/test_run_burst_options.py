@@ -18,6 +18,7 @@ from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.config import ProviderTable
 from burst.errors import ConfigError
 from burst.kits.pod_run_burst_flags import PodFlags
+from burst.kits.pods.own_image import OwnImage
 from burst.run_burst_flags import GROUP, ProviderFlag
 
 
@@ -32,8 +33,10 @@ class RackFlags:
     ) -> dict[str, Any]:
         return {**table, "rack": given["rack"], "nodes": nodes}
 
-    def notes(self, given: Mapping[str, str]) -> Sequence[str]:
-        return [f"the rack is {given['rack']}"]
+    def notes(
+        self, given: Mapping[str, str], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        return [f"the rack is {given['rack']} of {options['dir']}"]
 
 
 FLAGS = RackFlags()
@@ -57,8 +60,8 @@ def test_a_provider_brings_its_own() -> None:
     given = run("--rack", "r7", "--color", "red")
     assert given.selected_type() == "rack"
     assert given.words() == ["--rack r7"]
-    assert given.notes("rack") == ["the rack is r7"]
     base = ProviderTable(type="rack", options={"dir": "/d"})
+    assert given.notes(base) == ["the rack is r7 of /d"]
     assert given.table(base, 4).options == {"dir": "/d", "rack": "r7", "nodes": 4}
 
 
@@ -66,7 +69,7 @@ def test_without_any_the_table_is_as_it_was() -> None:
     given = run()
     base = ProviderTable(type="local")
     assert given.selected_type() == ""
-    assert given.notes("local") == []
+    assert given.notes(base) == []
     assert given.table(base, 4) is base
 
 
@@ -90,7 +93,21 @@ def test_pods(tmp_path: Path) -> None:
         "form": "operator",
         "operator_yaml": str(tmp_path / "o.yaml"),
     }
-    assert PodFlags().notes({}) == []
+    assert PodFlags().notes({}, {}) == []
+
+
+def test_pods_run_the_image_of_the_leads_own_by_default(tmp_path: Path) -> None:
+    plain, viewed = OwnImage("lead:1"), OwnImage("lead:1", "view:2")
+    operator = {"flux-operator-yaml": str(tmp_path / "o.yaml")}
+    made = PodFlags(lambda: plain).options({}, {}, 2)
+    assert made == {"image": "lead:1"}
+    (said,) = PodFlags(lambda: plain).notes({}, made)
+    assert "followers run image lead:1; --image says another" in said
+    assert PodFlags(lambda: plain).options({}, {"image": "x"}, 2) == {"image": "x"}
+    found = PodFlags(lambda: viewed).options(operator, {}, 2)
+    assert (found["image"], found["view"]) == ("lead:1", "view:2")
+    with pytest.raises(ConfigError, match="lead:1 gets Flux from another, view:2"):
+        PodFlags(lambda: viewed).options({}, {}, 2)
 
 
 def test_no_sdk_is_imported_for_them() -> None:

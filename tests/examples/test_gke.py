@@ -94,7 +94,7 @@ def test_its_command_has_flags_that_there_are() -> None:
     given = [word for word in shlex.split(line) if word.startswith("--")]
     known = {name for option in command.params for name in option.opts}
     assert set(given) <= known
-    assert len(given) == 9
+    assert len(given) == 8
 
 
 def test_what_it_says_of_labels_is_so(tmp_path: Path) -> None:

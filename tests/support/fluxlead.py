@@ -65,14 +65,17 @@ class FluxLead:
         self.files = files
         self.plan = plan
         self._log = files.config.with_name("lead.log").open("wb")
-        self._process = subprocess.Popen(
-            files.commands[0],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env=self.environment(),
-            start_new_session=True,
-        )
+        self._processes = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=self.environment(),
+                start_new_session=True,
+            )
+            for command in files.commands
+        ]
 
     def environment(self) -> dict[str, str]:
         """Return that of a client of this lead."""
@@ -127,14 +130,15 @@ class FluxLead:
         )
 
     def stop(self) -> None:
-        """End the broker, and whatever of its session is left."""
-        self._process.terminate()
+        """End the brokers, and whatever of their sessions is left."""
+        self._processes[0].terminate()
         try:
-            self._process.wait(DEADLINE)
+            self._processes[0].wait(DEADLINE)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            for process in self._processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
             self._log.close()
 
 
@@ -144,11 +148,15 @@ def flux_lead(
     address: str = "127.0.0.1",
     certificate: Path | None = None,
     gateways: bool = False,
+    hosts: str = "lead-0",
 ) -> Iterator[FluxLead]:
-    """Run a lead of one node with these rank slots, `burst-0-[0-3]` by default."""
+    """Run a lead with these rank slots, `burst-0-[0-3]` by default.
+
+    It has one own node, or as many as `hosts`, a hostlist, names.
+    """
     with short_directory() as directory:
         plan = LeadPlan(
-            hosts="lead-0",
+            hosts=hosts,
             shape=Shape(2),
             slots=slots or (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
             address=address,

@@ -32,6 +32,9 @@ from kubernetes.config import kube_config
 from burst.errors import Refused, Transient
 from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""In a pod with a service account: the pod's namespace."""
+
 _UNAUTHORIZED = 401
 _LONGEST_WORDS = 300
 # Code, agent, and a quoted text; several are in one header, by commas.
