@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 import msgspec
 
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.slot_rests import SlotClass, SlotRests, by_size, run_of
+from burst.core.placement.slot_rests import (
+    SlotClass,
+    SlotRests,
+    by_size,
+    class_of,
+    run_of,
+)
 from burst.core.placement.slots import LENT, RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.reason import Reason
@@ -44,7 +50,7 @@ class SlotIndex:
         self._all = self._by_class(slots)
         self._free = self._by_class(free)
         self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
-        self._rests = SlotRests(rests, self._slot_class)
+        self._rests = SlotRests(rests, self._providers)
         self._free_kinds: dict[str, list[SlotClass]] = {}
         self._prefixes: dict[str, Mapping[str, int]] = {}
         self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
@@ -276,7 +282,7 @@ class SlotIndex:
         return self._sizes[key]
 
     def _slot_class(self, slot: RankSlot) -> SlotClass:
-        return slot.shape, slot.properties & self._providers
+        return class_of(slot, self._providers)
 
     def _by_class(self, slots: Iterable[RankSlot]) -> dict[SlotClass, list[RankSlot]]:
         classes: dict[SlotClass, list[RankSlot]] = {}

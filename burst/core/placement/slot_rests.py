@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
 from burst.core.placement.slots import RankSlot
 from burst.model.shape import Shape
@@ -14,18 +14,22 @@ SlotClass = tuple[Shape, frozenset[str]]
 """What slots are alike in: a node's shape, and the providers they are kept for."""
 
 
+def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
+    """Return what a slot is alike in with others; `providers` are all there are."""
+    return slot.shape, slot.properties & providers
+
+
 class SlotRests:
     """One rest for each slot at most: its free ranks, with the slot's name."""
 
-    def __init__(
-        self, rests: Iterable[RankSlot], slot_class: Callable[[RankSlot], SlotClass]
-    ) -> None:
-        self._slot_class = slot_class
+    def __init__(self, rests: Iterable[RankSlot], providers: frozenset[str]) -> None:
+        """`providers` as for `class_of`."""
+        self._providers = providers
         self._by_name = {rest.name: rest for rest in rests}
         self._by_first = {rest.ranks[0]: rest for rest in self._by_name.values()}
         self._sorted: dict[SlotClass, list[RankSlot]] = {}
         for rest in sorted(self._by_name.values(), key=by_size):
-            self._sorted.setdefault(slot_class(rest), []).append(rest)
+            self._sorted.setdefault(self._slot_class(rest), []).append(rest)
         self._kept: Set[str] = frozenset()
         self.withholds = False
         """Whether there are rests that are not found."""
@@ -85,6 +89,9 @@ class SlotRests:
             and run_of(by_first[rank], ranks) >= nodes
         ]
         return iter(sorted(found, key=by_size))
+
+    def _slot_class(self, rest: RankSlot) -> SlotClass:
+        return class_of(rest, self._providers)
 
 
 def by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:
