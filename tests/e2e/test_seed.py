@@ -34,7 +34,7 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
         after = seed.status()
         assert after["lead"]["owner"] == before["lead"]["owner"]
         [burst] = (row["id"] for row in before["bursts"])
-        assert [row["id"] for row in after["bursts"]] == [burst]
+        assert [row["id"] for row in after["bursts"]] == [burst], seed.log()
         seed.burst("down", burst)
         wait_until(lambda: not seed.bursts(), seed.look)
 
