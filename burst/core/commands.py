@@ -162,8 +162,12 @@ def take_down_any(
     if f"burst/{burst}" in records.unreadable:
         lease = lease_of_unreadable(records, world, burst, down.provider, now)
         tx.add_burst(lease, {})
-    if burst in tx.bursts and tx.bursts[burst].live:
-        take_down(tx, tx.bursts[burst], down.note)
+    known = tx.bursts.get(burst)
+    if known is not None and known.live:
+        take_down(tx, known, down.note)
+    elif known is not None and known.quarantined:
+        # An isolated one that has ended: its job, which it may have run, ends now.
+        tx.record(burst, "unquarantine", {"note": down.note})
     return _result(tx), burst
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -120,11 +120,11 @@ def _read_bursts(
         if kind != "burst":
             continue
         try:
-            burst, version = _read_burst(name, text, jobs.get(name, {}), now)
+            burst, version = _read_burst(name, text, jobs.get(name, {}), unreadable)
         except RecordUnreadable as error:
             unreadable[key] = str(error)
             continue
-        bursts[burst.id] = burst
+        bursts[burst.id] = _burst_until(now, burst)
         if version == FIRST_VERSION:
             old_form.add(burst.id)
     for key, why in unreadable.items():
@@ -136,14 +136,22 @@ def _read_bursts(
 
 
 def _read_burst(
-    name: str, text: str, jobs: Mapping[JobId, JobTimes], now: float
+    name: str,
+    text: str,
+    jobs: Mapping[JobId, JobTimes],
+    unreadable: Container[str],
 ) -> tuple[Burst, int]:
     """Return the burst of a record, and the record's version."""
     record = decode_record(text)
     if record.lease.id != name:
         why = f"its key is {name}, but it says that it is {record.lease.id}"
         raise RecordUnreadable(why)
-    return _burst_until(now, restore(record, jobs)), record.version
+    job = record.lease.isolated_job
+    if job is not None and f"job/{name}/{job}" in unreadable:
+        # The lease names it, too. Else it were free for another burst, and ran twice.
+        submitted = record.sums.submitted or record.lease.created
+        jobs = {**jobs, job: JobTimes(submitted=submitted)}
+    return restore(record, jobs), record.version
 
 
 # What a clock wrote that was ahead, and was set back since: its deadlines count from

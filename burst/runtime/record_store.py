@@ -93,8 +93,8 @@ class RecordStore:
         _differ(changes, "settled", before.settled, after.settled)
         _differ(changes, "times", before.times, after.times)
         for key in before.unreadable.keys() - after.unreadable.keys():
-            # A person gave these up. What took the place of one is among the changes.
-            changes.setdefault(key, None)
+            # A person gave these up: what is known in the place of one, if anything.
+            changes.setdefault(key, _record_of(after, key))
             for job in self._left.get(key, ()):
                 changes.setdefault(job, None)
         sizes = {key: len((text or "").encode()) for key, text in changes.items()}
@@ -176,7 +176,8 @@ def _record_of(records: Records, key: str) -> str | None:
     if kind == "job":
         burst_id, _, job = name.rpartition("/")
         burst = records.bursts.get(BurstId(burst_id))
-        value = burst.times.get(JobId(int(job))) if burst else None
+        times = burst.times if burst else {}
+        value = times.get(JobId(int(job))) if job.isdecimal() else None
     elif kind == "hold":
         value = records.holds.get(JobId(int(name)))
     elif kind == "provider":

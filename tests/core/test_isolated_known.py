@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle, tick
+from burst.core.commands import TakeDown, take_down_any
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import InstancePhase
 from burst.core.job_memo import memo
@@ -45,6 +46,56 @@ def test_a_record_that_is_lost_may_be_of_any_job(sim):
     sim.tick(4)
     (refusal,) = sim.engine.snapshot.decisions[job].refusals
     assert "burst/burst-iso-abcdef cannot be read" in refusal.text()
+
+
+def spoil_job(sim, job):
+    """Start the daemon again, with the record of a burst's job spoiled."""
+    sim.lead.disk.records[f"job/{sim.burst.id}/{job}"] = "{"
+    sim.boot()
+    sim.tick(5)
+    assert sim.burst.quarantined
+    assert sim.engine.snapshot.decisions[job].reason is Reason.ISOLATED_QUARANTINED
+
+
+def down(sim):
+    """What `burst down` does."""
+    asked = TakeDown(sim.burst.id, "odd")
+    future = sim.engine.post(
+        lambda records, world, _, now: take_down_any(records, world, asked, now)
+    )
+    sim.tick()
+    return future.result(0)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_its_job_is_known_by_the_lease_where_its_own_record_is_lost(sim, restarted):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    spoil_job(sim, job)
+    if restarted:
+        fail_job, sim.lead.fail_job = sim.lead.fail_job, lambda job, reason: None
+    down(sim)
+    if restarted:
+        sim.boot()
+        sim.lead.fail_job = fail_job
+    sim.until(over(sim))
+    sim.tick(5)
+    assert reason(sim, job).endswith("canceled: odd")
+    assert sim.cloud.begun == [sim.burst.id]
+    assert not sim.engine.snapshot.records.unreadable
+
+
+def test_the_job_of_one_that_has_ended_is_known_by_the_lease_and_then_ended(sim):
+    job = submit(sim)
+    fail_job, sim.lead.fail_job = sim.lead.fail_job, lambda job, reason: None
+    sim.until(over(sim))
+    spoil_job(sim, job)
+    sim.lead.fail_job = fail_job
+    down(sim)
+    sim.tick(5)
+    assert reason(sim, job).endswith("exit status 0")
+    assert sim.cloud.begun == [sim.burst.id]
 
 
 def test_a_restart_goes_on_with_it_wherever_it_was():

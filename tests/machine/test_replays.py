@@ -315,3 +315,23 @@ def test_a_job_that_does_not_start_leaves_all_of_its_bursts_at_once() -> None:
             ("tick", {"seconds": 40.0}),
         ],
     )
+
+
+def test_a_job_whose_record_is_lost_is_not_begun_in_a_second_isolated_burst() -> None:
+    """The lease of its burst says that it may run there."""
+    many = {"max_nodes": 4, "modes": ["joined", "isolated"]}
+    slow = [
+        ("provider_is_slow", {"name": name, "knob": "starts_after", "count": 5})
+        for name in ("a", "b")
+    ]
+    replay(
+        {"providers": {"a": {**many, "price": 2.0}, "b": {**many, "price": 1.0}}},
+        [
+            *slow,
+            ("submit_isolated", {"nodes": 1, "duration": 0.0, "held": True}),
+            *[("tick", {"seconds": 1.0})] * 3,
+            ("record_is_spoiled", {"burst": 3, "text": "\\x00"}),
+            *slow,
+            ("coast", {"seconds": 10.0}),
+        ],
+    )
