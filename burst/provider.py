@@ -61,6 +61,7 @@ from burst.model.shape import Shape
 
 __all__ = [
     "OUTPUT_MOST",
+    "Accessible",
     "BurstId",
     "BurstMode",
     "BurstSpec",
@@ -318,6 +319,19 @@ class Furnished(Protocol):
 
     def directories(self) -> Sequence[str]:
         """Return absolute paths, by the settings alone; asked once, as `place`."""
+        ...
+
+
+@runtime_checkable
+class Accessible(Protocol):
+    """An optional interface: tells a person how to get at what a burst runs in."""
+
+    def access(self, burst_id: BurstId) -> Sequence[str]:
+        """Return commands for a shell, such as those that write a kubeconfig.
+
+        The person runs them one after the other, with credentials of their own, so no
+        secret is in them. Answers at once, from the settings.
+        """
         ...
 
 

@@ -22,6 +22,7 @@ from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.ranks import parse_hostlist
+from burst.runtime.burst_access import access_commands
 from burst.runtime.manual_burst import (
     ManualBurst,
     find_slot_hosts,
@@ -163,7 +164,8 @@ class _ManualBurst:
         console = Console(stderr=True)
         with console.status("reading the lead and the offers") as spinner:
             show = _ProgressLines(console, spinner)
-            one = ManualBurst(lead, manual_burst_settings(settings, provider, slot))
+            settings = manual_burst_settings(settings, provider, slot)
+            one = ManualBurst(lead, settings)
 
             def wait(burst: BurstId, until: str) -> dict[str, Any]:
                 rows, ends = one.rows(burst), ("inactive",)
@@ -183,6 +185,18 @@ class _ManualBurst:
             finally:
                 one.close()
         self._report(rows)
+        if not self._wanted["down"]:
+            self._tell_access(lead, settings, rows)
+
+    def _tell_access(
+        self, lead: Lead, settings: Settings, rows: list[dict[str, Any]]
+    ) -> None:
+        """Print by which commands a person reaches the clusters, if there are any."""
+        identity, provider = lead.identity(), self._provider
+        for row in rows:
+            commands = access_commands(settings, identity, provider, row["id"])
+            for line in commands:
+                click.echo(f"to reach it: {line}")
 
     def _report(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:

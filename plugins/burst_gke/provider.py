@@ -19,6 +19,7 @@ from burst.errors import (
 )
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, known_directories
+from burst.kits.pods.access import pods_command
 from burst.kits.pods.examine import examine_lead
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
@@ -31,6 +32,7 @@ from burst.provider import (
     OwnedBurst,
     Phase,
 )
+from burst_gke.access import get_credentials
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.names import Labels
@@ -102,6 +104,12 @@ class GkeProvider:
         known = self._settings
         cluster = f" cluster {known.cluster}" if known.cluster else ""
         return f"{known.parent}{cluster} namespace {known.namespace}"
+
+    def access(self, burst_id: BurstId) -> Sequence[str]:
+        """Return gcloud's command for a kubeconfig, and one that lists the pods."""
+        known = self._settings
+        listed = pods_command(known.namespace, self._tags, burst_id)
+        return [get_credentials(known, burst_id), listed]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster or pool, then the pods in it.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from burst.kits.pods import (
     known_directories,
     offers,
 )
+from burst.kits.pods.access import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, wrong
@@ -90,6 +92,16 @@ class KindProvider:
         """Return the cluster on this host, and the namespace."""
         host = socket.gethostname()
         return f"{host}:{self._settings.cluster} namespace {self._settings.namespace}"
+
+    def access(self, burst_id: BurstId) -> Sequence[str]:
+        """Return kind's command for a kubeconfig, and one that lists the pods."""
+        name = self._cluster.name
+        inside = ["--internal"] if self._settings.internal else []
+        words = [self._settings.kind, "export", "kubeconfig", f"--name={name}", *inside]
+        flags = [f"--context=kind-{name}"]
+        namespace = self._settings.namespace
+        listed = pods_command(namespace, self._tags, burst_id, flags)
+        return [shlex.join(words), listed]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster; raise Transient until it is ready; then make the burst."""

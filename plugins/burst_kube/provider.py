@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
+from burst.kits.pods.access import pods_command
+from burst.model.burst import BurstId
 
 
 class KubeSettings(PodSettings, frozen=True, kw_only=True):
@@ -30,12 +34,21 @@ class KubeProvider(PodProvider):
         super().__init__(name, settings, owner)
         access = choose_access(settings.kubeconfig, settings.context, settings.login)
         cluster = Cluster(access, timeout=settings.timeout)
+        self._settings = settings
         self._place = f"{server_of(access)} namespace {settings.namespace}"
         self._bursts = PodBursts(cluster, settings, self.tags)
 
     def place(self) -> str:
         """Return the API server and the namespace."""
         return self._place
+
+    def access(self, burst_id: BurstId) -> Sequence[str]:
+        """Return the command for kubectl; its credentials are those of the settings."""
+        known = self._settings
+        files = [f"--kubeconfig={known.kubeconfig}"] if known.kubeconfig else []
+        context = [f"--context={known.context}"] if known.context else []
+        flags = [*files, *context]
+        return [pods_command(known.namespace, self.tags, burst_id, flags)]
 
     def bursts(self) -> PodBursts:
         """Return the bursts in the cluster."""

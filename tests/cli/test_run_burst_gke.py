@@ -178,7 +178,7 @@ def test_the_first_experiment(
         ran_on = lead.flux("jobs", "-no", "{nodelist}", job_id).stdout.strip()
         assert "burst-0-" in ran_on, "six nodes are more than the lead's own"
 
-        joined, stays = up.stdout.splitlines()
+        joined, stays, login, listing = up.stdout.splitlines()
         assert joined.startswith("burst-0-[0-3] joined as ranks 4-7")
         assert "followers run image ghcr.io/flux-framework/flux-r" in up.stderr
         assert "--munge-key ./munge.key: not needed" in up.stderr
@@ -188,6 +188,11 @@ def test_the_first_experiment(
         assert "GKE has begun to make flux-external-cluster-burst-0-" in records
         (cluster,) = gke.clusters.values()
         assert cluster.name.startswith("flux-external-cluster-burst-0-")
+        assert login == (
+            "to reach it: gcloud container clusters get-credentials"
+            f" {cluster.name} --project={PROJECT} --location=us-central1-a"
+        )
+        assert listing.startswith("to reach it: kubectl --namespace=default get pods ")
         (pool,) = cluster.node_pools
         assert pool.config.machine_type == "n2-standard-8"
         assert pool.initial_node_count == 4
@@ -219,6 +224,28 @@ def test_a_zone_and_a_machine_of_ones_own(run: Run, gke: Gke) -> None:
     assert pool.config.machine_type == "c3-highcpu-8"
     assert pool.initial_node_count == 1
     assert run("--down", *GOOGLE, *where).lines
+
+
+def test_a_persons_way_to_the_cluster(run: Run, gke: Gke, cli: CliHarness) -> None:
+    offer = {"machine_type": "n2-standard-8", "max_nodes": 4}
+    table = {
+        "type": "gke",
+        "project": PROJECT,
+        "location": "us-central1-a",
+        "image": "registry.test/flux",
+        "offers": {"n2": offer},
+    }
+    cli.write(providers={"gke": table})
+    assert run("--provider", "gke", "-N1").lines
+    (burst,) = cli.status()["bursts"]
+    login, listing = cli.run("kubeconfig", burst["id"]).lines
+    (cluster,) = gke.clusters.values()
+    assert f"get-credentials {cluster.name} --project={PROJECT}" in login
+    assert f"burst.flux-framework.org/id={burst['id']}" in listing
+    cli.write(providers={})
+    told = cli.run("kubeconfig", burst["id"])
+    assert "gke, which these settings do not have; name the daemon's" in told.stderr
+    assert run("--down", *GOOGLE).lines
 
 
 def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""`burst kubeconfig`: how a person reaches the cluster of a burst."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError, NoDaemon
+from burst.model.burst import BurstId
+from burst.runtime import service_answers
+from burst.runtime.burst_access import access_commands
+
+
+@click.command()
+@click.argument("burst")
+@target_options
+def kubeconfig(burst: str, target: Target) -> None:
+    """Print the commands by which you reach the cluster that BURST runs in.
+
+    They are for a shell, and use your own account at the cloud or cluster: such as
+    gcloud container clusters get-credentials, and kubectl for the burst's pods.
+    """
+    with target.lead() as lead:
+        try:
+            found = lead.call("status", {})
+        except NoDaemon as error:
+            found = service_answers.status(read_records(lead, target, error), None)
+        rows = [row for row in found["bursts"] if row["id"] == burst]
+        if not rows:
+            raise BurstError(f"there is no burst {burst}", "burst status -a")
+        settings = Target(target.find_beside(lead), target.uri).settings()
+        provider = rows[0]["provider"]
+        commands = access_commands(settings, lead.identity(), provider, BurstId(burst))
+    if not commands:
+        raise BurstError(
+            f"{burst} is of provider {provider}, which has no cluster to reach",
+            "burst status shows its nodes",
+        )
+    for line in commands:
+        click.echo(line)

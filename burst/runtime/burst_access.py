@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""How a person gets at what a burst runs in, by the provider's settings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from burst.config import Settings
+from burst.errors import ConfigError
+from burst.model.burst import BurstId
+from burst.model.lead import LeadIdentity
+from burst.provider import Accessible
+from burst.runtime import provider_registry
+from burst.runtime.connect import owner_tag
+
+
+def access_commands(
+    settings: Settings, identity: LeadIdentity, provider: str, burst: BurstId
+) -> Sequence[str]:
+    """Return commands for a shell; none if the provider does not tell any.
+
+    Raises ConfigError for a provider that these settings do not have.
+    """
+    table = settings.providers.get(provider)
+    if table is None:
+        raise ConfigError(
+            f"{burst} was made by provider {provider}, which these settings do not"
+            " have",
+            "name the daemon's settings file with -c",
+        )
+    # One that is to make no further bursts may have some.
+    only = {provider: msgspec.structs.replace(table, enabled=True)}
+    alone = msgspec.structs.replace(settings, providers=only)
+    owner = owner_tag(identity, settings.lead)
+    made = provider_registry.load_providers(alone, owner)[provider]
+    return made.access(burst) if isinstance(made, Accessible) else ()
