@@ -168,6 +168,18 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
             "initContainerStatuses": [
                 {
                     "name": "view",
+                    "state": {"terminated": {"exitCode": 1, "message": "cp: no\n x"}},
+                }
+            ]
+        },
+        Phase.PENDING,
+        "its init container view ended with exit status 1: cp: no x",
+    ),
+    (
+        {
+            "initContainerStatuses": [
+                {
+                    "name": "view",
                     **waiting("CrashLoopBackOff"),
                     "lastState": CRASHED,
                 }

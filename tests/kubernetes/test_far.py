@@ -55,6 +55,20 @@ def test_followers_run_where_the_restricted_standard_is_enforced(
     reap_all(provider, restricted.spec)
 
 
+def test_followers_with_flux_of_a_view_run_there(restricted: Bursts) -> None:
+    provider = restricted.provider(view="local.test/flux-view:v0.88.0")
+    found = provider.examine(restricted.lead)
+    accepted = "the API server accepts the Job and the pods of nodes"
+    standard = "pods keep to the Pod Security Standard restricted"
+    assert {accepted, standard} <= {f.what for f in found}
+    provider.provision(restricted.spec)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    for pod in restricted.objects("pods"):
+        (init,) = pod["spec"]["initContainers"]
+        assert init["image"] == "local.test/flux-view:v0.88.0"
+    reap_all(provider, restricted.spec)
+
+
 def test_isolated_bursts_run_there(restricted: Bursts) -> None:
     name = BurstId("burst-iso-0a1b2c")
     spec = isolate(msgspec.structs.replace(restricted.spec, burst_id=name))

@@ -12,6 +12,8 @@ from burst.kits.pods.names import ID
 
 BROKER = "broker"
 """Its name with form job."""
+VIEW = "flux-view"
+"""That of the init container that copies Flux out of the view's image."""
 PROBE = "probe"
 """That of the probe's container, and in place of a follower's host name."""
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"

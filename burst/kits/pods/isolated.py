@@ -28,6 +28,7 @@ from burst.kits.pods.host_names import headless_service
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.view import flux_of
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.provider import BurstSpec
@@ -69,7 +70,7 @@ def render_isolated(
 
 def access(namespace: str, pod: str, settings: PodSettings) -> str:
     """Return the command that gives a person a shell in the instance."""
-    shell = f"{settings.flux} proxy local://{SOCKET}"
+    shell = f"{flux_of(settings)} proxy local://{SOCKET}"
     return f"kubectl exec -it -n {namespace} {pod} -c {BROKER} -- {shell}"
 
 

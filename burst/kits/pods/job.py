@@ -30,6 +30,12 @@ from burst.kits.pods.storage import (
     storage_mounts,
     storage_volumes,
 )
+from burst.kits.pods.view import (
+    find_view,
+    view_containers,
+    view_mounts,
+    view_volumes,
+)
 from burst.provider import BurstSpec
 
 CONFIG_PATH = "/burst/config"
@@ -72,7 +78,7 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
 
 
 def preamble(settings: PodSettings) -> str:
-    """Return what every start script begins with: $host, certificate, directories."""
+    """Return how start scripts begin: $host, certificate, directories, PATH."""
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
@@ -81,7 +87,7 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
-{make_directories(settings)}"""
+{make_directories(settings)}{find_view(settings)}"""
 
 
 def with_host(argv: list[str]) -> str:
@@ -138,12 +144,14 @@ def render_template(
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
+    before = view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
         **pod.base(table, settings),
         **name_fields(meta, settings),
         **pod.spread(settings, meta["labels"]),
+        **({"initContainers": before} if before else {}),
         "containers": [_container(table, settings)],
         "volumes": _volumes(meta["name"], settings),
     }
@@ -167,6 +175,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
             *mounts,
             *pod.host_mounts(settings),
             *storage_mounts(settings),
+            *view_mounts(settings),
         ],
     }
 
@@ -182,4 +191,5 @@ def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
         {"name": "var-tmp", "emptyDir": {}},
         *pod.host_volumes(settings),
         *storage_volumes(settings),
+        *view_volumes(settings),
     ]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.containers import BROKER
+from burst.kits.pods.containers import BROKER, VIEW
 from burst.kits.pods.overlay_rules import (
     ANNOTATIONS,
     CONTAINER_FIELDS,
@@ -187,6 +187,8 @@ def _check_broker(
 def _check_other(container: Mapping[str, Any], where: str) -> Iterator[str]:
     if container["name"] == BROKER:
         yield f"{where}: is the name of the container that runs the broker"
+    if container["name"] == VIEW:
+        yield f"{where}: copies Flux for the broker; use view and view_paths"
     mounts = container.get("volumeMounts", [])
     if not _is_list_of_tables(mounts):
         yield f"{where}.volumeMounts: expected a list of tables"

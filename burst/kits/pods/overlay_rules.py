@@ -68,6 +68,7 @@ OUR_VOLUMES = {
     "secret": "has the certificate; use another name",
     "run": "has the broker's run directory; use another name",
     "host-": "is one of host_paths; use another name",
+    "view-": "has Flux, of view; use another name",
 }
 """By the beginning of a volume's name; those without a dash by the whole name."""
 

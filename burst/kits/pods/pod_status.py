@@ -82,7 +82,9 @@ def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
     if ended:
         code = ended.get("exitCode", "unknown")
         words = f"its init container {init.get('name')} ended with exit status {code}"
-        return PodStatus(Phase.PENDING, words)
+        message = ended.get("message")
+        said = f"{words}: {message}" if message else words
+        return PodStatus(Phase.PENDING, shorten(said))
     return _pending(pod, state.get("waiting") or {}, init.get("image", ""))
 
 

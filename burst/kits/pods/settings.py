@@ -12,6 +12,7 @@ from burst.config import Seconds
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
+from burst.kits.pods.view_paths import FLUX_VIEW, check_view_paths
 from burst.kits.pods.volume_table import (
     SHM_PATH,
     VolumeTable,
@@ -153,8 +154,14 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     python: str = "python3"
     """The Python in the image that has this package; for an embedded lead only."""
     view: str = ""
-    """With form operator: an image of Flux that the operator lays over `image`, the
-    lead's; default: `image` has a Flux of its own."""
+    """An image of Flux, the lead's MAJOR.MINOR, such as the Flux Operator's
+    `flux-view-*`: an init container copies Flux out of it, and `image` needs none. The
+    C library of `image` must not be older than the view's. Default: `image` has a Flux
+    of its own."""
+    view_paths: tuple[str, ...] = FLUX_VIEW
+    """With form job: directories of the view's image and where followers have what is
+    in them, `SOURCE:TARGET`. TARGET is what Flux was built for, and the first one has
+    `bin/flux`. In SOURCE * and ? are expanded. Default: those of `flux-view-*`."""
     grace: Seconds = Seconds(5)
     """From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before
     may not end at all."""
@@ -181,7 +188,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
-        for wrong in (*_wrong_pods(self), *_wrong_storage(self)):
+        wrongs = (*_wrong_pods(self), *_wrong_storage(self), *_wrong_view(self))
+        for wrong in wrongs:
             raise ValueError(wrong)
         if self.queue and not is_label_value(self.queue):
             raise ValueError(f"queue: {self.queue!r} is no name of a queue")
@@ -200,13 +208,10 @@ def _wrong_pods(settings: PodSettings) -> Iterator[str]:
 
 def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     sizes = {"shm": settings.shm, "scratch": settings.scratch}
-    paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
-    paths |= {"shm": SHM_PATH} if settings.shm else {}
-    paths |= {"scratch_path": settings.scratch_path} if settings.scratch else {}
     wrong = [
         *check_volumes(settings.volumes),
         *check_sizes(sizes),
-        *check_paths(paths),
+        *check_paths(_storage_paths(settings)),
     ]
     for number, path in enumerate(settings.cwd):
         wrong += check_paths({f"cwd[{number}]": path})
@@ -216,6 +221,28 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
         for key, value in (("scratch", settings.scratch), ("cwd", settings.cwd)):
             if value:
                 yield f'{key}: a MiniCluster cannot have it; set form = "job"'
+
+
+def _storage_paths(settings: PodSettings) -> dict[str, str]:
+    """Return where storage is mounted, by the key that says so."""
+    paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
+    paths |= {"shm": SHM_PATH} if settings.shm else {}
+    return paths | ({"scratch_path": settings.scratch_path} if settings.scratch else {})
+
+
+def _wrong_view(settings: PodSettings) -> Iterator[str]:
+    if settings.view_paths != FLUX_VIEW and not settings.view:
+        yield "view_paths: is for view, which is not set: name its image"
+    elif settings.view_paths != FLUX_VIEW and settings.form == "operator":
+        yield (
+            "view_paths: the Flux Operator copies from and to paths of its own; set"
+            ' form = "job"'
+        )
+    elif settings.view and settings.form == "job":
+        mounted = {f"host_paths ({path})": path for path in settings.host_paths}
+        mounted |= {f"cwd ({path})": path for path in settings.cwd}
+        mounted |= _storage_paths(settings)
+        yield from check_view_paths(settings.view_paths, mounted)
 
 
 def is_spot(table: OfferTable, settings: PodSettings) -> bool:
