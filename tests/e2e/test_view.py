@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Followers in an image without Flux take it from a view, on real nodes."""
+
+from __future__ import annotations
+
+import pytest
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import convert
+from burst.lead_setup.lead_plan import PlannedSlot
+from burst.model.shape import Shape
+from burst.provider import Phase
+from burst.testing import example_spec
+from tests.e2e.fluxbursts import burst, reap_all
+from tests.e2e.programs import host_paths
+from tests.e2e.shellimage import VIEW_IMAGE, VIEW_MARK, flux_prefix
+from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster
+from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.waiting import wait_until
+
+SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+pytestmark = [
+    pytest.mark.e2e,
+    needs_flux,
+    pytest.mark.skipif(
+        str(flux_prefix()) == "/usr",
+        reason="Flux is among the system's own files, which a view would hide",
+    ),
+]
+
+
+def settings(cluster: GivenCluster, namespace: str, source: str) -> KubeSettings:
+    """Return settings by which nothing but the view has Flux at its prefix."""
+    table = {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        # What an application's image has is this machine's; its Flux is hidden there.
+        "image": PAUSE_IMAGE,
+        "host_paths": host_paths(),
+        "image_pull": "Never",
+        "view": VIEW_IMAGE,
+        "view_paths": [f"{source}:{flux_prefix()}"],
+        "environment": {"PATH": "/usr/bin:/bin", "HOME": "/tmp"},
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+    }
+    return convert(KubeSettings, table, "providers.far")
+
+
+def test_they_join_and_run_a_job(cluster: GivenCluster, namespace: str) -> None:
+    found = settings(cluster, namespace, "/opt/views/._view/*")
+    provider = KubeProvider("far", found, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        names = cluster.kubectl("get", "pods", "-n", namespace, "-o", "name")
+        for pod in names.split():
+            where = ("exec", "-n", namespace, pod, "-c", "broker", "--")
+            mark = f"{flux_prefix()}/{VIEW_MARK}"
+            assert cluster.kubectl(*where, "cat", mark) == "yes\n"
+            program = cluster.kubectl(*where, "readlink", "/proc/1/exe")
+            assert program.startswith(f"{flux_prefix()}/")
+        reap_all(provider, spec)
+
+
+def test_a_view_without_it_is_told_in_words(
+    cluster: GivenCluster, namespace: str
+) -> None:
+    provider = KubeProvider("far", settings(cluster, namespace, "/no/view"), "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = example_spec(lead.identity(), 0, "nodes", 1)
+        provider.provision(spec)
+        words = "init container flux-view ended with exit status 1: cp: cannot stat"
+        wait_until(lambda: words in provider.observe()[0].why, provider.observe)
+        assert provider.observe()[0].phase is Phase.PENDING
+        reap_all(provider, spec)
