@@ -44,6 +44,11 @@ class PodFlags:
             "Manifests of the Flux Operator, which is installed and used.",
             is_file=True,
         ),
+        ProviderFlag(
+            "munge-key",
+            "Key of the lead's munged, for one beside each broker.",
+            is_file=True,
+        ),
     )
 
     def options(
@@ -61,12 +66,14 @@ class PodFlags:
         if operator:
             path = str(Path(operator).absolute())
             found |= {"form": "operator", "operator_yaml": path}
+        if key := given.get("munge-key"):
+            found["munge_key"] = str(Path(key).absolute())
         return found if found.get("image") else found | self._own(found)
 
     def notes(
         self, given: Mapping[str, str], options: Mapping[str, Any]
     ) -> Sequence[str]:
-        """Say which image is used, and that the operator is not deleted."""
+        """Say which image and key are used, and that the operator is not deleted."""
         operator = given.get("flux-operator-yaml")
         found = []
         if "image" not in given and "image" in options:
@@ -77,6 +84,12 @@ class PodFlags:
             found.append(
                 f"--flux-operator-yaml {operator}: applied where the cluster has no"
                 " Flux Operator; the operator stays when the burst is deleted"
+            )
+        if "munge-key" in given:
+            found.append(
+                f"--munge-key {given['munge-key']}: goes into the burst's Secret, and a"
+                " munged of the image runs with it beside each broker; brokers"
+                " themselves authenticate with the lead's CURVE certificate only"
             )
         return found
 

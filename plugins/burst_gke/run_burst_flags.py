@@ -29,11 +29,6 @@ class GkeFlags(PodFlags):
         ProviderFlag("region", "Of the cluster, instead of a zone.", selects=True),
         ProviderFlag("machine-type", f"Default: {_MACHINE}.", selects=True),
         *PodFlags.flags,
-        ProviderFlag(
-            "munge-key",
-            "Accepted for old scripts; it has no effect, since Flux needs none.",
-            ignored=True,
-        ),
     )
 
     def options(
@@ -53,18 +48,6 @@ class GkeFlags(PodFlags):
             machine = machine or _MACHINE
             offer = {"machine_type": machine, "max_nodes": nodes}
             found["offers"] = {machine: offer}
-        return found
-
-    def notes(
-        self, given: Mapping[str, str], options: Mapping[str, Any]
-    ) -> Sequence[str]:
-        """Say which flags are not used, and what is not deleted with the burst."""
-        found = list(super().notes(given, options))
-        if "munge-key" in given:
-            found.append(
-                f"--munge-key {given['munge-key']}: not needed and not read; brokers"
-                " authenticate with the lead's CURVE certificate only"
-            )
         return found
 
 

@@ -181,7 +181,7 @@ def test_the_first_experiment(
         joined, stays, login, listing = up.stdout.splitlines()
         assert joined.startswith("burst-0-[0-3] joined as ranks 4-7")
         assert "followers run image ghcr.io/flux-framework/flux-r" in up.stderr
-        assert "--munge-key ./munge.key: not needed" in up.stderr
+        assert "--munge-key ./munge.key: goes into the burst's" in up.stderr
         assert "flux-operator-dev.yaml: applied" in up.stderr
         # Told too, but for a moment only, which a busy machine may miss.
         records = lead.flux("kvs", "dir", "-R", "-w0", "burst").stdout

@@ -94,6 +94,11 @@ def test_pods(tmp_path: Path) -> None:
         "operator_yaml": str(tmp_path / "o.yaml"),
     }
     assert PodFlags().notes({}, {}) == []
+    key = {"image": "x", "munge-key": str(tmp_path / "munge.key")}
+    made = PodFlags().options(key, {}, 2)
+    assert made == {"image": "x", "munge_key": str(tmp_path / "munge.key")}
+    (said,) = PodFlags().notes(key, made)
+    assert "goes into the burst's Secret, and a munged of the image" in said
 
 
 def test_pods_run_the_image_of_the_leads_own_by_default(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from burst.kits.pods import job
 from burst.kits.pods.containers import BROKER
 from burst.kits.pods.host_names import headless_service
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
+from burst.kits.pods.munge import munge_data
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.view import flux_of
@@ -62,7 +63,7 @@ def render_isolated(
         )
     return [
         _config_map(meta, spec, settings),
-        _secret(meta, spec),
+        _secret(meta, spec, settings),
         _service(meta),
         _job(meta, spec, settings, seconds),
     ]
@@ -145,7 +146,7 @@ def _program_script(spec: BurstSpec, settings: PodSettings) -> str:
     return f"set -eu\n: > {_ONLINE}\nexec {shlex.join(command)}\n"
 
 
-def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
+def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     """Return the Secret: the certificate, and the jobspec, which may have secrets."""
     assert spec.program is not None
     made = certificate.create(meta["name"])
@@ -166,8 +167,11 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
         "metadata": meta,
         "type": "Opaque",
         "data": {
-            key: base64.b64encode(text.encode()).decode()
-            for key, text in content.items()
+            **{
+                key: base64.b64encode(text.encode()).decode()
+                for key, text in content.items()
+            },
+            **munge_data(settings),
         },
     }
 

@@ -21,6 +21,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.host_names import name_fields
+from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
@@ -78,7 +79,7 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
 
 
 def preamble(settings: PodSettings) -> str:
-    """Return how start scripts begin: $host, certificate, directories, PATH."""
+    """Return how start scripts begin: $host, certificate, directories, PATH, munged."""
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
@@ -87,7 +88,7 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
-{make_directories(settings)}{find_view(settings)}"""
+{make_directories(settings)}{find_view(settings)}{start_munged(settings, MOUNT_PATH)}"""
 
 
 def with_host(argv: list[str]) -> str:
@@ -173,6 +174,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         "resources": pod.resources(table, settings),
         "volumeMounts": [
             *mounts,
+            *munge_mounts(settings),
             *pod.host_mounts(settings),
             *storage_mounts(settings),
             *view_mounts(settings),
@@ -189,6 +191,7 @@ def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
         {"name": "run", "emptyDir": {"medium": "Memory"}},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
+        *munge_volumes(settings),
         *pod.host_volumes(settings),
         *storage_volumes(settings),
         *view_volumes(settings),

@@ -24,6 +24,7 @@ from burst.errors import Refused
 from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.munge import start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.operator_overlay import merge_minicluster
 from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
@@ -82,12 +83,13 @@ def render_marker(meta: Manifest) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
 
 
-def start_lines(spec: BurstSpec) -> str:
+def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
     """Return `commands.pre`, for the bash of the operator's script."""
     hosts = shlex.join(spec.hosts)
     return (
         f'cat {MOUNT_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
         'chmod 0600 "${curvepath}"\n'
+        f"{start_munged(settings, MOUNT_PATH)}"
         f"set -- {hosts}\n"
         'shift "${JOB_COMPLETION_INDEX}"\n'
         'exec flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"\n'
@@ -155,7 +157,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
         "command": "",
-        "commands": {"pre": start_lines(spec)},
+        "commands": {"pre": start_lines(spec, settings)},
         "environment": dict(settings.environment),
         "resources": pod.resources(pod.offer_table_for(spec, settings), settings),
         "volumes": volumes,

@@ -67,6 +67,7 @@ OUR_VOLUMES = {
     "config": "has the broker's settings; use another name",
     "secret": "has the certificate; use another name",
     "run": "has the broker's run directory; use another name",
+    "munge": "has the munge key; use another name",
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",
 }

@@ -15,6 +15,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job, operator, pod
 from burst.kits.pods.host_names import headless_service, host_services
 from burst.kits.pods.isolated import render_isolated
+from burst.kits.pods.munge import munge_data
 from burst.kits.pods.names import INDEX, SPOT, Tags, check_names, describe_spec
 from burst.kits.pods.settings import PodSettings, is_spot
 from burst.provider import BurstSpec
@@ -48,7 +49,7 @@ def render(
         else:
             before = [job.render_config_map(meta, spec, settings)]
             last = job.render_job(meta, spec, settings, seconds)
-        secret = _secret(meta, spec)
+        secret = _secret(meta, spec, settings)
         services = _gateway_service(meta, spec)
         services += host_services(meta, spec, settings, services)
     except (ConfigError, CertificateError) as error:
@@ -64,7 +65,7 @@ def _seconds_until(end: float, now: float) -> int:
     return max(1, math.ceil(end - now) + 1)
 
 
-def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
+def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     # Parsed and formatted instead of copied, so nothing but a certificate is sent.
     found = certificate.read(Path(spec.lead.certificate))
     text = certificate.format_certificate(found)
@@ -73,7 +74,10 @@ def _secret(meta: Manifest, spec: BurstSpec) -> Manifest:
         "kind": "Secret",
         "metadata": meta,
         "type": "Opaque",
-        "data": {pod.CERTIFICATE: base64.b64encode(text.encode()).decode()},
+        "data": {
+            pod.CERTIFICATE: base64.b64encode(text.encode()).decode(),
+            **munge_data(settings),
+        },
     }
 
 

@@ -149,6 +149,10 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A queue of Kueue in the namespace, which then starts the bursts' Jobs."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Who may list pods can read it."""
+    munge_key: str = ""
+    """Path, on the daemon's host, of the lead's munge key. It goes into the burst's
+    Secret, and a munged of the image (0.5.14 or later) runs with it beside each broker.
+    Brokers need none; a lead whose users' jobs are signed by munge does."""
     flux: str = "flux"
     """The program in the image, by name or path."""
     python: str = "python3"
