@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from burst.errors import ConfigError
 from burst.run_burst_flags import ProviderFlag
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class PodFlags:
             found |= {"form": "operator", "operator_yaml": path}
         if key := given.get("munge-key"):
             found["munge_key"] = str(Path(key).absolute())
-        return found if found.get("image") else found | self._own(found)
+        return found if found.get("image") else found | self._own()
 
     def notes(
         self, given: Mapping[str, str], options: Mapping[str, Any]
@@ -93,19 +92,10 @@ class PodFlags:
             )
         return found
 
-    def _own(self, table: Mapping[str, Any]) -> dict[str, str]:
-        """Return the keys of the image of the lead's own pod. Raises ConfigError."""
+    def _own(self) -> dict[str, str]:
+        """Return the keys of the image of the lead's own pod, and of its view."""
         own = self._own_image()
-        if not own.view:
-            return {"image": own.image}
-        if table.get("form") == "operator":
-            return {"view": own.view, "image": own.image}
-        raise ConfigError(
-            f"the lead's own image {own.image} gets Flux from another, {own.view}, and"
-            " the pods of a Job do not",
-            "give --image with one that has Flux, or --flux-operator-yaml: a"
-            " MiniCluster uses both",
-        )
+        return {"image": own.image, **({"view": own.view} if own.view else {})}
 
 
 FLAGS = PodFlags()

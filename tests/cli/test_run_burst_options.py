@@ -101,18 +101,15 @@ def test_pods(tmp_path: Path) -> None:
     assert "goes into the burst's Secret, and a munged of the image" in said
 
 
-def test_pods_run_the_image_of_the_leads_own_by_default(tmp_path: Path) -> None:
+def test_pods_run_the_image_of_the_leads_own_by_default() -> None:
     plain, viewed = OwnImage("lead:1"), OwnImage("lead:1", "view:2")
-    operator = {"flux-operator-yaml": str(tmp_path / "o.yaml")}
     made = PodFlags(lambda: plain).options({}, {}, 2)
     assert made == {"image": "lead:1"}
     (said,) = PodFlags(lambda: plain).notes({}, made)
     assert "followers run image lead:1; --image says another" in said
     assert PodFlags(lambda: plain).options({}, {"image": "x"}, 2) == {"image": "x"}
-    found = PodFlags(lambda: viewed).options(operator, {}, 2)
-    assert (found["image"], found["view"]) == ("lead:1", "view:2")
-    with pytest.raises(ConfigError, match="lead:1 gets Flux from another, view:2"):
-        PodFlags(lambda: viewed).options({}, {}, 2)
+    found = PodFlags(lambda: viewed).options({}, {}, 2)
+    assert found == {"image": "lead:1", "view": "view:2"}
 
 
 def test_no_sdk_is_imported_for_them() -> None:
