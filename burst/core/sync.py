@@ -31,14 +31,7 @@ def sync(
 
     `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
     """
-    for answer in world.answered:
-        health = provider_health.after_answer(
-            tx.health_of(answer.provider), answer, limits, tx.now
-        )
-        tx.set_health(answer.provider, health)
-        if answer.burst is not None and answer.burst in tx.bursts:
-            burst = tx.bursts[answer.burst]
-            _apply_answer(tx, burst, world.calls[burst.id], limits)
+    take_answers(tx, world, limits)
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known
         if burst.live and not burst.quarantined:
@@ -49,6 +42,18 @@ def sync(
         if not burst.quarantined:
             behaviour_of(burst).record_jobs(tx, burst, world.lead)
     _record_holds(tx, world.lead.jobs, same)
+
+
+def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
+    """Record what the answers of providers say of them and of their bursts."""
+    for answer in world.answered:
+        health = provider_health.after_answer(
+            tx.health_of(answer.provider), answer, limits, tx.now
+        )
+        tx.set_health(answer.provider, health)
+        if answer.burst is not None and answer.burst in tx.bursts:
+            burst = tx.bursts[answer.burst]
+            _apply_answer(tx, burst, world.calls[burst.id], limits)
 
 
 def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:

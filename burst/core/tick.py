@@ -40,7 +40,7 @@ from burst.core.select.assignments import expire_assignments
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
-from burst.core.sync import sync
+from burst.core.sync import sync, take_answers
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at, keep_accounts
 from burst.core.worth.online_times import learn_times
@@ -109,6 +109,17 @@ def run_tick(
         refusal_cache=cache,
         unsettled=decided is not None and decided.unsettled,
         behind=decided is not None and decided.behind,
+    )
+
+
+def record_answers(
+    records: Records, world: World, settings: Settings, now: float
+) -> TickResult:
+    """Record what providers have answered, and nothing else of what was read."""
+    tx = Transaction(records, now)
+    take_answers(tx, world, settings.limits)
+    return TickResult(
+        records=tx.result(), events=tuple(tx.events), actions=(), decisions={}
     )
 
 

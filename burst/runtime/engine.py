@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import queue
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -27,7 +27,7 @@ from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
 from burst.core.records import Records
-from burst.core.tick import TickResult, run_tick
+from burst.core.tick import TickResult, record_answers, run_tick
 from burst.core.world import LastCall, World
 from burst.errors import (
     BurstError,
@@ -185,11 +185,12 @@ class Engine:
         answered = self._tracker.answered
         forecasts = self._forecaster.current() if self._forecaster else None
         world = _with_forecasts(self._world(view, trouble, answered), forecasts)
-        self._run_commands(world, now)
+        if not self._commands.empty():
+            world = self._run_commands(world, now)
         settings = self._config.settings
         refusals = None if self._closing else self._snapshot.refusal_cache
         result = run_tick(self._records, world, settings, now, refusals)
-        result = self._apply(result, now, answered)
+        result = self._apply(result, now, world.answered)
         poll_due = self._tracker.poll(self._records, now)
         orphans = find_orphans(self._records, world)
         self._snapshot = Snapshot(
@@ -319,7 +320,13 @@ class Engine:
             log.say("the lead can be read again")
         return view, ""
 
-    def _run_commands(self, world: World, now: float) -> None:
+    def _run_commands(self, world: World, now: float) -> World:
+        """Carry out what was asked for; return the world with what came of it.
+
+        Commands go by what providers have just answered, as a tick does.
+        """
+        taken = record_answers(self._records, world, self._config.settings, now)
+        self._apply(taken, now, world.answered)
         while not self._commands.empty():
             command, future = self._commands.get()
             try:
@@ -339,12 +346,15 @@ class Engine:
                     self._snapshot, records=self._records
                 )
                 future.set_result(answer)
+        # What they have had providers called for is not called for again.
+        calls = {**world.calls, **self._tracker.calls}
+        return msgspec.structs.replace(world, calls=calls, answered=())
 
     def _apply(
         self,
         result: TickResult,
         now: float,
-        answered: tuple[ProviderAnswer, ...] = (),
+        answered: Sequence[ProviderAnswer] = (),
     ) -> TickResult:
         """Store, remember, log, act: in this order. Return what was stored."""
         before = self._records

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -120,7 +120,7 @@ class ProviderTracker:
         return tuple(self._answered)
 
     def forget_answers(
-        self, answered: tuple[ProviderAnswer, ...], records: Records
+        self, answered: Sequence[ProviderAnswer], records: Records
     ) -> None:
         """Forget these answers, as the store has what they changed."""
         self._answered = [said for said in self._answered if said not in answered]

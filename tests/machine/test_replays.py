@@ -335,3 +335,45 @@ def test_a_job_whose_record_is_lost_is_not_begun_in_a_second_isolated_burst() ->
             ("coast", {"seconds": 10.0}),
         ],
     )
+
+
+def test_a_request_is_no_second_trial_of_a_provider_that_has_just_answered() -> None:
+    """Its first burst was provisioned twice: once it was refused, and once made."""
+    replay(
+        {
+            "providers": {
+                "a": {"max_nodes": 8, "price": 2.0},
+                "b": {"max_nodes": 8, "price": 1.0},
+            }
+        },
+        [
+            ("provider_is_slow", {"name": "a", "knob": "starts_after", "count": 3}),
+            ("request", {"nodes": 1, "provider": "a"}),
+            ("tick", {"seconds": 0.1}),
+            (
+                "provider_fails",
+                {"name": "a", "error": "refused", "call": "provision"},
+            ),
+            ("request", {"nodes": 5, "provider": "a"}),
+            ("tick", {"seconds": 7.0}),
+        ],
+    )
+
+
+def test_a_request_waits_for_the_trial_that_an_answer_has_just_begun() -> None:
+    """Of two bursts, one was refused and one was made."""
+    replay(
+        {"providers": {"a": {"max_nodes": 2}}},
+        [
+            ("provider_is_slow", {"name": "a", "knob": "starts_after", "count": 3}),
+            ("request", {"nodes": 1, "provider": "a"}),
+            ("request", {"nodes": 1, "provider": "a"}),
+            ("tick", {"seconds": 0.1}),
+            (
+                "provider_fails",
+                {"name": "a", "error": "refused", "call": "provision"},
+            ),
+            ("request", {"nodes": 1, "provider": "a"}),
+            ("tick", {"seconds": 7.0}),
+        ],
+    )

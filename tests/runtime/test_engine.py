@@ -626,19 +626,49 @@ def test_a_burst_is_drained_before_its_lease_ends_and_its_job_ends_in_peace():
     assert s.burst.result is Result.COMPLETED
 
 
-def test_who_is_answered_sees_at_once_what_was_done():
-    """`burst request` looks at its burst as soon as it knows its name."""
-    s = sim()
-    demand = request_nodes(2)
-    asked = s.engine.post(
+def request(s, nodes):
+    """What `burst request` does."""
+    demand = request_nodes(nodes)
+    return s.engine.post(
         lambda records, world, settings, now: make_requested_burst(
             records, world, settings, demand, now
         )
     )
+
+
+def test_who_is_answered_sees_at_once_what_was_done():
+    """`burst request` looks at its burst as soon as it knows its name."""
+    s = sim()
+    asked = request(s, 2)
     seen = []
     asked.add_done_callback(lambda _: seen.extend(s.bursts))
     s.tick()
     assert [burst.id for burst in seen] == [s.burst.id]
+
+
+def test_a_burst_that_is_requested_is_provisioned_once():
+    s = sim()
+    s.tick(2)
+    asked = request(s, 2)
+    s.until(s.in_state(State.ONLINE))
+    assert asked.result().reason is Reason.PROPOSED
+    calls = [call for call in s.provider.calls if call.method == "provision"]
+    assert [call.burst_id for call in calls] == [s.burst.id]
+
+
+def test_a_request_goes_by_what_the_provider_has_just_answered():
+    """Else nodes are asked of one that has refused, or is tried by another burst."""
+    s = sim()
+    s.tick(2)
+    first = request(s, 2)
+    s.tick()
+    s.provider.next_provision_error = Refused("no quota", "ask for more")
+    second = request(s, 2)
+    s.tick()
+    assert first.result().reason is Reason.PROPOSED
+    (refusal,) = second.result().refusals
+    assert refusal.reason is Reason.DISABLED
+    assert len(s.bursts) == 1
 
 
 def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
