@@ -3,7 +3,8 @@
 
 A job is failed for good, so it is left to wait wherever something else than money may
 be what it waits for: a rank slot that is busy, a provider that has not answered or
-cools down, a limit that others use up, a record that cannot be read.
+cools down, a limit that others use up, a record that cannot be read; or a burst that
+does nothing any more, whose money comes back.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def fail_over_budget(
             return None
         # Rank slots with larger nodes, of which fewer do, may be busy now.
         least = nodes_needed(demand.request, candidate.offer.shape)
-        if market.purchases.refuse(candidate, demand, least) is None:
+        if market.purchases.may_buy_later(candidate, demand, least):
             return None
         over = over or rejection
     if over is None:

@@ -19,7 +19,7 @@ from burst.core.worth.ledger import Entry, Payer
 from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of, price_of_node
 from burst.core.worth.money import format_money
 from burst.model.banks import NOT_VERIFIED, Banks
-from burst.model.burst import Burst, BurstId
+from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import OfferRejection, moment
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -74,6 +74,22 @@ class Purchases:
         return self._refusal(
             candidate.key, [self._bought(candidate, demand, nodes, before)], before
         )
+
+    def may_buy_later(
+        self, candidate: ProviderOffer, demand: Demand, nodes: int
+    ) -> bool:
+        """Tell whether it may be bought now or once bursts that do nothing are gone.
+
+        Most of what is reserved for those is not used: they are being taken down, or
+        nothing runs on them.
+        """
+        if self.refuse(candidate, demand, nodes) is None:
+            return True
+        unused = {name for name, (burst, _) in self._live.items() if _is_unused(burst)}
+        if not unused:
+            return False
+        bought = self._bought(candidate, demand, nodes, None)
+        return self._budgets.without(unused).refusing([bought]) is None
 
     def buy(
         self,
@@ -195,6 +211,11 @@ class Purchases:
             "again": again,
         }
         return OfferRejection(key, Reason.OVER_BUDGET, facts)
+
+
+def _is_unused(burst: Burst) -> bool:
+    ending = burst.state in (State.DRAIN, State.REAP)
+    return ending or burst.idle_since is not None
 
 
 NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), {}, 0.0)

@@ -337,3 +337,37 @@ def test_a_job_that_has_a_part_of_its_nodes_waits() -> None:
 
 def reason_of(its: Sim, number: JobId) -> Reason:
     return its.engine.snapshot.decisions[number].reason
+
+
+def test_a_job_waits_for_the_money_of_a_burst_that_does_nothing() -> None:
+    """A user cancels a job whose nodes are about to come, and submits it again."""
+    its = sim(1.5 * (BOUND + 100))
+    its.tables["policy"] = FAIL["policy"]
+    its.joins = False
+    its.boot()
+    first = submit(its)
+    its.until(its.in_state(State.JOIN))
+    its.lead.finish(first, "canceled")
+    its.until(its.in_state(State.REAP))
+    again, dearer = submit(its), submit(its, nodes=2)
+    its.joins = True
+    its.until(lambda: its.lead.jobs[again].state is JobState.RUN)
+    # No burst that ends would leave enough for two nodes.
+    failures = [entry[1] for entry in its.lead.log if entry[0] == "fail"]
+    assert failures == [dearer]
+
+
+def test_a_job_waits_for_the_money_of_a_burst_that_is_idle() -> None:
+    its = sim(2.3 * (BOUND + 100))
+    its.tables["policy"] = FAIL["policy"]
+    its.boot()
+    first = submit(its)
+    its.until(lambda: its.lead.jobs[first].state is JobState.RUN)
+    its.lead.finish(first)
+    its.until(lambda: its.burst.idle_since is not None)
+    together = BurstPreferences(where="together")
+    larger, dearer = (submit(its, nodes=n, preferences=together) for n in (2, 3))
+    its.tick(3)
+    assert its.lead.jobs[larger].state is JobState.SCHED
+    its.until(lambda: its.lead.jobs[larger].state is JobState.RUN, ticks=100)
+    assert [entry[1] for entry in its.lead.log if entry[0] == "fail"] == [dearer]
