@@ -146,13 +146,15 @@ def check(
 
 
 def flux_follower_argv(
-    flux: str, config: Path, hostname: str, rundir: Path
+    flux: str, config: Path, hostname: str, rundir: Path, *, log_level: int = 7
 ) -> list[str]:
     """Return the command of a Flux follower; `flux` is the program.
 
     It logs to its standard error instead of the lead's log, as its messages from
-    before it joins explain why it does not. Raises ConfigError if rundir is too long
-    for a unix socket.
+    before it joins explain why it does not. `log_level` is one of syslog(3): with less
+    than debug a broker does not say that nothing listens at the lead's address. Once it
+    has joined it logs next to nothing, also at that level. Raises ConfigError if rundir
+    is too long for a unix socket.
     """
     socket = rundir / "local"
     check_socket(socket)
@@ -160,6 +162,7 @@ def flux_follower_argv(
         *(flux, "broker", f"--config-path={config}"),
         *(f"-Shostname={hostname}", f"-Srundir={rundir}"),
         *(f"-Slocal-uri=local://{socket}", "-Slog-stderr-mode=local"),
+        f"-Slog-stderr-level={log_level}",
     ]
 
 

@@ -2,28 +2,30 @@
 """Reads from a follower's log why it does not join, and says what to do.
 
 The lead logs only some of these errors. A version or a certificate that the lead
-rejects is reported in the log of the follower alone.
+rejects is reported in the log of the follower alone, and what happens to its connection
+only there, by messages of the level debug (`broker.flux_follower_argv`).
+
+The lines are those of flux-core 0.88, src/broker and src/modules/overlay;
+burst.embedded also writes `mismatched config`.
 """
 
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 # A pattern of a log line, and the message for it; the last line that matches decides.
-# The lines are those of flux-core 0.88, src/broker; burst.embedded also writes
-# `mismatched config`.
 _MESSAGES = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
         (
-            r"handshake failed",
-            "the lead does not accept its certificate, as the lead was started with"
-            " another: put that one back, or restart the lead with this one"
-            " (`burst doctor` checks whether the lead listens at that address)",
-        ),
-        (
             r"Error loading certificate: (?P<why>.*)",
             "its certificate cannot be used: {why}; run `burst doctor`",
+        ),
+        (
+            r"curve certificate: Operation not supported|curve cert.*not supported",
+            "its ZeroMQ was built without CURVE, that is without libsodium: use an"
+            " image, or a Flux, whose libzmq has it (there `flux keygen` works)",
         ),
         (
             r"client \((?P<ours>[^)]*)\) version mismatched with server"
@@ -37,18 +39,110 @@ _MESSAGES = tuple(
             " changed after its start, restart the lead",
         ),
         (
-            r"unable to resolve upstream peer (?P<peer>[^:\s]*)",
-            "it cannot resolve the lead's host name {peer}: set address under [lead]",
+            r"unable to resolve upstream peer (?P<host>[^:\s]*)",
+            "it cannot resolve the lead's host name {host}: set address under [lead]",
         ),
     )
 )
+# An event of the connection to the lead, zmq_socket_monitor(3), in Flux's words.
+_EVENT = re.compile(
+    r"parent sockevent (?P<peer>\S+) (?P<event>connect delayed|connect retried|closed"
+    r"|connected|disconnected|handshake succeeded|handshake failed protocol"
+    r"|handshake failed)(?P<detail>: .*)?"
+)
+_CERTIFICATE = (
+    "the lead does not accept its certificate, as the lead was started with another:"
+    " put that one back, or restart the lead with this one (`burst doctor` checks"
+    " whether the lead listens at that address; a proxy without a lead behind it looks"
+    " the same)"
+)
+_NO_CURVE = (
+    "what listens at {peer} speaks ZeroMQ without CURVE: it is not the lead, or one of"
+    " the two has a ZeroMQ without libsodium; check port under [lead]"
+)
+_UNREACHED = (
+    "it cannot connect to {peer}: nothing listens there, or a firewall or NetworkPolicy"
+    " drops the connection: check address and port under [lead]; `burst doctor"
+    " --provider NAME --probe` tries it from there"
+)
+_STRANGER = (
+    "another program than the lead listens at {peer}: check address and port under"
+    " [lead]"
+)
+_MUTE = (
+    "it is connected to {peer} and gets no answer: another program than the lead"
+    " listens there, or the lead hangs; check address and port under [lead]"
+)
+# Flux may leave the events that follow unread until there is one more.
+_SILENT = (
+    "it has no answer from {peer}: a firewall or NetworkPolicy drops the connection, or"
+    " another program than the lead listens there; check address and port under [lead]"
+)
+_UNRESOLVED = "it cannot resolve the lead's host name {host}: set address under [lead]"
+_WORDS = {
+    "handshake succeeded": "",
+    "handshake failed": _CERTIFICATE,
+    "closed": _UNREACHED,
+    "connected": _MUTE,
+}
+_JOINED = re.compile(r"\bparent-ready: ")
+# As sd-daemon(3) has it, for info and debug.
+_CHATTER = re.compile(r"^<[67]>")
+_PRIORITY = re.compile(r"^<[0-7]>")
 
 
 def explain_log(log: str) -> str:
-    """Return why the follower with this log does not join; empty if it is not known."""
-    for line in reversed(log.splitlines()):
-        for pattern, words in _MESSAGES:
-            match = pattern.search(line)
-            if match:
-                return words.format(**match.groupdict())
+    """Return why the follower with this log does not join; empty if it is not known.
+
+    `log` may be the end of a log only.
+    """
+    found = before = ""
+    for line in log.splitlines():
+        event = _EVENT.search(line)
+        if event:
+            found = _follow(found, before, event)
+            before = event["event"]
+        elif _JOINED.search(line):
+            found = ""
+        else:
+            found = _explain_line(line) or found
+    return found
+
+
+def has_joined(log: str) -> bool:
+    """Return whether the lead has accepted the follower with this log."""
+    return bool(_JOINED.search(log))
+
+
+def main_lines(log: str) -> list[str]:
+    """Return the lines of a broker's log without info and debug, and without levels."""
+    lines = (line.strip() for line in log.splitlines())
+    return [_PRIORITY.sub("", line) for line in lines if not _CHATTER.match(line)]
+
+
+def _explain_line(line: str) -> str:
+    for pattern, words in _MESSAGES:
+        match = pattern.search(line)
+        if match:
+            return words.format(**match.groupdict())
     return ""
+
+
+def _follow(found: str, before: str, match: re.Match[str]) -> str:
+    """Return the reason after one more event; `before` is the event before it."""
+    event, words = match["event"], found
+    if event == "connected" and found == _CERTIFICATE:
+        return found  # each attempt with a wrong certificate begins so
+    if event == "connect delayed":
+        words = found or _SILENT
+    elif event == "disconnected" and before == "connected":
+        words = _STRANGER  # a lead would have failed the handshake first
+    elif event == before == "connect retried":
+        words = _UNRESOLVED  # to connect was not even tried
+    elif event == "handshake failed protocol":
+        mechanism = "mechanism mismatch" in (match["detail"] or "")
+        words = _NO_CURVE if mechanism else _CERTIFICATE
+    elif event in _WORDS:
+        words = _WORDS[event]
+    host = urlsplit(match["peer"]).hostname
+    return words.replace("{peer}", match["peer"]).replace("{host}", str(host))

@@ -18,7 +18,7 @@ import msgspec
 from burst import provider
 from burst.kits import followers, private_dir
 from burst.kits.atomic_file import write_atomically
-from burst.kits.join_errors import explain_log
+from burst.kits.join_errors import explain_log, main_lines
 from burst.kits.program import ErrorPattern, run
 from burst.provider import BurstId, BurstSpec, BurstStatus, FollowerStatus, Offer, Phase
 
@@ -129,14 +129,15 @@ class SlurmProvider:
     def _status(self, name: str, job: Job | None) -> BurstStatus:
         place = self._home.path / name
         spec, log = private_dir.load_json(place / "spec.json", BurstSpec), place / "log"
-        said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+        said = log.read_text(errors="replace")[-9999:] if log.exists() else ""
         # squeue forgets a job some minutes after its end; its log tells that it was.
         gone = ("", "FAILED" if said else "PENDING", "there is no such job")
         _, state, reason = job or gone
         phase = _PHASES.get(state, Phase.RUNNING)
         why = "" if phase is Phase.RUNNING else f"{state}: {reason}"
         hosts = spec.hosts if spec else ()
-        words = explain_log(said) or (said.strip() if phase is Phase.FAILED else "")
+        last = "\n".join(main_lines(said)[-20:]).strip()
+        words = explain_log(said) or (last if phase is Phase.FAILED else "")
         return BurstStatus(
             burst_id=BurstId(name),
             phase=phase,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -24,16 +23,17 @@ from pathlib import Path
 import msgspec
 
 from burst.kits.atomic_file import write_atomically
+from burst.kits.join_errors import main_lines
 from burst.kits.private_dir import PrivateDirectory, load_json
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst_local.processes import ProcessIdentity
 
-_TAIL_BYTES = 2048
+# With what a broker logs of each step, which `last_words` leaves out.
+_TAIL_BYTES = 16384
+_LONGEST_WORDS = 2048
 # A broker that cannot join logs the reason first, and then its shutdown.
 _TAIL_LINES = 8
-# As sd-daemon(3) has it; brokers write it where they log to their own stderr.
-_PRIORITY = re.compile(r"^<[0-7]>")
 
 
 def _plain(text: str) -> str:
@@ -69,19 +69,19 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
         """Remove that identity, before another process is started."""
         (self.path / "born").unlink(missing_ok=True)
 
-    def log_end(self) -> list[str]:
-        """Return the last lines of the log."""
+    def log_end(self) -> str:
+        """Return the end of the log."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                lines = file.read().decode(errors="replace").splitlines()
+                return file.read().decode(errors="replace")
         except FileNotFoundError:
-            return []
-        return [_plain(_PRIORITY.sub("", line).strip()) for line in lines]
+            return ""
 
     def last_words(self) -> str:
         """Return the end of the log as one line; empty if there is none."""
-        return " / ".join(self.log_end()[-_TAIL_LINES:])
+        lines = [_plain(line) for line in main_lines(self.log_end())[-_TAIL_LINES:]]
+        return " / ".join(lines)[-_LONGEST_WORDS:]
 
 
 class BurstDirectory(msgspec.Struct, frozen=True):

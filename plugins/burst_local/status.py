@@ -58,7 +58,7 @@ def _follower(
     place: BurstDirectory, host: str, members: FollowerProcesses | None
 ) -> FollowerStatus:
     follower = place.follower(host)
-    explained = explain_log("\n".join(follower.log_end()))
+    explained = explain_log(follower.log_end())
     if members and members.leader:
         return FollowerStatus(host, Phase.RUNNING, explained)
     identity = follower.identity()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,5 +12,6 @@ from tests.flux.site import Site, open_site
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with open_site() as site:
-        monkeypatch.setenv("PYTHONPATH", site.packages)
+        # Before what is there, which may say where this project itself is.
+        monkeypatch.setenv("PYTHONPATH", site.packages, prepend=os.pathsep)
         yield site

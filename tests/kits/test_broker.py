@@ -322,6 +322,7 @@ def test_a_flux_follower_is_started_by_name_in_its_own_directory() -> None:
         "-Srundir=/run/n0",
         "-Slocal-uri=local:///run/n0/local",
         "-Slog-stderr-mode=local",
+        "-Slog-stderr-level=7",
     ]
 
 

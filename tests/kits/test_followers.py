@@ -89,6 +89,7 @@ def test_the_script_runs_a_follower_and_cleans_up(
                 f"-Srundir={rundir}",
                 f"-Slocal-uri=local://{rundir}/local",
                 "-Slog-stderr-mode=local",
+                "-Slog-stderr-level=7",
             ]
             said = (tmp_path / "env").read_text().splitlines()
             assert {"SITE=a b'c", "LANG=de DE", "SHELL=/bin/sh"} <= set(said)

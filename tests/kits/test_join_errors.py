@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from burst.kits.join_errors import explain_log
+from burst.kits.join_errors import explain_log, has_joined, main_lines
 
 PEER = "tcp://10.0.0.1:8050"
 SHAKE = f"<3>overlay.err[2]: parent sockevent {PEER} handshake failed: Broken pipe"
@@ -27,6 +27,11 @@ SHAKE = f"<3>overlay.err[2]: parent sockevent {PEER} handshake failed: Broken pi
             "its list of hosts is not the lead's: ",
         ),
         (
+            "<3>overlay.err[1]: could not create curve certificate: Operation not"
+            " supported",
+            "its ZeroMQ was built without CURVE, that is without libsodium: ",
+        ),
+        (
             "overlay.warning[4]: unable to resolve upstream peer lead.invalid: Name or"
             " service not known",
             "it cannot resolve the lead's host name lead.invalid: set",
@@ -45,3 +50,76 @@ def test_the_latest_reason_counts() -> None:
 @pytest.mark.parametrize("log", ["", "broker.err[2]: something else"])
 def test_a_log_that_does_not_tell_is_not_guessed_at(log: str) -> None:
     assert explain_log(log) == ""
+
+
+def events(*names: str) -> str:
+    return "".join(f"<7>overlay.debug[1]: parent sockevent {PEER} {n}\n" for n in names)
+
+
+ATTEMPT = ("connect delayed", "closed", "connect retried")
+BROKEN = "handshake failed: Broken pipe"
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (events(*ATTEMPT * 3), f"it cannot connect to {PEER}: nothing listens there"),
+        (
+            events("connect delayed", "connected", "disconnected"),
+            f"another program than the lead listens at {PEER}: check address and port",
+        ),
+        (events("connect delayed"), f"it has no answer from {PEER}: a firewall"),
+        (events("connect delayed", "connected"), f"it is connected to {PEER} and gets"),
+        (
+            events("connected", "handshake failed protocol: ZMTP mechanism mismatch"),
+            f"what listens at {PEER} speaks ZeroMQ without CURVE: ",
+        ),
+        (
+            events("connected", "handshake failed protocol: ZMTP cryptographic"),
+            "the lead does not accept its certificate",
+        ),
+        (
+            events("connected", BROKEN, "disconnected", "connect retried", "connected"),
+            "the lead does not accept its certificate",
+        ),
+        (
+            events("connect retried", "connect retried"),
+            "it cannot resolve the lead's host name 10.0.0.1: set",
+        ),
+        (
+            events(*ATTEMPT, "connect delayed", "connected"),
+            f"it is connected to {PEER} and gets no answer",
+        ),
+    ],
+)
+def test_what_happens_to_its_connection_is_put_in_words(log: str, words: str) -> None:
+    assert explain_log(log).startswith(words)
+
+
+SHAKEN = events(*ATTEMPT, "connect delayed", "connected", "handshake succeeded")
+JOINED = f"{SHAKEN}<6>broker.info[1]: parent-ready: join->config-sync 0.2s\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        SHAKEN,
+        JOINED,
+        f"overlay.err[2]: overlay.hello: Invalid argument\n{JOINED}",
+        # A gateway's own children, and an event that is new.
+        "overlay.err[1]: child sockevent tcp://*:1 handshake failed: Broken pipe",
+        events("monitor stopped"),
+    ],
+)
+def test_what_is_over_or_no_error_is_not_told(log: str) -> None:
+    assert explain_log(log) == ""
+
+
+def test_whether_it_has_joined() -> None:
+    assert has_joined(JOINED)
+    assert not has_joined(SHAKEN)
+
+
+def test_info_and_debug_are_not_among_the_main_lines() -> None:
+    log = f"{JOINED}<3>broker.err[1]: no \nplain <7>\n\n"
+    assert main_lines(log) == ["broker.err[1]: no", "plain <7>", ""]

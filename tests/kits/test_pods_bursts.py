@@ -17,9 +17,10 @@ from burst.kits.pods import (
     check_burst,
     known_directories,
 )
+from burst.kits.pods.names import HOSTS, ID, INDEX
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import Examined, Furnished, Probed, Provider
+from burst.provider import Examined, Furnished, Phase, Probed, Provider
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
@@ -87,3 +88,36 @@ def test_what_no_cluster_could_run_is_refused_before_there_is_one(
     absent = replace(SETTINGS, operator_yaml=str(tmp_path / "none.yaml"))
     with pytest.raises(Refused, match=r"none\.yaml"):
         check_burst(spec, absent, TAGS)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("connect delayed/closed", "burst-0-0 it cannot connect to tcp://h:1: nothing"),
+        ("connected/handshake failed: Broken pipe", "burst-0-0 the lead does not"),
+        ("connected/handshake succeeded", ""),
+    ],
+)
+def test_why_a_pod_that_runs_does_not_join_is_in_its_log(log: str, words: str) -> None:
+    said = "".join(f"<7>x: parent sockevent tcp://h:1 {e}\n" for e in log.split("/"))
+    labels = {ID: "burst-0-1a2b3c", INDEX: "0"}
+    meta = {"uid": "u", "labels": labels, "annotations": {HOSTS: "burst-0-0"}}
+    running = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    pod = {
+        "metadata": {**meta, "name": "p0"},
+        "spec": {"nodeName": "n", "containers": [{"name": "broker"}]},
+        "status": {"containerStatuses": [{"name": "broker", "state": running}]},
+    }
+    with api_server() as server:
+        for kind in ("configmaps", "secrets", "services", "events"):
+            server.answer("GET", f"{NAMESPACE}/{kind}", (200, {"items": []}))
+        job = {"metadata": {**meta, "name": "j"}}
+        jobs = "/apis/batch/v1/namespaces/jobs/jobs"
+        server.answer("GET", jobs, (200, {"items": [job]}))
+        server.answer("GET", f"{NAMESPACE}/pods", (200, {"items": [pod]}))
+        server.answer("GET", f"{NAMESPACE}/pods/p0/log", (200, said))
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
+        (status,) = PodBursts(cluster, SETTINGS, TAGS).observe()
+    assert status.phase is Phase.RUNNING
+    assert status.why.startswith(words)
+    assert bool(status.why) == bool(words)

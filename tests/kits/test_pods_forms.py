@@ -136,7 +136,8 @@ def test_a_miniclusters_start_lines_work(
     script = lines.replace("/burst/secret", str(tmp_path))
     told = run(["bash", "-euc", script], environ)
     expected = "broker --config-path /cfg -Sa=1 -Sb=2 -Shostname=burst-0-1"
-    assert told.strip() == expected
+    logs = "-Slog-stderr-mode=local -Slog-stderr-level=7"
+    assert told.strip() == f"{expected} {logs}"
     assert (curve.read_text(), curve.stat().st_mode & 0o777) == ("key", 0o600)
 
 

@@ -244,9 +244,9 @@ class Cluster:
             "install its CRD, or use a cluster whose Kubernetes has it",
         )
 
-    def tail(self, namespace: str, pod: str, container: str, *, lines: int = 8) -> str:
+    def tail(self, namespace: str, pod: str, container: str, *, lines: int = 64) -> str:
         """Return the end of the log of a pod's container; empty if there is none."""
-        query = {"tailLines": str(lines), "limitBytes": "4096"}
+        query = {"tailLines": str(lines), "limitBytes": "16384"}
         return self._log(namespace, pod, {**query, "container": container})
 
     def log(self, namespace: str, pod: str, container: str) -> str:

@@ -118,7 +118,8 @@ def _resources(spec: BurstSpec) -> ResourceSet:
 def _start_script(settings: PodSettings) -> str:
     """Return what each container runs, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
-    argv = flux_follower_argv(settings.flux, config, job.HOST, rundir)
+    # Errors only: what the job prints is in the same log.
+    argv = flux_follower_argv(settings.flux, config, job.HOST, rundir, log_level=3)
     return f"""\
 {job.preamble(settings)}set -- {job.with_host(argv)}
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then

@@ -92,7 +92,8 @@ def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
         f"{start_munged(settings, MOUNT_PATH)}"
         f"set -- {hosts}\n"
         'shift "${JOB_COMPLETION_INDEX}"\n'
-        'exec flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"\n'
+        'exec flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"'
+        " -Slog-stderr-mode=local -Slog-stderr-level=7\n"
     )
 
 

@@ -18,7 +18,7 @@ until it exists. `reap` deletes it once `PodBursts.reap` raises NotFound.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from burst.errors import ProviderError
@@ -35,6 +35,7 @@ from burst.kits.pods.instance import (
     lead_pod,
     program_of,
 )
+from burst.kits.pods.join_logs import JoinLogs
 from burst.kits.pods.names import Tags
 from burst.kits.pods.owned import list_owned
 from burst.kits.pods.probe import Probe
@@ -79,6 +80,7 @@ class PodBursts:
         self._tags = tags
         self._clock = clock
         self._unread: dict[BurstId, int] = {}
+        self._join_logs = JoinLogs(self._tail)
         self._creator = Creator(cluster, settings.namespace, tags)
         self._reaper = Reaper(cluster, settings, tags)
         self._has_namespace = not own_cluster
@@ -100,7 +102,14 @@ class PodBursts:
         found = group_by_burst(find_ours(self.cluster, self._settings, labels))
         words = [word for burst in found for word, _ in followers(burst).values()]
         warnings = read_warnings(self.cluster, self._namespace, words)
-        return [self._describe(burst, warnings) for burst in found]
+        pods = [
+            pod
+            for burst in found
+            if not burst.ending and not program_of(burst)
+            for pod in burst.of(POD.name)
+        ]
+        joining = self._join_logs.read(pods, self._clock())
+        return [self._describe(burst, warnings, joining) for burst in found]
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the namespace."""
@@ -134,10 +143,12 @@ class PodBursts:
             self.cluster.apply({**kind, "metadata": meta})
         self._has_namespace = True
 
-    def _describe(self, burst: BurstObjects, warnings: Warnings) -> BurstStatus:
+    def _describe(
+        self, burst: BurstObjects, warnings: Warnings, joining: Mapping[str, str]
+    ) -> BurstStatus:
         schedule = self._settings.schedule
         isolated = bool(program_of(burst))
-        logs = {} if isolated else self._crash_logs(burst)
+        logs = {} if isolated else {**joining, **self._crash_logs(burst)}
         status = describe(burst, warnings, logs, schedule, self._clock())
         if not isolated:
             return status

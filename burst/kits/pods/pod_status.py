@@ -6,11 +6,11 @@ Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
 import msgspec
 
+from burst.kits.join_errors import main_lines
 from burst.kits.kube.kinds import Manifest, is_ending
 from burst.kits.pods.containers import (
     container_of,
@@ -21,8 +21,8 @@ from burst.provider import Failure, Phase
 
 STARTING = "is being started"
 _LONGEST = 300
-# The prefix of sd-daemon(3), which brokers write when they log to stderr.
-_PRIORITY = re.compile(r"^<[0-7]>")
+# A broker that cannot join logs the reason first, and then its shutdown.
+_LAST_LINES = 8
 # The cluster does not recover from these by itself.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 _CREATING = ("ContainerCreating", "PodInitializing")
@@ -95,8 +95,8 @@ def seconds_of(time: str) -> float:
 
 def last_words(log: str) -> str:
     """Return the end of a broker's log as one line."""
-    lines = (_PRIORITY.sub("", line).strip() for line in log.splitlines())
-    return shorten(" / ".join(filter(None, lines)))
+    lines = [line for line in main_lines(log) if line]
+    return shorten(" / ".join(lines[-_LAST_LINES:]))
 
 
 def shorten(words: str) -> str:

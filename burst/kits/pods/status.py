@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from burst.kits.join_errors import explain_log
 from burst.kits.kube.kinds import (
     JOB,
     MINICLUSTER,
@@ -203,9 +204,14 @@ def _completed(
     word: PodStatus, pod: str, warnings: Warnings, logs: Mapping[str, str]
 ) -> PodStatus:
     """Return the status with the reason that events and the log give."""
-    if word.crashed and logs.get(pod):
-        why = f"{word.why}: {last_words(logs[pod])}"
+    log = logs.get(pod, "")
+    if word.crashed and log:
+        told = [word.why, explain_log(log), last_words(log)]
+        why = ": ".join(filter(None, told))
         return msgspec.structs.replace(word, why=why)
+    if word.phase is Phase.RUNNING and log:
+        told = [word.why, explain_log(log)]
+        return msgspec.structs.replace(word, why=": ".join(filter(None, told)))
     if word.why != STARTING:
         return word
     why = why_starting(warnings, pod)
