@@ -82,8 +82,8 @@ def but(**changes: object) -> RefusalInputs:
         pytest.param(but(), id="all as it was"),
         pytest.param(but(free_slots=frozenset()), id="a slot was taken"),
         pytest.param(
-            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.COMING, frozenset())}),
-            id="a burst was made",
+            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.GOING, frozenset())}),
+            id="a burst is on record to be taken down",
         ),
         pytest.param(
             but(bursts={ID: (CapacityPhase.GOING, frozenset())}),
@@ -118,6 +118,10 @@ def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
             but(free_slots=frozenset({"burst-0"})), id="another slot is free instead"
         ),
         pytest.param(but(bursts={}), id="a burst is gone, and its nodes count no more"),
+        pytest.param(
+            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.COMING, frozenset())}),
+            id="a burst was requested",
+        ),
         pytest.param(
             but(bursts={ID: (CapacityPhase.UP, frozenset())}),
             id="a job of a burst ended",

@@ -377,3 +377,20 @@ def test_a_request_waits_for_the_trial_that_an_answer_has_just_begun() -> None:
             ("tick", {"seconds": 7.0}),
         ],
     )
+
+
+def test_a_refusal_does_not_stand_where_a_burst_was_requested_since() -> None:
+    """Nobody bears its nodes: with them the job needs fewer than its user's limit."""
+    replay(
+        {
+            "limits": {"max_nodes_per_user": 4},
+            "providers": {"a": {"max_nodes": 8, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit", {"nodes": 8, "user": 3}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 0.1}),
+            ("request", {"nodes": 5, "provider": ""}),
+        ],
+    )

@@ -100,6 +100,9 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
             and self.open_rules == before.open_rules
             and all(self._gives_no_more(*burst) for burst in before.bursts.items())
             and all(
+                self._is_going(burst) for burst in self.bursts.keys() - before.bursts
+            )
+            and all(
                 rank in before.free and before.free[rank].holds(shape)
                 for rank, shape in self.free.items()
             )
@@ -126,6 +129,14 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
         if now is None:
             return was[0] is CapacityPhase.GOING
         return now == was or now[0] is CapacityPhase.GOING
+
+    def _is_going(self, burst: BurstId) -> bool:
+        """Tell whether a burst that is new here has no nodes for any job.
+
+        Those that are planned for jobs are known here. One that a person requested is
+        not, and as nobody bears its nodes, limits of users do not count for them.
+        """
+        return self.bursts[burst][0] is CapacityPhase.GOING
 
 
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
