@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
+from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
+from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.init_lead import InitializedLead, Provider, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, parse_slot
 from burst.lead_setup.own_host import own_shape, short_name
@@ -24,7 +26,7 @@ _DEFAULT_SLOTS = ("burst-0-[0-7]",)
 _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 
 
-@click.command()
+@click.command(cls=GatewayCommand)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--hosts", help="Own hosts, rank 0 first. Default: this host's name.")
 @click.option(
@@ -49,11 +51,7 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
     " one own host, else the name of the first.",
 )
 @click.option("--port", type=int, default=8050, show_default=True)
-@click.option(
-    "--gateways",
-    is_flag=True,
-    help="Let the hosts of a slot join through its first host.",
-)
+@gateway_option
 @click.option(
     "--provider",
     type=click.Choice(["local", "none"]),
@@ -107,14 +105,16 @@ def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
     if address is None:
         first, *others = _expand(hosts)
         address = first if others or provider != "local" else "127.0.0.1"
-    default = _DEFAULT_GATEWAY_SLOTS if options["gateways"] else _DEFAULT_SLOTS
+    gateways = options["gateways"]
+    default = _DEFAULT_SLOTS if gateways is None else _DEFAULT_GATEWAY_SLOTS
+    slots = [parse_slot(text, shape) for text in options["slots"] or default]
     return LeadPlan(
         hosts=hosts,
         shape=shape,
-        slots=tuple(parse_slot(text, shape) for text in options["slots"] or default),
+        slots=with_gateways(slots, gateways or (), options["port"]),
         address=address,
         port=options["port"],
-        gateways=options["gateways"],
+        gateways=gateways is not None,
     )
 
 

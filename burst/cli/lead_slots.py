@@ -8,19 +8,26 @@ from pathlib import Path
 
 import click
 
+from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.cli.target import Target, target_options
 from burst.lead_setup.add_slots import add_slots, compare_with_running
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.own_host import own_shape
 
 
-@click.command("add-slot")
+@click.command("add-slot", cls=GatewayCommand)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be added, and change nothing."
 )
-def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
+@gateway_option
+def add_slot(
+    directory: Path,
+    slots: tuple[str, ...],
+    dry_run: bool,
+    gateways: tuple[str, ...] | None,
+) -> None:
     """Declare further rank slots in the files of the lead in DIR.
 
     Their nodes have the shape of this machine unless cores and GPUs are given. They
@@ -29,7 +36,7 @@ def add_slot(directory: Path, slots: tuple[str, ...], dry_run: bool) -> None:
     under [lead], add them there too. A copy of each changed file is kept.
     """
     wanted = [parse_slot(text, own_shape()) for text in slots]
-    found, kept = add_slots(directory, wanted, dry_run=dry_run)
+    found, kept = add_slots(directory, wanted, gateways=gateways, dry_run=dry_run)
     for added in found:
         verb = "would add" if dry_run else "added"
         click.echo(f"{verb} {added.hosts} as ranks {added.ranks}, each {added.shape}")

@@ -18,8 +18,9 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
-from burst.lead_setup.lead_files import with_group
-from burst.lead_setup.lead_plan import PlannedSlot, resolve_slots
+from burst.lead_setup.gateways import with_gateways
+from burst.lead_setup.lead_files import slot_entries, with_group
+from burst.lead_setup.lead_plan import DEFAULT_PORT, PlannedSlot, resolve_slots
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
 from burst.model.resource_set import ResourceSet, decode_resource_set
@@ -34,9 +35,16 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
 
 def add_slots(
-    directory: Path, slots: Sequence[PlannedSlot], *, dry_run: bool = False
+    directory: Path,
+    slots: Sequence[PlannedSlot],
+    *,
+    gateways: Sequence[str] | None = None,
+    dry_run: bool = False,
 ) -> tuple[list[AddedSlot], list[Path]]:
     """Declare further slots in the lead's broker.toml and R. Raises ConfigError.
+
+    With `gateways` their hosts join through each slot's first: at these addresses, or
+    without any at the names of these hosts.
 
     Comments and the order of keys in broker.toml stay. Returns what was added, and
     where both files are kept as they were; with `dry_run`, what would be added.
@@ -48,13 +56,15 @@ def add_slots(
     tables = _read(config, tomlkit.parse)
     r: ResourceSet = _read(resources, decode_resource_set)
     known = declared_hosts(tables)
-    groups = resolve_slots(known, slots)
+    port = tables["bootstrap"].get("default_port", DEFAULT_PORT)
+    slots = with_gateways(slots, gateways or (), int(port))
+    groups = resolve_slots(known, slots, None if gateways is None else int(port))
     added = []
     rank = len(known)
     for group in groups:
         ranks = range(rank, rank + len(group.names))
         rank = ranks.stop
-        tables["bootstrap"]["hosts"].append({"host": format_hostlist(group.names)})
+        tables["bootstrap"]["hosts"].extend(slot_entries(group))
         r = with_group(r, group, ranks)
         added.append(
             AddedSlot(

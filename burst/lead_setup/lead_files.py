@@ -166,12 +166,17 @@ def _hosts(connect: str, groups: Sequence[HostGroup]) -> Iterator[dict[str, str]
     if own[1:]:
         yield {"host": format_hostlist(own[1:])}
     for group in groups[1:]:
-        first, rest = group.names[0], group.names[1:]
-        if not group.gateway:
-            yield {"host": format_hostlist(group.names)}
-            continue
-        yield {"host": first, "bind": bind_uri(group.gateway), "connect": group.gateway}
-        yield {"host": format_hostlist(rest), "parent": first}
+        yield from slot_entries(group)
+
+
+def slot_entries(group: HostGroup) -> Iterator[dict[str, str]]:
+    """Yield the entries of `hosts` for a rank slot."""
+    first, rest = group.names[0], group.names[1:]
+    if not group.gateway:
+        yield {"host": format_hostlist(group.names)}
+        return
+    yield {"host": first, "bind": bind_uri(group.gateway), "connect": group.gateway}
+    yield {"host": format_hostlist(rest), "parent": first}
 
 
 def _resources(

@@ -14,6 +14,7 @@ from burst.model.host import is_host_name, is_loopback
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
+DEFAULT_PORT = 8050
 _NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
 _REACH = "give the name or address at which followers will reach the lead"
 
@@ -39,7 +40,7 @@ class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[PlannedSlot, ...]
     address: str
     """Host name or address at which followers reach rank 0."""
-    port: int = 8050
+    port: int = DEFAULT_PORT
     gateways: bool = False
     """Let the hosts of each rank slot join through the slot's first, so that only one
     of a burst needs to reach the lead."""
@@ -74,7 +75,8 @@ def resolve_plan(plan: LeadPlan) -> tuple[HostGroup, ...]:
             "give at least one, such as burst-0-[0-3]",
         )
     own = HostGroup(_hosts(plan.hosts), plan.shape)
-    groups = (own, *(_group(slot, plan) for slot in plan.slots))
+    port = plan.port if plan.gateways else None
+    groups = (own, *(_group(slot, port) for slot in plan.slots))
     _refuse_twice(groups)
     for shape in {group.shape for group in groups}:
         _check_shape(shape)
@@ -82,10 +84,13 @@ def resolve_plan(plan: LeadPlan) -> tuple[HostGroup, ...]:
 
 
 def resolve_slots(
-    known: Sequence[str], slots: Sequence[PlannedSlot]
+    known: Sequence[str], slots: Sequence[PlannedSlot], gateway_port: int | None = None
 ) -> list[HostGroup]:
-    """Return further slots for a lead that has these hosts. Raises ConfigError."""
-    groups = [HostGroup(_hosts(slot.hosts), slot.shape) for slot in slots]
+    """Return further slots for a lead that has these hosts. Raises ConfigError.
+
+    `gateway_port` is that of gateways without an address; None for no gateways.
+    """
+    groups = [_group(slot, gateway_port) for slot in slots]
     _refuse_twice((HostGroup(tuple(known), Shape(1)), *groups))
     for group in groups:
         _check_shape(group.shape)
@@ -136,11 +141,11 @@ def bind_uri(connect: str) -> str:
     return f"tcp://{address if local else '*'}:{port}"
 
 
-def _group(slot: PlannedSlot, plan: LeadPlan) -> HostGroup:
+def _group(slot: PlannedSlot, gateway_port: int | None) -> HostGroup:
     names = _hosts(slot.hosts)
-    if not plan.gateways or len(names) == 1:
+    if gateway_port is None or len(names) == 1:
         return HostGroup(names, slot.shape)
-    gateway = slot.gateway or f"tcp://{names[0]}:{plan.port}"
+    gateway = slot.gateway or f"tcp://{names[0]}:{gateway_port}"
     address, _, port = gateway.removeprefix("tcp://").rpartition(":")
     if not (gateway.startswith("tcp://") and address and port.isdigit()):
         raise ConfigError(

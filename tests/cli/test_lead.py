@@ -102,6 +102,34 @@ def test_with_several_own_hosts_followers_reach_the_first_by_its_name(
     assert "lead-0" in first["connect"]
 
 
+@pytest.mark.parametrize(
+    ("words", "connects"),
+    [
+        ((), ["tcp://burst-0-0:8050", "tcp://burst-1-0:8050"]),
+        (
+            ("10.0.0.7", "gate-b:9000"),
+            ["tcp://10.0.0.7:8050", "tcp://gate-b:9000"],
+        ),
+        (("10.0.0.7,gate-b:9000",), ["tcp://10.0.0.7:8050", "tcp://gate-b:9000"]),
+    ],
+)
+def test_gateways_have_addresses_of_ones_own(
+    place: Path, words: tuple[str, ...], connects: list[str]
+) -> None:
+    lead = str(place / "lead")
+    # The directory may follow, and is not taken for an address.
+    burst("lead", "init", *OWN, "--provider", "none", "--gateways", *words, lead)
+    added = burst("lead", "add-slot", lead, "burst-2-[0-1]:2", "--gateways", "10.0.0.9")
+    assert added.lines[0].startswith("added burst-2-[0-1] as ranks")
+    hosts = tomllib.loads((place / "lead/broker.toml").read_text())["bootstrap"][
+        "hosts"
+    ]
+    found = [entry["connect"] for entry in hosts[1:] if "connect" in entry]
+    assert found == [*connects, "tcp://10.0.0.9:8050"]
+    error = burst("lead", "add-slot", lead, "c-[0-1]", "--gateways", "a:1", "b:2").error
+    assert "2 gateways for 1 rank slots" in error
+
+
 def test_what_is_there_is_kept_unless_told_to_replace_it(place: Path) -> None:
     lead = place / "lead"
     burst("lead", "init", str(lead), *OWN)

@@ -65,6 +65,47 @@ def test_new_ranks_come_after_all_others(lead: Path) -> None:
     assert [slot.ranks for slot in found] == [(2, 3, 4, 5), (6, 7)]
 
 
+@pytest.mark.parametrize(
+    ("gateways", "connect"),
+    [
+        ((), "tcp://burst-1-0:8050"),
+        (("10.0.0.7",), "tcp://10.0.0.7:8050"),
+        (("gate.example.org:9000",), "tcp://gate.example.org:9000"),
+        (("tcp://[2001:db8::7]:9000",), "tcp://[2001:db8::7]:9000"),
+        (("2001:db8::7",), "tcp://[2001:db8::7]:8050"),
+    ],
+)
+def test_a_slot_behind_a_gateway(
+    lead: Path, gateways: tuple[str, ...], connect: str
+) -> None:
+    before = hosts_of(lead)
+    add_slots(lead, [NEW], gateways=gateways)
+    *_, gate, rest = tomllib.loads((lead / "broker.toml").read_text())["bootstrap"][
+        "hosts"
+    ]
+    port = connect.rpartition(":")[2]
+    assert gate == {"host": "burst-1-0", "bind": f"tcp://*:{port}", "connect": connect}
+    assert rest == {"host": "burst-1-1", "parent": "burst-1-0"}
+    assert hosts_of(lead) == (*before, "burst-1-0", "burst-1-1")
+
+
+@pytest.mark.parametrize(
+    ("gateways", "told"),
+    [
+        (("10.0.0.7", "10.0.0.8"), "2 gateways for 1 rank slots; give one address"),
+        (("10.0.0.7:0",), "port 0 of gateway 10.0.0.7:0 is out of range"),
+        (("a b",), "not a host name or address: 'a b'"),
+    ],
+)
+def test_a_gateway_that_cannot_be(
+    lead: Path, gateways: tuple[str, ...], told: str
+) -> None:
+    before = (lead / "broker.toml").read_text()
+    with pytest.raises(ConfigError, match=told):
+        add_slots(lead, [NEW], gateways=gateways)
+    assert (lead / "broker.toml").read_text() == before
+
+
 def test_a_dry_run_writes_nothing(lead: Path) -> None:
     before = (lead / "broker.toml").read_text(), (lead / "R").read_text()
     added, kept = add_slots(lead, [NEW], dry_run=True)
