@@ -12,10 +12,13 @@ import pytest
 import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
-from burst.config import convert
+from burst.config import Seconds, convert
+from burst.kits import certificate
+from burst.kits.pods import CommandsTable
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import Phase
+from burst.testing import example_spec
 from tests.e2e.fluxbursts import burst, check_hosts, reap_all
 from tests.e2e.programs import BURST, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE
@@ -91,6 +94,39 @@ def test_a_broker_that_was_told_to_leave_does_not(
         ended = "burst-0-0 its broker has ended"
         wait_until(lambda: ended in provider.observe()[0].why, ended)
         assert provider.observe()[0].phase is Phase.FAILED
+        reap_all(provider, spec)
+
+
+def test_commands_run_around_the_broker(settings: KubeSettings) -> None:
+    commands = CommandsTable(pre="echo ready > /tmp/pre", post="cat /tmp/pre; exit 1")
+    # A shell that kept SIGTERM to itself would hold pods for all of it.
+    grace = Seconds(300)
+    around = msgspec.structs.replace(settings, commands=commands, grace=grace)
+    provider = KubeProvider("far", around, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        assert lead.run("-N2", "--requires=burst", "--cwd=/", "cat", "/tmp/pre") == [
+            "ready",
+            "ready",
+        ]
+        reap_all(provider, spec)
+        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
+
+
+def test_commands_that_fail_are_told(settings: KubeSettings) -> None:
+    commands = CommandsTable(pre="echo looks; cat /burst/secret/curve.cert; exit 3")
+    failing = msgspec.structs.replace(settings, commands=commands)
+    provider = KubeProvider("far", failing, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = example_spec(lead.identity(), 0, "nodes", 1)
+        provider.provision(spec)
+        words = "burst-0-0 commands.pre ended with exit status 3: "
+        wait_until(lambda: words in provider.observe()[0].why, provider.observe)
+        found = provider.observe()[0]
+        assert found.phase is Phase.FAILED
+        assert "(a line with the secret key)" in found.why
+        key = certificate.read(Path(lead.identity().certificate)).secret.decode()
+        assert key not in found.why
         reap_all(provider, spec)
 
 

@@ -432,6 +432,19 @@ def test_a_log_says_why_a_broker_ended() -> None:
     assert seen.why.endswith("is started again: bad key / the end")
 
 
+def test_a_log_says_that_a_broker_was_not_started() -> None:
+    ended = {"phase": "Running", "containerStatuses": [{"state": CRASHED}]}
+    last = "commands.pre ended with exit status 3"
+    seen = look(
+        thing("Job"),
+        pod(0, **RUNNING),
+        pod(1, **ended),
+        logs={"p1": f"cannot mount\nno such\n{last}\n"},
+    )
+    assert seen.phase is Phase.FAILED
+    assert seen.why == f"n-1 {last}: cannot mount / no such"
+
+
 def test_an_event_says_why_there_are_no_pods() -> None:
     words = "FailedCreate: exceeded quota: small"
     warnings = about("Job", "b", words)

@@ -10,7 +10,7 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import SpecRefused
-from burst.kits.pods import OfferTable, VolumeTable
+from burst.kits.pods import CommandsTable, OfferTable, VolumeTable
 from burst.kits.pods.names import INDEX
 from burst.model.burst import BurstId
 from burst.model.finding import Level
@@ -209,6 +209,7 @@ def test_a_queue_starts_the_job(bursts: Bursts) -> None:
 def test_a_minicluster_is_accepted_with_its_storage(bursts: Bursts) -> None:
     some = {name: VOLUMES[name] for name in ("results", "keys", "bucket")}
     words: dict[str, Any] = {"shm": "1Gi", "queue": "batch", "volumes": some}
+    words["commands"] = CommandsTable(pre="true", post="true")
     found = bursts.provider(form="operator", **words).examine(bursts.lead)
     said = [f.what for f in found if "MiniCluster of" in f.what]
     assert said == ["the API server accepts the MiniCluster of nodes"]

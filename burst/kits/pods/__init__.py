@@ -13,6 +13,7 @@ from burst.kits.pods.bursts import Bursts, PodProvider, check_burst
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.settings import (
+    CommandsTable,
     OfferTable,
     PodSettings,
     Toleration,
@@ -23,6 +24,7 @@ from burst.kits.pods.volume_table import VolumeTable
 
 __all__ = [
     "Bursts",
+    "CommandsTable",
     "OfferTable",
     "PodBursts",
     "PodProvider",

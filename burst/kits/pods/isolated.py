@@ -23,6 +23,7 @@ from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
+from burst.kits.pods.commands import start_broker
 from burst.kits.pods.containers import BROKER
 from burst.kits.pods.host_names import headless_service
 from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
@@ -125,8 +126,7 @@ def _start_script(settings: PodSettings) -> str:
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
     set -- "$@" /bin/sh {CONFIG_PATH}/program
 fi
-exec "$@"
-"""
+{start_broker('"$@"', settings)}"""
 
 
 def _program_script(spec: BurstSpec, settings: PodSettings) -> str:

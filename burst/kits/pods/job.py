@@ -19,6 +19,7 @@ from burst.kits.broker import (
 )
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.host_names import name_fields
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
@@ -75,11 +76,11 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
         argv[0] = settings.python
     else:
         argv = flux_follower_argv(settings.flux, config, HOST, rundir)
-    return f"{preamble(settings)}exec {with_host(argv)}\n"
+    return preamble(settings) + start_broker(with_host(argv), settings)
 
 
 def preamble(settings: PodSettings) -> str:
-    """Return how start scripts begin: $host, certificate, directories, PATH, munged."""
+    """Return how start scripts begin: all that is there before the broker starts."""
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
@@ -88,7 +89,8 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
-{make_directories(settings)}{find_view(settings)}{start_munged(settings, MOUNT_PATH)}"""
+{make_directories(settings)}{find_view(settings)}{start_munged(settings, MOUNT_PATH)}\
+{run_before(settings)}"""
 
 
 def with_host(argv: list[str]) -> str:

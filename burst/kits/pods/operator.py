@@ -13,7 +13,8 @@ Written around what the operator does as of 2026 (commit 0d75cef8):
 * Its init container, which writes the broker's files, runs in the image of the view,
   one from the internet by default, also where no view is wanted.
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
-  index 0 would not start its broker again. So `commands.pre` ends in `exec`.
+  index 0 would not start its broker again. So `commands.pre` does not return: it starts
+  the broker, with the settings' own commands before and after it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from burst.errors import Refused
 from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.munge import start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.operator_overlay import merge_minicluster
@@ -86,14 +88,17 @@ def render_marker(meta: Manifest) -> Manifest:
 def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
     """Return `commands.pre`, for the bash of the operator's script."""
     hosts = shlex.join(spec.hosts)
+    broker = (
+        'flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"'
+        " -Slog-stderr-mode=local -Slog-stderr-level=7"
+    )
     return (
         f'cat {MOUNT_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
         'chmod 0600 "${curvepath}"\n'
         f"{start_munged(settings, MOUNT_PATH)}"
         f"set -- {hosts}\n"
         'shift "${JOB_COMPLETION_INDEX}"\n'
-        'exec flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"'
-        " -Slog-stderr-mode=local -Slog-stderr-level=7\n"
+        f"{run_before(settings)}{start_broker(broker, settings)}"
     )
 
 

@@ -75,6 +75,20 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     effect: str = ""
 
 
+class CommandsTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """`[providers.NAME.commands]`: for `/bin/sh -e`, in the broker's container.
+
+    They run as the followers' user. Who may read ConfigMaps can read them.
+    """
+
+    pre: str = ""
+    """Before each start of the broker. If it fails, the follower has failed."""
+    post: str = ""
+    """After each end of the broker, within `grace` of SIGTERM."""
+
+
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings for any cluster. A provider's Settings derive from it."""
 
@@ -166,6 +180,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form job: directories of the view's image and where followers have what is
     in them, `SOURCE:TARGET`. TARGET is what Flux was built for, and the first one has
     `bin/flux`. In SOURCE * and ? are expanded. Default: those of `flux-view-*`."""
+    commands: CommandsTable = CommandsTable()
+    """Shell commands around the broker, `pre` and `post`."""
     grace: Seconds = Seconds(5)
     """From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before
     may not end at all."""

@@ -27,6 +27,7 @@ from burst.kits.pods.pod_status import (
     last_words,
     seconds_of,
     shorten,
+    why_not_started,
 )
 from burst.kits.pods.reclaim import follower_status, note_preemption
 from burst.kits.pods.stuck_pods import is_overdue, node_of
@@ -206,6 +207,9 @@ def _completed(
     """Return the status with the reason that events and the log give."""
     log = logs.get(pod, "")
     if word.crashed and log:
+        unprepared = why_not_started(log)
+        if unprepared:
+            return PodStatus(Phase.FAILED, unprepared, crashed=True)
         told = [word.why, explain_log(log), last_words(log)]
         why = ": ".join(filter(None, told))
         return msgspec.structs.replace(word, why=why)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""`commands` of the settings: shell commands in the broker's container around it.
+
+Each text is run by a shell of its own, so nothing that it sets, and no `set -x`, is
+felt by the lines that start the broker. Its output is in the container's log, but for
+lines with the secret key: commands run as the user who may read it.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.settings import PodSettings
+
+PRE_FAILED = "commands.pre ended with exit status "
+"""How the last line of a log begins if the broker was not started for that."""
+_HIDDEN = "(a line with the secret key)"
+
+# What is left running by the commands may keep their output open, so the loop ends at
+# a line, not at the end of the output. Its exit status is that of the commands.
+_FUNCTIONS = f"""\
+key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {MOUNT_PATH}/{CERTIFICATE})
+show() {{
+    case $1 in
+    *"${{key:-secret-key}}"*) echo "{_HIDDEN}" ;;
+    *) printf '%s\\n' "$1" ;;
+    esac
+}}
+run_commands() {{
+    end="commands.$1 ended with exit status "
+    {{
+        status=0
+        /bin/sh -ec "$2" < /dev/null 2>&1 || status=$?
+        echo "$end$status"
+    }} | (
+        while IFS= read -r line; do
+            case $line in
+            *"$end"*)
+                text=${{line%"$end"*}} status=${{line##*"$end"}}
+                test -z "$text" || show "$text"
+                test "$status" = 0 || echo "$end$status"
+                exit "$status"
+                ;;
+            esac
+            show "$line"
+        done
+        exit 1
+    )
+}}
+"""
+
+
+def run_before(settings: PodSettings) -> str:
+    """Return lines for sh that run `commands.pre`, and end the shell if it fails.
+
+    What `start_broker` needs of a shell is there, too; empty without commands.
+    """
+    commands = settings.commands
+    if not (commands.pre or commands.post):
+        return ""
+    call = f"run_commands pre {shlex.quote(commands.pre)} || exit\n"
+    return _FUNCTIONS + (call if commands.pre else "")
+
+
+def start_broker(command: str, settings: PodSettings) -> str:
+    """Return lines for sh that run the broker, and `commands.post` after its end.
+
+    The shell becomes the broker, unless it has to outlive it: then it hands SIGTERM on,
+    and its exit status is the broker's.
+    """
+    post = settings.commands.post
+    if not post:
+        return f"exec {command}\n"
+    return f"""\
+{command} &
+broker=$!
+trap 'kill -TERM "$broker" 2> /dev/null || :' TERM
+# A signal ends wait before the broker has ended.
+while :; do
+    status=0
+    wait "$broker" || status=$?
+    kill -0 "$broker" 2> /dev/null || break
+done
+trap : TERM
+run_commands post {shlex.quote(post)} || :
+exit "$status"
+"""
