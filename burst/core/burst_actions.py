@@ -182,9 +182,10 @@ def _is_drained(
         return False
     busy = lead.allocated & ranks
     if tx.now - burst.since > settings.deadlines.rejoin:
-        # Flux ends a job when it loses the broker of one of its nodes. One that it does
-        # not end (flux-core 0.88: a job whose start was on its way to that broker) runs
-        # nowhere, and is not to keep the other nodes paid for.
+        # Nothing runs on a node whose broker is gone. Flux ends its jobs, but not an
+        # instance of `flux batch` that goes on without it, nor, in flux-core 0.88, one
+        # whose start was on its way to that broker. Nodes are not paid for on account
+        # of ranks that these have here no more.
         busy &= lead.online
     return not busy
 

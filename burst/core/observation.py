@@ -173,7 +173,7 @@ def describe_obstacle(burst: Burst, world: World) -> str:
 
     Empty where it waits for its provider alone. Jobs that Flux itself cannot end, such
     as some after a crash of its lead, count too: `flux jobs` shows them, `flux cancel`
-    ends them.
+    ends them. A job that has lost some of its nodes may well run on the others.
     """
     lead = world.lead
     assert lead is not None
@@ -181,12 +181,13 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     if open_ranks := ranks - lead.closed:
         return f"ranks {format_idset(open_ranks)} are not drained yet"
     if busy := lead.allocated & ranks:
-        if lost := busy - lead.online:
-            return (
-                f"Flux still has jobs on ranks {format_idset(lost)}, which are"
-                " offline; flux cancel ends them"
-            )
-        return f"jobs still run on ranks {format_idset(busy)}; they are not killed"
+        if up := busy & lead.online:
+            # Also an instance of `flux batch` that goes on without nodes it has lost.
+            return f"jobs still run on ranks {format_idset(up)}; they are not killed"
+        return (
+            f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
+            " flux cancel ends those that run on no other node"
+        )
     call = world.calls.get(burst.id)
     online = lead.online & ranks
     if online and call is not None and call.outcome is Outcome.NOT_FOUND:

@@ -137,7 +137,10 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     stuck = (view.allocated & ranks) - up
     if stuck:
         text = f"{blocked} Flux has jobs on offline {_ranks(stuck)}"
-        advice = "flux jobs -o '{id} {ranks}' shows them, flux cancel ends them"
+        advice = (
+            "flux jobs -o '{id} {ranks}' shows them, flux cancel ends those that run"
+            " on no other node"
+        )
         found.append(wrong(text, advice))
     unfreed = view.unfreed & ranks
     if unfreed:

@@ -92,7 +92,11 @@ def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
     assert note_of(DRAINED, drained=BOTH, busy=(0, 3)) == f"idle; {BUSY}"
     assert note_of((FAILED,), drained=BOTH, busy=(3,), online=(2,)) == (
         "exited with status 3; Flux still has jobs on ranks 3, which are offline; flux"
-        " cancel ends them"
+        " cancel ends those that run on no other node"
+    )
+    # Of a job that has lost a node, the note does not say to cancel it.
+    assert note_of((FAILED,), drained=BOTH, busy=(2, 3), online=(2,)) == (
+        "exited with status 3; jobs still run on ranks 2; they are not killed"
     )
     assert note_of((FAILED,), drained={2: "x"}) == (
         "exited with status 3; ranks 3 are not drained yet"

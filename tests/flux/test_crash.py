@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import ExitStack
 
 import msgspec
@@ -135,6 +136,29 @@ def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> N
         exception = site.jobs("{exception.type} {exception.note}", job)
         assert exception == "exec node failure on burst-0-1 (rank 3)"
         assert site.wait_for_end(burst_id)["result"] == "failed"
+        site.check_that_nothing_is_left()
+
+
+def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
+    site: Site,
+) -> None:
+    """Flux ends an instance of flux batch only if it loses its first node."""
+    site.write(deadlines=SOON | {"rejoin": "0.5s"})
+    with site.cli.daemon():
+        program = "touch began; while [ ! -e go ]; do sleep 0.05; done"
+        words = ("-N2", "--setattr=burstable", "--requires=burst")
+        job = site.flux("batch", *words, "--wrap", program).strip()
+        wait_until((site.instance.directory / "began").exists, "its program")
+        burst_id = site.wait_for_burst("online")
+        site.kill_follower("burst-0-1")
+        site.cli.wait_for_state(burst_id, "reap")
+        time.sleep(2)
+        assert site.job(job) == "RUN"
+        note = site.cli.row(burst_id)["note"]
+        assert note.endswith("jobs still run on ranks 2; they are not killed")
+        (site.instance.directory / "go").touch()
+        site.wait_for_job(job, "COMPLETED")
+        site.wait_for_end(burst_id)
         site.check_that_nothing_is_left()
 
 
