@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 import zmq
 from burst_local import LocalProvider
 
-from burst.kits import certificate
+from burst.kits import certificate, follower_facts
 from burst.kits.join_errors import explain_log, has_joined
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Phase
@@ -259,6 +260,23 @@ def test_a_zeromq_without_libsodium(
         "burst-0-0 exited with status 1: its ZeroMQ was built without CURVE"
     )
     assert "rmmod" not in follower.why, "only what matters of the log"
+
+
+def test_the_probe_finds_a_zeromq_without_libsodium_before_any_burst(
+    broken_zmq: Path,
+) -> None:
+    shaken = {"LD_PRELOAD": str(broken_zmq), "BROKEN_ZMQ": "curve"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", follower_facts.script(FLUX)],
+        env={"PATH": os.environ["PATH"], **shaken},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    facts, _ = follower_facts.parse(done.stdout)
+    assert facts
+    assert facts.version.startswith("commands: 0.")
+    assert "Operation not supported" in facts.curve
 
 
 def test_a_burst_whose_followers_have_a_wrong_port_ends_with_that_reason(

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +230,10 @@ class Trial:
         self._server.answer("GET", f"{CORE}/pods", *pods, (200, {"items": []}))
 
     def run(self) -> Finding:
+        (found,) = self.find()
+        return found
+
+    def find(self) -> Sequence[Finding]:
         return self.probe.run(self._lead, self.told.append)
 
     def deletes(self) -> int:
@@ -274,6 +278,55 @@ def test_it_waits_says_for_what_and_cleans_up(server: Said, lead: LeadIdentity) 
         )
     ]
     assert trial.deletes() == 1
+
+
+FACTS = """\
+burst-machine: sparc64
+burst-user: 1000 flux
+burst-flux: /usr/bin/flux
+burst-version: commands: 0.87.1 libflux-core: 0.87.1 build-options: +zmq==4.3.4
+"""
+
+
+def test_what_it_found_where_it_ran_is_told_too(
+    server: Said, lead: LeadIdentity
+) -> None:
+    trial = Trial(server, lead)
+    trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
+    way, machine, user, flux = trial.find()
+    assert way.what.endswith(f"{ENDPOINT}: nothing listens there")
+    assert machine.what.startswith("followers there are sparc64 machines, and the lead")
+    assert user.what == "followers there run as user 1000 (flux)"
+    assert flux.level is Level.WRONG
+    assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what
+
+
+def test_with_a_view_its_own_image_is_asked_for_flux(
+    server: Said, lead: LeadIdentity
+) -> None:
+    view = {"form": "operator", "view": "flux-view:1"}
+    pod = pod_of(render(lead, **view))
+    (init,), (main,) = pod["initContainers"], pod["containers"]
+    assert (init["name"], init["image"]) == ("probe-view", "flux-view:1")
+    assert "keygen" in init["command"][2]
+    assert "keygen" not in main["command"][2]
+    assert "initContainers" not in pod_of(render(lead))
+    trial = Trial(server, lead, **view)
+    status = ended(0, "burst-machine: \nburst-user: 7\n")
+    told = {"terminated": {"exitCode": 0, "message": "burst-flux: \n"}}
+    status["initContainerStatuses"] = [{"name": "probe-view", "state": told}]
+    trial.shows(status)
+    way, user, flux = trial.find()
+    assert way.level is Level.OK
+    assert "user 7, who has no name in /etc/passwd" in user.what
+    assert flux.what == "there is no Flux in the view of the followers"
+
+
+def test_an_image_for_other_machines(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
+    trial.shows(ended(255, "exec /bin/sh: exec format error"))
+    found = trial.run()
+    assert "it was built for another kind of machine than the nodes" in found.what
 
 
 def test_silence_ends_after_a_while(server: Said, lead: LeadIdentity) -> None:

@@ -134,7 +134,7 @@ class PodBursts:
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead; see `Probed`."""
-        return [Probe(self.cluster, self._settings, self._tags).run(lead, tell)]
+        return Probe(self.cluster, self._settings, self._tags).run(lead, tell)
 
     def _make_namespace(self) -> None:
         if not self.cluster.get(NAMESPACE, "", self._namespace):

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -19,6 +20,7 @@ from burst.kits.pods.probepod import (
     ProbeResult,
     deadline_of,
     judge,
+    judge_facts,
     judge_silence,
     render_probe,
     result_of,
@@ -65,11 +67,11 @@ class Probe:
         self._timing = timing or ProbeTiming()
         self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
 
-    def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Finding:
-        """Return the finding. `tell` is called with each step.
+    def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Sequence[Finding]:
+        """Return whether it reaches the lead, and what it found there.
 
-        The Job is deleted whatever ends this, also KeyboardInterrupt. Raises
-        ProviderError.
+        `tell` is called with each step. The Job is deleted whatever ends this, also
+        KeyboardInterrupt. Raises ProviderError.
         """
         job = render_probe(self.id, lead, self._settings, self._tags)
         declined = False
@@ -79,26 +81,31 @@ class Probe:
             except (InsufficientCapacity, Refused):
                 declined = True
                 raise
-            return self._await(lead.endpoint, tell)
+            return self._await(lead, tell)
         finally:
             # Also if it is not known whether it was made.
             if not declined:
                 tell(f"{self.id}: {self._remove()}")
 
-    def _await(self, endpoint: str, tell: Callable[[str], None]) -> Finding:
+    def _await(
+        self, lead: LeadIdentity, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
         """Wait until there is a result, or there will be none."""
         timing, clock, said = self._timing, self._timing.clock, ""
         begun, started = clock(), math.inf
         while True:
             end, status = self._look()
             if end is not None:
-                return judge(end, endpoint)
+                found = judge_facts(end, lead, os.uname().machine)
+                return [judge(end, lead.endpoint), *found]
             if status is None:
-                return wrong(
-                    f"{self.id} was deleted before it had an answer",
-                    "try again; a daemon with orphans = reap deletes objects that it"
-                    " does not know after a minute",
-                )
+                return [
+                    wrong(
+                        f"{self.id} was deleted before it had an answer",
+                        "try again; a daemon with orphans = reap deletes objects that"
+                        " it does not know after a minute",
+                    )
+                ]
             why = status.why or "tries to reach the lead"
             if why != said:
                 tell(f"{self.id}: {why}")
@@ -107,12 +114,14 @@ class Probe:
             if status.phase is Phase.RUNNING:
                 started = min(started, clock())
                 if clock() - started > timing.answer:
-                    return judge_silence(endpoint, timing.answer)
+                    return [judge_silence(lead.endpoint, timing.answer)]
             elif late or status.phase is Phase.FAILED or _GIVEN_UP in why:
-                return wrong(
-                    f"no pod could try to connect to the lead: {why}",
-                    "repair this first, as followers would not run either",
-                )
+                return [
+                    wrong(
+                        f"no pod could try to connect to the lead: {why}",
+                        "repair this first, as followers would not run either",
+                    )
+                ]
             timing.pause(timing.every)
 
     def _look(self) -> tuple[ProbeResult | None, BurstStatus | None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pod that tries to connect to the lead, and the meaning of its result.
+"""The pod that tries to connect to the lead and looks around, and what it found.
 
 It has the followers' image, user and nodes, which decide how it reaches the lead. It is
 made by a Job, which Kubernetes ends at its deadline and then deletes, even if the pod
@@ -8,9 +8,11 @@ finds no node and no process of ours runs. It has no secret: it only connects.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
-from burst.kits import tcp
+from burst.kits import follower_facts, tcp
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import PROBE, state_of
@@ -25,6 +27,11 @@ _LONGEST_S = 600.0
 # After so many more seconds the cluster itself ends it, and later deletes it.
 _GRACE_S = 60
 _KEPT_S = 60
+_VIEW = f"{PROBE}-view"
+# The kubelet shows what is in this file, however the program ends.
+_KEEP = """\
+[ ! -w /dev/termination-log ] || exec > /dev/termination-log
+"""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
@@ -32,6 +39,8 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
     status: int
     said: str = ""
+    view: str = ""
+    """What was printed in the image of the view."""
 
 
 def render_probe(
@@ -44,6 +53,7 @@ def render_probe(
     embedded = lead.kind == "embedded"
     python = [settings.python] if embedded else [settings.flux, "python"]
     arguments = tcp.arguments(lead.endpoint, *python)
+    flux = "" if embedded else settings.flux
     table = next(iter(settings.offers.values()))
     meta: Manifest = {
         "name": name,
@@ -51,7 +61,8 @@ def render_probe(
         "labels": tags.labels(name),
         "annotations": {HOSTS: PROBE},
     }
-    container = _container(table, settings)
+    # With a view the image has no Flux, and the view's is looked at in an own image.
+    container = _container(table, settings, "" if settings.view else flux)
     container["args"] = arguments
     inside = {
         "restartPolicy": "Never",
@@ -60,6 +71,8 @@ def render_probe(
         "containers": [container],
         "volumes": pod.host_volumes(settings),
     }
+    if settings.view and flux:
+        inside["initContainers"] = [_view_container(container, flux, settings)]
     if settings.form == "operator" and settings.user is None:
         # The operator's pods run as the image's user.
         del inside["securityContext"]
@@ -79,7 +92,7 @@ def render_probe(
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 
 
-def _container(table: OfferTable, settings: PodSettings) -> Manifest:
+def _container(table: OfferTable, settings: PodSettings, flux: str) -> Manifest:
     resources: Manifest = {"requests": {"cpu": "10m"}}
     if table.memory:
         # A quota may require limits, which followers then have too.
@@ -87,12 +100,24 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     return {
         "name": PROBE,
         **pod.container(settings),
-        "command": ["/bin/sh", "-c", tcp.SCRIPT, "sh"],
-        # Its output is then in the pod's status.
+        "command": ["/bin/sh", "-c", _script(flux) + tcp.SCRIPT, "sh"],
+        # Its output is then in the pod's status also without that file.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": resources,
         "volumeMounts": pod.host_mounts(settings),
     }
+
+
+def _view_container(container: Manifest, flux: str, settings: PodSettings) -> Manifest:
+    """Return an init container in the image of the view, else as this container."""
+    made = {key: value for key, value in container.items() if key != "args"}
+    command = ["/bin/sh", "-c", f"{_script(flux)}exit 0", "sh"]
+    return {**made, "name": _VIEW, "image": settings.view, "command": command}
+
+
+def _script(flux: str) -> str:
+    """Return lines that print the facts, and have all output kept in the status."""
+    return f"{_KEEP}{follower_facts.script(flux)}"
 
 
 def deadline_of(settings: PodSettings) -> float:
@@ -105,7 +130,29 @@ def result_of(pod: Manifest) -> ProbeResult | None:
     ended = state_of(pod).get("terminated")
     if ended is None:
         return None
-    return ProbeResult(ended.get("exitCode", -1), ended.get("message", ""))
+    status, said = ended.get("exitCode", -1), ended.get("message", "")
+    return ProbeResult(status, said, _view_said(pod))
+
+
+def _view_said(pod: Manifest) -> str:
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
+    mine = [found for found in statuses if found.get("name") == _VIEW]
+    ended = [(found.get("state") or {}).get("terminated") or {} for found in mine]
+    return "".join(str(state.get("message", "")) for state in ended)
+
+
+def judge_facts(
+    end: ProbeResult, lead: LeadIdentity, machine: str
+) -> Iterator[Finding]:
+    """Yield what the pod found where it ran. `machine` is the lead's (`uname -m`)."""
+    facts, _ = follower_facts.parse(end.said)
+    if facts is not None:
+        yield from follower_facts.judge(facts, lead, machine)
+    seen, _ = follower_facts.parse(end.view)
+    if seen is not None:
+        # Machine and user are those of the pod.
+        own = msgspec.structs.replace(seen, machine="", user="")
+        yield from follower_facts.judge(own, lead, machine, "view")
 
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
@@ -116,7 +163,14 @@ def judge(end: ProbeResult, endpoint: str) -> Finding:
             " neither bash nor Python",
             "the first burst will show it",
         )
-    found = tcp.judge(end.status, end.said, endpoint, "a pod there", "pods")
+    _, said = follower_facts.parse(end.said)
+    if "exec format error" in end.said:
+        return wrong(
+            "a pod there cannot run the image: it was built for another kind of"
+            f" machine than the nodes ({end.said.strip()})",
+            "choose nodes of the image's architecture, or an image of the nodes'",
+        )
+    found = tcp.judge(end.status, said, endpoint, "a pod there", "pods")
     if found.advice == tcp.UNKNOWN:
         return wrong(found.what, "check that the image runs on those nodes")
     return found
