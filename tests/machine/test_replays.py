@@ -394,3 +394,24 @@ def test_a_refusal_does_not_stand_where_a_burst_was_requested_since() -> None:
             ("request", {"nodes": 5, "provider": ""}),
         ],
     )
+
+
+def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> None:
+    """It was counted for the rest of the plan, and others were told of that."""
+    replay(
+        {
+            "budget": [
+                {"limit": 8.0},
+                {"limit": 0.6, "match": {"provider": "a"}, "per": "day"},
+            ],
+            "policy": [{"over_budget": "fail"}],
+            "providers": {"a": {"capacity": 6, "max_nodes": 4, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit", {"nodes": 9, "user": 3, "duration": 30.0}),
+            ("tick", {"seconds": 7.0}),
+            ("request", {"nodes": 1, "provider": ""}),
+            ("submit", {"nodes": 2, "user": 3, "wish": 1, "constraint": 2}),
+        ],
+    )

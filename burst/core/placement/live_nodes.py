@@ -114,14 +114,12 @@ class LiveNodes:
         return chosen
 
     def buys(self, demand: Demand, shares: Sequence[IdleShare]) -> bool:
-        """Count that bursts are kept for a job, as far as budgets allow that.
-
-        Tell whether they do for all. What is counted stays so in this plan, even if the
-        job does not get the rest of its nodes.
-        """
+        """Count that bursts are kept for a job, if budgets allow that; tell whether."""
         purchases = self._usage.purchases
+        before = purchases.mark()
         for capacity, _ in shares:
             if not purchases.may_use(demand, capacity.burst):
+                purchases.go_back(before)
                 return False
             purchases.use(demand, capacity.burst)
         return True

@@ -217,6 +217,7 @@ class Planner:
             return demand.not_worth or self._open(demand, key)
         if self._least_behind <= idle and self._open(demand, key) is None:
             return None
+        before = self._usage.purchases.mark()
         if not self._live.buys(demand, shares):
             return self._open(demand, key)
         # Its user bears all nodes of a burst that the job joins, beside the new ones.
@@ -226,6 +227,8 @@ class Planner:
         self._usage.add_user(-bears, demand.userid)
         if refused is None:
             self._live.give(demand, shares)
+        else:
+            self._usage.purchases.go_back(before)
         return refused
 
     def _join_planned(self, demand: Demand, key: _Key) -> bool:

@@ -8,22 +8,37 @@ once the plan is on record. Without budgets nothing is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
-from burst.core.worth.budget import NO_BUDGETS, Budgets, Commitment, commitment_of
+from burst.core.worth.budget import (
+    NO_BUDGETS,
+    Budgets,
+    BudgetState,
+    Commitment,
+    commitment_of,
+)
 from burst.core.worth.ledger import Entry, Payer
 from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of, price_of_node
 from burst.core.worth.money import format_money
+from burst.core.worth.periods import Window
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import OfferRejection, moment
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
+
+
+class Mark(NamedTuple):
+    """What was counted at one moment of a plan."""
+
+    states: Mapping[tuple[int, Window], BudgetState]
+    live: Mapping[BurstId, tuple[Burst, Commitment]]
 
 
 class Purchases:
@@ -51,6 +66,15 @@ class Purchases:
             for name, entry in entries.items()
             if name in bursts
         }
+
+    def mark(self) -> Mark:
+        """Return what `go_back` takes to undo what is counted from now on."""
+        return Mark(self._budgets.mark(), dict(self._live))
+
+    def go_back(self, mark: Mark) -> None:
+        """Count nothing that was counted since: the job did not get its nodes."""
+        self._budgets.go_back(mark.states)
+        self._live = dict(mark.live)
 
     def key(self, demand: Demand) -> tuple[object, ...]:
         """Return what demands have in common that are bought for alike."""

@@ -115,6 +115,14 @@ class Budgets:
         accounts = msgspec.structs.replace(self._accounts, entries=entries)
         return Budgets([terms.budget for terms in self._terms], accounts, self._now)
 
+    def mark(self) -> Mapping[tuple[int, Window], BudgetState]:
+        """Return what `go_back` takes to undo what is committed from now on."""
+        return dict(self._states)
+
+    def go_back(self, mark: Mapping[tuple[int, Window], BudgetState]) -> None:
+        """Count nothing that was committed since."""
+        self._states = dict(mark)
+
     def states(self) -> list[BudgetState]:
         """Return how each budget stands now."""
         return [self._state(number, self._now) for number in range(len(self._terms))]
