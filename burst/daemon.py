@@ -6,6 +6,7 @@ What it decides is in `burst.core`.
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 from collections.abc import Callable
@@ -80,7 +81,11 @@ class Daemon:
         session = self._connect_first()
         while session is not None:
             self._serve(session)
-            session = None if self._stopping else self._reconnect()
+            # It knew all jobs, and is in cycles that are too old to be visited soon.
+            session = None
+            gc.collect()
+            if not self._stopping:
+                session = self._reconnect()
 
     def stop(self) -> None:
         """Have `run` return. A second call ends the deletion of bursts, too."""

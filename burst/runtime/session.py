@@ -48,10 +48,11 @@ def relax_garbage_collector() -> None:
     """Have the garbage collector visit old objects less often.
 
     Tens of thousands of jobs are kept for hours and are in no cycles; visiting them
-    took half of the time of a tick. New objects are visited often enough that garbage
-    in cycles, such as that of an error, never takes more than a few megabytes.
+    took half of the time of a tick. What is freed without it does not count here, so
+    that these are numbers of objects that were kept since: garbage in cycles, such as
+    that of an error, comes to some 50,000 of them, a few megabytes.
     """
-    gc.set_threshold(20_000, 20, 100)
+    gc.set_threshold(20_000, 2, 100)
 
 
 class Session:
