@@ -65,6 +65,8 @@ def add_slots(
         ranks = range(rank, rank + len(group.names))
         rank = ranks.stop
         tables["bootstrap"]["hosts"].extend(slot_entries(group))
+        if "[" in group.gateway:
+            tables["bootstrap"]["enable_ipv6"] = True
         r = with_group(r, group, ranks)
         added.append(
             AddedSlot(

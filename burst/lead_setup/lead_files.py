@@ -134,7 +134,8 @@ def _tables(
     plan: LeadPlan, files: LeadFiles, groups: Sequence[HostGroup]
 ) -> dict[str, Any]:
     address = uri_host(plan.address)
-    ipv6 = {"enable_ipv6": True} if address.startswith("[") else {}
+    ways = (address, *(group.gateway for group in groups))
+    ipv6 = {"enable_ipv6": True} if any("[" in way for way in ways) else {}
     return {
         "bootstrap": {
             "curve_cert": str(files.certificate),

@@ -80,9 +80,9 @@ def test_a_slot_behind_a_gateway(
 ) -> None:
     before = hosts_of(lead)
     add_slots(lead, [NEW], gateways=gateways)
-    *_, gate, rest = tomllib.loads((lead / "broker.toml").read_text())["bootstrap"][
-        "hosts"
-    ]
+    table = tomllib.loads((lead / "broker.toml").read_text())["bootstrap"]
+    *_, gate, rest = table["hosts"]
+    assert table.get("enable_ipv6", False) == ("[" in connect)
     port = connect.rpartition(":")[2]
     assert gate == {"host": "burst-1-0", "bind": f"tcp://*:{port}", "connect": connect}
     assert rest == {"host": "burst-1-1", "parent": "burst-1-0"}
