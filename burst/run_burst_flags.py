@@ -10,9 +10,11 @@ no SDK: that an SDK is not installed is an error only once the provider is used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+
+from burst.model.shape import Shape
 
 GROUP = "burst.run_burst_flags"
 
@@ -52,5 +54,18 @@ class RunBurstFlags(Protocol):
         """Return what a user should know before anything is made, a line for each.
 
         `options` is what that method returned.
+        """
+        ...
+
+
+@runtime_checkable
+class TableTemplate(Protocol):
+    """An optional interface of the same object: the table for `burst lead init`."""
+
+    def table_template(self, kind: str, shape: Shape, nodes: int) -> str:
+        """Return the text of `[providers.KIND]`, as TOML.
+
+        What a site has to fill in is a comment. `shape` is what R declares for the
+        nodes of rank slots, `nodes` how many the largest slot has. Raises ConfigError.
         """
         ...

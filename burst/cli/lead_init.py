@@ -14,7 +14,7 @@ from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
 from burst.lead_setup.gateways import with_gateways
-from burst.lead_setup.init_lead import InitializedLead, Provider, init_lead
+from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, parse_slot
 from burst.lead_setup.own_host import own_shape, short_name
 from burst.model.ranks import parse_hostlist
@@ -54,10 +54,12 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 @gateway_option
 @click.option(
     "--provider",
-    type=click.Choice(["local", "none"]),
     default="local",
     show_default=True,
-    help="Provider to write into burst.toml.",
+    metavar="TYPE",
+    help="Type of the provider to write into burst.toml: local, none, or one that is"
+    " installed, such as kube. What you have to fill in there is a comment. Its name is"
+    " a property of the slots, which are for bursts of it alone.",
 )
 @click.option(
     "--mode",
@@ -72,7 +74,7 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 )
 def init(
     directory: Path,
-    provider: Provider,
+    provider: str,
     force: bool,
     mode: Mode | None,
     **options: Any,
@@ -94,7 +96,7 @@ def init(
         click.echo(line)
 
 
-def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
+def _plan(provider: str, options: Mapping[str, Any]) -> LeadPlan:
     here = own_shape()
     cores, gpus = options["cores"], options["gpus"]
     shape = Shape(
@@ -107,7 +109,8 @@ def _plan(provider: Provider, options: Mapping[str, Any]) -> LeadPlan:
         address = first if others or provider != "local" else "127.0.0.1"
     gateways = options["gateways"]
     default = _DEFAULT_SLOTS if gateways is None else _DEFAULT_GATEWAY_SLOTS
-    slots = [parse_slot(text, shape) for text in options["slots"] or default]
+    name = "" if provider in {"local", "none"} else provider
+    slots = [parse_slot(text, shape, name) for text in options["slots"] or default]
     return LeadPlan(
         hosts=hosts,
         shape=shape,

@@ -21,11 +21,18 @@ from burst.lead_setup.own_host import own_shape
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be added, and change nothing."
 )
+@click.option(
+    "--provider",
+    default="",
+    metavar="NAME",
+    help="Provider that the slots are for. Default: any.",
+)
 @gateway_option
 def add_slot(
     directory: Path,
     slots: tuple[str, ...],
     dry_run: bool,
+    provider: str,
     gateways: tuple[str, ...] | None,
 ) -> None:
     """Declare further rank slots in the files of the lead in DIR.
@@ -35,7 +42,7 @@ def add_slot(
     restart: `burst lead check DIR` says whether that is safe. If burst.toml lists slots
     under [lead], add them there too. A copy of each changed file is kept.
     """
-    wanted = [parse_slot(text, own_shape()) for text in slots]
+    wanted = [parse_slot(text, own_shape(), provider) for text in slots]
     found, kept = add_slots(directory, wanted, gateways=gateways, dry_run=dry_run)
     for added in found:
         verb = "would add" if dry_run else "added"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from burst.kits.pod_table_template import pod_table
+from burst.model.shape import Shape
 from burst.run_burst_flags import ProviderFlag
 
 if TYPE_CHECKING:
@@ -91,6 +93,10 @@ class PodFlags:
                 " themselves authenticate with the lead's CURVE certificate only"
             )
         return found
+
+    def table_template(self, kind: str, shape: Shape, nodes: int) -> str:
+        """Return the table of a provider with pods; see `TableTemplate`."""
+        return pod_table(kind, shape, nodes)
 
     def _own(self) -> dict[str, str]:
         """Return the keys of the image of the lead's own pod, and of its view."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -29,9 +28,9 @@ from burst.lead_setup.daemon_service import (
 )
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
+from burst.lead_setup.provider_table import provider_table
 from burst.model.ranks import format_hostlist
-
-Provider = Literal["local", "none"]
+from burst.model.shape import Shape
 
 # Variables that Flux commands of users need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
@@ -51,25 +50,10 @@ _SLOTS = """\
 # Rank slots. A burst leases one of them.
 slots = [{slots}]
 """
-_LOCAL = """\
-[providers.local]
-# Followers are processes on the lead's own host.
-type = "local"
-# The most followers of all bursts together.
-max_nodes = {nodes}
-# What each follower offers. All followers share the cores of this host.
-cores = {cores}
-gpus = {gpus}
-"""
 _INTAKE = """
 [intake]
 # hold, queue or scheduler. broker.toml is written for this mode.
 mode = "{mode}"
-"""
-_NONE = """\
-# Set up a provider here. Without one, no burst can be made.
-# [providers.NAME]
-# type = "local"
 """
 
 
@@ -98,7 +82,7 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
 def init_lead(
     directory: Path,
     plan: LeadPlan,
-    provider: Provider,
+    provider: str,
     *,
     replace: bool = False,
     choice: IntakeChoice | None = None,
@@ -114,13 +98,14 @@ def init_lead(
     """
     directory = directory.absolute()
     groups = resolve_plan(plan)
+    # Before anything is written: it refuses a provider that there is not.
+    text = _settings(directory, plan, groups, provider)
     settings, certificate_path = directory / "burst.toml", directory / "burst.cert"
     kept = tuple(path for path in (certificate_path, settings) if path.exists())
     _refuse(plan, provider, None if replace else settings)
     extra = _install(directory, choice) if choice else LeadExtras()
     files = write_lead(directory, plan, replace=replace, extra=extra)
     if settings not in kept:
-        text = _settings(directory, plan, groups, provider)
         if choice:
             text += _INTAKE.format(mode=choice.intake.mode)
         write_atomically(settings, text)
@@ -144,7 +129,7 @@ def _installed(own: Path) -> tuple[Path, ...]:
     return (*(step.path for step in plan_files(own, {})), own / LIST)
 
 
-def _refuse(plan: LeadPlan, provider: Provider, there: Path | None) -> None:
+def _refuse(plan: LeadPlan, provider: str, there: Path | None) -> None:
     """Raise ConfigError for a plan that cannot work, or if `there` exists."""
     if provider == "local" and plan.gateways:
         raise ConfigError(
@@ -193,24 +178,23 @@ def _install(directory: Path, choice: IntakeChoice) -> LeadExtras:
 
 
 def _settings(
-    directory: Path, plan: LeadPlan, groups: Sequence[HostGroup], provider: Provider
+    directory: Path, plan: LeadPlan, groups: Sequence[HostGroup], provider: str
 ) -> str:
     own, *slots = groups
     names = [slot.names for slot in slots]
     by_name = is_found_by_name((*own.names, *sum(names, ())), names)
     quoted = ", ".join(f'"{format_hostlist(hosts)}"' for hosts in names)
-    local = _LOCAL.format(
-        nodes=sum(map(len, names)),
-        cores=max(slot.shape.cores for slot in slots),
-        gpus=max(slot.shape.gpus for slot in slots),
+    shape = Shape(
+        max(slot.shape.cores for slot in slots), max(slot.shape.gpus for slot in slots)
     )
+    sizes = [len(slot.names) for slot in slots]
     return _SETTINGS.format(
         path=directory.absolute() / "burst.toml",
         address=plan.address,
         port=plan.port,
         # Only where their names do not tell: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
-        provider=local if provider == "local" else _NONE,
+        provider=provider_table(provider, shape, max(sizes), sum(sizes)),
     )
 
 

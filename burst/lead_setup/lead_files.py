@@ -201,5 +201,6 @@ def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> Resour
     """Return R with the ranks of a group of hosts, and their properties."""
     # A slot that is called local must not pass for the lead's own nodes.
     slot = group.slot if group.slot != "local" else LENT
-    names = dict.fromkeys((LENT, slot) if ranks.start else ("local",))
+    lent = (LENT, slot, *([group.provider] if group.provider else []))
+    names = dict.fromkeys(lent if ranks.start else ("local",))
     return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)

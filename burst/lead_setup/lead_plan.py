@@ -28,6 +28,9 @@ class PlannedSlot(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str = ""
     """Where, with gateways, the others reach the first host: `tcp://ADDRESS:PORT`.
     By default its name and the lead's port."""
+    provider: str = ""
+    """Name of the provider that the slot is for, a property of its ranks; empty for
+    any."""
 
 
 class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +56,7 @@ class HostGroup(msgspec.Struct, frozen=True):
     shape: Shape
     gateway: str = ""
     """Where the others reach the first, `tcp://ADDRESS:PORT`; empty: they need not."""
+    provider: str = ""
 
     @property
     def slot(self) -> str:
@@ -97,8 +101,8 @@ def resolve_slots(
     return groups
 
 
-def parse_slot(text: str, shape: Shape) -> PlannedSlot:
-    """Return the slot in `HOSTLIST[:CORES[:GPUS]]`.
+def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
+    """Return the slot in `HOSTLIST[:CORES[:GPUS]]`, for this provider.
 
     Without GPUS there are none; without CORES too its nodes have the given shape.
     Raises ConfigError where the text has another form; `resolve_plan` checks the hosts.
@@ -113,7 +117,16 @@ def parse_slot(text: str, shape: Shape) -> PlannedSlot:
     if counts:
         cores, gpus = (int(count) for count in (*counts, "0")[:2])
         shape = Shape(cores, gpus)
-    return PlannedSlot(hosts=hosts, shape=shape)
+    if provider == "local":
+        raise ConfigError(
+            "ranks with the property local are the lead's own",
+            "leave the provider out: the slot is for any, or give it another name",
+        )
+    if not re.fullmatch("[A-Za-z0-9._-]*", provider):
+        raise ConfigError(
+            f"not a provider's name: {provider!r}", "use letters, digits, dots, dashes"
+        )
+    return PlannedSlot(hosts=hosts, shape=shape, provider=provider)
 
 
 def uri_host(address: str) -> str:
@@ -144,14 +157,14 @@ def bind_uri(connect: str) -> str:
 def _group(slot: PlannedSlot, gateway_port: int | None) -> HostGroup:
     names = _hosts(slot.hosts)
     if gateway_port is None or len(names) == 1:
-        return HostGroup(names, slot.shape)
+        return HostGroup(names, slot.shape, provider=slot.provider)
     gateway = slot.gateway or f"tcp://{names[0]}:{gateway_port}"
     address, _, port = gateway.removeprefix("tcp://").rpartition(":")
     if not (gateway.startswith("tcp://") and address and port.isdigit()):
         raise ConfigError(
             f"not a gateway's address: {gateway!r}", "such as tcp://10.0.0.7:8050"
         )
-    return HostGroup(names, slot.shape, gateway)
+    return HostGroup(names, slot.shape, gateway, slot.provider)
 
 
 def _hosts(text: str) -> tuple[str, ...]:

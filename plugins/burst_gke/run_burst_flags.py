@@ -8,7 +8,9 @@ from typing import Any
 
 from burst.errors import ConfigError
 from burst.kits.pod_run_burst_flags import PodFlags
+from burst.model.shape import Shape
 from burst.run_burst_flags import ProviderFlag
+from burst_gke.table_template import gke_table
 
 # The defaults of that script.
 _LOCATION = "us-central1-a"
@@ -49,6 +51,11 @@ class GkeFlags(PodFlags):
             offer = {"machine_type": machine, "max_nodes": nodes}
             found["offers"] = {machine: offer}
         return found
+
+    def table_template(self, kind: str, shape: Shape, nodes: int) -> str:
+        """Return the table of a provider in GKE; see `TableTemplate`."""
+        del kind
+        return gke_table(shape, nodes)
 
 
 def _place(given: Mapping[str, str]) -> dict[str, str]:

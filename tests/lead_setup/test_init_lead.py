@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from burst_gke import GkeSettings
+from burst_kind import KindSettings
+from burst_kube import KubeSettings
 
-from burst.config import load
+from burst.config import convert, load
 from burst.core.placement.slots import find_slots
 from burst.errors import ConfigError
 from burst.kits import certificate
+from burst.kits.pods import PodSettings
+from burst.lead_setup.add_slots import add_slots
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
@@ -52,6 +59,68 @@ def test_the_local_provider_can_fill_every_rank(place: Path) -> None:
 def test_without_a_provider_none_is_written(place: Path) -> None:
     ready = init_lead(place, PLAN, "none")
     assert load(ready.settings).providers == {}
+
+
+FILLED_IN = {
+    "project": "p",
+    "location": "us-central1-a",
+    "image": "flux:0.88.0",
+    "machine_type": "n2-standard-32",
+    "accelerator": "nvidia-l4",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "of"),
+    [
+        ("kube", "image", KubeSettings),
+        ("kind", "image", KindSettings),
+        ("gke", "machine_type", GkeSettings),
+    ],
+)
+@pytest.mark.parametrize("shape", [Shape(16, 2), Shape(16)])
+def test_a_providers_table_is_written_with_what_is_known(
+    place: Path, kind: str, missing: str, of: type[PodSettings], shape: Shape
+) -> None:
+    slots = (
+        PlannedSlot(hosts="burst-0-[0-3]", shape=shape, provider=kind),
+        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(8), provider=kind),
+    )
+    ready = init_lead(place, msgspec.structs.replace(PLAN, slots=slots), kind)
+    table = load(ready.settings).providers[kind]
+    assert table.type == kind
+    with pytest.raises(ConfigError, match=missing):
+        convert(of, table.options, f"providers.{kind}")
+    text = ready.settings.read_text()
+    for key, value in FILLED_IN.items():
+        text = re.sub(f"^# {key} = .*$", f'{key} = "{value}"', text, flags=re.MULTILINE)
+    ready.settings.write_text(text)
+    filled = convert(of, load(ready.settings).providers[kind].options, kind)
+    (offer,) = filled.offers.values()
+    assert (Shape(offer.cores, offer.gpus), offer.max_nodes) == (shape, 4)
+
+
+def test_slots_are_for_the_provider_alone(place: Path) -> None:
+    slots = (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(8), provider="kube"),)
+    plan = msgspec.structs.replace(PLAN, slots=slots)
+    ready = init_lead(place, plan, "kube")
+    found = json.loads(ready.files.resources.read_text())["execution"]["properties"]
+    assert found == {"local": "0-1", "burst": "2-5", "burst-0": "2-5", "kube": "2-5"}
+    add_slots(place, [parse_slot("burst-1-[0-1]:2", OWN, "gke")])
+    found = json.loads(ready.files.resources.read_text())["execution"]["properties"]
+    assert (found["kube"], found["gke"]) == ("2-5", "6-7")
+
+
+def test_a_type_that_is_not_installed_is_refused(place: Path) -> None:
+    with pytest.raises(ConfigError, match="type nope; there are gke, kind, kube, loc"):
+        init_lead(place, PLAN, "nope")
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("name", ["local", "a b", "a|b"])
+def test_what_no_slot_can_have_as_provider(name: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_slot("burst-0-[0-3]", OWN, name)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The table `[providers.gke]` for `burst lead init`."""
+
+from __future__ import annotations
+
+from burst.model.shape import Shape
+
+_TABLE = """\
+[providers.gke]
+# Each burst has a GKE cluster of its own. `burst doctor` says what is missing.
+type = "gke"
+# Fill in. The image's Flux has the lead's major and minor version.
+# project = "my-project"
+# location = "us-central1-a"
+# image = "us-docker.pkg.dev/my-project/flux/flux:0.88.0"
+# By default nodes run as an account that has too many rights.
+# node_service_account = "flux-nodes@my-project.iam.gserviceaccount.com"
+# Google deletes the nodes after this time even if no daemon runs.
+max_run_duration = "24h"
+
+[providers.gke.offers.nodes]
+# Fill in. It has at least so many cores; most types have two vCPUs to a core.
+# machine_type = "n2-standard-{vcpus}"
+cores = {cores}
+{gpus}# The most followers of one burst.
+max_nodes = {nodes}
+# Per node and hour.
+# price = 0.39
+"""
+_GPUS = """\
+gpus = {count}
+# Fill in: of which type they are.
+# accelerator = "nvidia-l4"
+"""
+
+
+def gke_table(shape: Shape, nodes: int) -> str:
+    """Return the table for nodes of this shape, `nodes` of them in a burst."""
+    return _TABLE.format(
+        vcpus=2 * shape.cores,
+        cores=shape.cores,
+        gpus=_GPUS.format(count=shape.gpus) if shape.gpus else "",
+        nodes=nodes,
+    )
