@@ -46,6 +46,9 @@ def test_each_host_has_the_service_of_its_pod(
     assert pod["subdomain"] == spec.burst_id
     domain = f"{spec.burst_id}.jobs.svc.cluster.local"
     assert pod["dnsConfig"] == {"searches": [domain]}
+    site = {"spec": {"dnsConfig": {"searches": ["example.org"]}}}
+    both = pod_spec(later, replace(named, pod=site))["dnsConfig"]["searches"]
+    assert both == [domain, "example.org"]
     elsewhere = replace(named, cluster_domain="example.org")
     (searched,) = pod_spec(later, elsewhere)["dnsConfig"]["searches"]
     assert searched.endswith(".jobs.svc.example.org")

@@ -290,7 +290,22 @@ REFUSED = [
             f"{BROKER}volumeMounts = [{{ name = 'x', mountPath = '{path}' }}]",
             f"broker.volumeMounts.{path}: certificate and settings are below /burst",
         )
-        for path in ("/", "/burst", "/burst/secret", "/burst/config/", "//")
+        for path in (
+            *("/", "/burst", "/burst/secret", "/burst/config/", "//"),
+            *("/./burst", "/tmp/../burst/secret", "/burst/../burst/run", "/burst/x/.."),
+        )
+    ),
+    ("[pod.spec]\ntolerations = 1", "pod.spec.tolerations: expected a list of tables"),
+    ("[pod.spec]\nsecurityContext = 1", "pod.spec.securityContext: expected a table"),
+    ("[pod.spec]\nshareProcessNamespace = true", "could read the certificate"),
+    ("[pod.spec.resources.requests]\ncpu = 1", "pod.spec.resources: use cores, cpu"),
+    (f"{BROKER}env = [{{ value = 'x' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}resources = 1", "broker.resources: expected a table"),
+    (f"{BROKER}resources = {{ limits = 1 }}", "resources.limits: expected a table"),
+    ("environment = { FLUX_URI = 'x' }", "environment.FLUX_URI: is the address"),
+    (
+        "environment = { JOB_COMPLETION_INDEX = '0' }",
+        "environment.JOB_COMPLETION_INDEX: the Job sets it",
     ),
     (
         "[[pod.spec.initContainers]]\nname = 'broker'",
@@ -328,6 +343,10 @@ def test_what_may_not_be_set_is_refused_by_its_key(table: str, words: str) -> No
         (
             f"{BROKER}env = [{{ name = 'X', valueFrom = {{ fieldRef = {{}} }} }}]",
             "broker.env.X.valueFrom: a MiniCluster has no",
+        ),
+        (
+            f"{BROKER}resources = {{ claims = [{{ name = 'gpu' }}] }}",
+            "broker.resources.claims: a MiniCluster has no such field",
         ),
         ("[offers.nodes.pod.spec]\nvolumes = []", "offers.nodes.pod.spec.volumes: a"),
         ("[offers.nodes.pod.spec]\nhostname = 'x'", "offers.nodes.pod.spec.hostname: "),

@@ -31,13 +31,20 @@ def check_for_operator(overlay: Mapping[str, Any], where: str) -> Iterator[str]:
         at = f"{where}.spec.containers.{container['name']}"
         if container["name"] != BROKER:
             yield f"{at}: {_LACKS}"
-            continue
-        for key in container:
-            if key not in _CONTAINER:
-                yield f"{at}.{key}: {_LACKS}"
-        for entry in container.get("env", []):
-            if "valueFrom" in entry and not _secret_of(entry):
-                yield f"{at}.env.{entry.get('name')}.valueFrom: {_LACKS}"
+        else:
+            yield from _check_broker(container, at)
+
+
+def _check_broker(container: Mapping[str, Any], where: str) -> Iterator[str]:
+    for key in container:
+        if key not in _CONTAINER:
+            yield f"{where}.{key}: {_LACKS}"
+    for key in container.get("resources", {}):
+        if key not in ("requests", "limits"):
+            yield f"{where}.resources.{key}: {_LACKS}"
+    for entry in container.get("env", []):
+        if "valueFrom" in entry and not _secret_of(entry):
+            yield f"{where}.env.{entry['name']}.valueFrom: {_LACKS}"
 
 
 def merge_minicluster(made: Manifest, *overlays: Mapping[str, Any]) -> Manifest:

@@ -5,12 +5,13 @@ It has the form of a PodTemplateSpec and is merged as by a strategic merge patch
 are merged, and lists by the key that the Kubernetes API declares for them (the field
 tag `patchMergeKey` of core/v1). Two things differ. An entry of `env`, `volumes` and the
 like replaces the one with its key as a whole, since it has one source only; containers
-are merged. Tolerations and the terms of an affinity to pods are added to those that are
-there, which the settings made.
+are merged. Tolerations, the terms of an affinity to pods and DNS domains to search are
+added to those that are there, which the settings made.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ _KEY_OF_LIST = {
 _MERGED = ("containers", "initContainers")
 _ADDED = (
     "tolerations",
+    "searches",
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
@@ -137,22 +139,28 @@ def _check_spec(
             yield f"{where}.{key}: {POD_FIELDS[key]}"
         elif key == "securityContext":
             yield from _check_user(value, f"{where}.{key}")
-        elif key in (*_MERGED, "volumes"):
+        elif key in (*_MERGED, "volumes", "tolerations"):
             if not _is_list_of_tables(value):
                 yield f"{where}.{key}: expected a list of tables"
-                continue
-            for number, entry in enumerate(value):
-                name = entry.get("name")
-                if not isinstance(name, str) or not name:
-                    yield f"{where}.{key}[{number}]: has no name"
-                    continue
-                at = f"{where}.{key}.{name}"
-                if key == "volumes":
-                    yield from _check_volume(name, at)
-                elif key == "containers" and name == BROKER:
-                    yield from _check_broker(entry, at, gpu_resource)
-                else:
-                    yield from _check_other(entry, at)
+            elif key != "tolerations":
+                yield from _check_named(key, value, where, gpu_resource)
+
+
+def _check_named(
+    key: str, entries: Sequence[Mapping[str, Any]], where: str, gpu_resource: str
+) -> Iterator[str]:
+    """Check the containers, init containers or volumes."""
+    for number, entry in enumerate(entries):
+        name = entry.get("name")
+        at = f"{where}.{key}.{name}"
+        if not isinstance(name, str) or not name:
+            yield f"{where}.{key}[{number}]: has no name"
+        elif key == "volumes":
+            yield from _check_volume(name, at)
+        elif key == "containers" and name == BROKER:
+            yield from _check_broker(entry, at, gpu_resource)
+        else:
+            yield from _check_other(entry, at)
 
 
 def _check_volume(name: str, where: str) -> Iterator[str]:
@@ -178,10 +186,19 @@ def _check_broker(
                 continue
             if key == "volumeMounts":
                 yield from _check_mounts(value, at)
-            for entry in value:
-                name = str(entry.get("name"))
-                if key == "env" and name in ENVIRONMENT:
-                    yield f"{at}.{name}: {ENVIRONMENT[name]}"
+            else:
+                yield from _check_variables(value, at)
+
+
+def _check_variables(
+    variables: Sequence[Mapping[str, Any]], where: str
+) -> Iterator[str]:
+    for number, entry in enumerate(variables):
+        name = entry.get("name")
+        if not isinstance(name, str) or not name:
+            yield f"{where}[{number}]: has no name"
+        elif name in ENVIRONMENT:
+            yield f"{where}.{name}: {ENVIRONMENT[name]}"
 
 
 def _check_other(container: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -214,22 +231,32 @@ def _check_mounts(mounts: Sequence[Mapping[str, Any]], where: str) -> Iterator[s
 
 def covers_ours(path: str) -> bool:
     """Return whether a mount there would hide what a broker needs, or be within it."""
-    plain = "/" + path.strip("/")
+    # A container runtime follows "." and "..", too.
+    plain = posixpath.normpath("/" + path.strip("/"))
     hides = plain in ("/", OUR_PATH, "/dev/termination-log")
     return hides or plain.startswith(f"{OUR_PATH}/")
 
 
 def _check_user(context: Any, where: str) -> Iterator[str]:
+    if not isinstance(context, Mapping):
+        yield f"{where}: expected a table"
+        return
     for key in ("runAsUser", "runAsNonRoot", "fsGroup"):
-        if isinstance(context, Mapping) and key in context:
+        if key in context:
             yield f"{where}.{key}: use user, which is who may read the certificate"
 
 
 def _check_resources(resources: Any, where: str, gpu_resource: str) -> Iterator[str]:
     rules = {**RESOURCES, gpu_resource: "use gpus of the offer, as Flux counts them"}
+    if not isinstance(resources, Mapping):
+        yield f"{where}: expected a table"
+        return
     for kind in ("requests", "limits"):
-        of_kind = resources.get(kind) if isinstance(resources, Mapping) else None
-        for key in of_kind if isinstance(of_kind, Mapping) else ():
+        of_kind = resources.get(kind, {})
+        if not isinstance(of_kind, Mapping):
+            yield f"{where}.{kind}: expected a table"
+            continue
+        for key in of_kind:
             if key in rules and (kind, key) != ("limits", "cpu"):
                 yield f"{where}.{kind}.{key}: {rules[key]}"
 

@@ -38,6 +38,10 @@ POD_FIELDS = {
     ),
     "activeDeadlineSeconds": "use [deadlines] lease",
     "terminationGracePeriodSeconds": "use grace",
+    "shareProcessNamespace": (
+        "other containers could read the certificate under /proc; each has its own"
+    ),
+    "resources": "use cores, cpu, memory and gpus of the offer, as Flux counts them",
     "ephemeralContainers": "a Job's template can have none",
 }
 

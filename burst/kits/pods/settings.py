@@ -12,6 +12,7 @@ from burst.config import Seconds
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
+from burst.kits.pods.overlay_rules import ENVIRONMENT
 from burst.kits.pods.view_paths import FLUX_VIEW, check_view_paths
 from burst.kits.pods.volume_table import (
     SHM_PATH,
@@ -211,6 +212,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         wrongs = (*_wrong_pods(self), *_wrong_storage(self), *_wrong_view(self))
         for wrong in wrongs:
             raise ValueError(wrong)
+        for name in ENVIRONMENT.keys() & self.environment.keys():
+            raise ValueError(f"environment.{name}: {ENVIRONMENT[name]}")
         if self.queue and not is_label_value(self.queue):
             raise ValueError(f"queue: {self.queue!r} is no name of a queue")
 
