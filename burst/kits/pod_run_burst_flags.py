@@ -42,7 +42,9 @@ class PodFlags:
         ),
         ProviderFlag(
             "flux-operator-yaml",
-            "Manifests of the Flux Operator, which is installed and used.",
+            "Manifests of the Flux Operator, which is installed and used. Default:"
+            " operator_yaml of the provider's table; with neither, followers are the"
+            " pods of a Job, and no operator is needed.",
             is_file=True,
         ),
         ProviderFlag(
