@@ -11,6 +11,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
+from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
 from burst.core.placement.plan import Demand, PlanRequest
 from burst.core.placement.slots import RankSlot
@@ -20,6 +21,7 @@ from burst.core.tick import TickResult, plan_demands
 from burst.core.unreadable_records import (
     forget_unreadable,
     is_unreadable,
+    jobs_of_lost,
     lease_of_unreadable,
 )
 from burst.core.world import World
@@ -159,9 +161,10 @@ def take_down_any(
     if not is_unreadable(records, burst):
         return take_down_burst(records, down.burst, down.note, now), burst
     tx = Transaction(forget_unreadable(records, burst), now)
-    if f"burst/{burst}" in records.unreadable:
+    is_lost = burst in lost_isolated_jobs(records).values()
+    if f"burst/{burst}" in records.unreadable or is_lost:
         lease = lease_of_unreadable(records, world, burst, down.provider, now)
-        tx.add_burst(lease, {})
+        tx.add_burst(lease, jobs_of_lost(lease, world))
     known = tx.bursts.get(burst)
     if known is not None and known.live:
         take_down(tx, known, down.note)
@@ -178,9 +181,9 @@ def take_down_orphan(
 
     So its ranks are drained before it is deleted: no job can start on them meanwhile.
     """
-    tx = Transaction(records, now)
+    tx = Transaction(forget_unreadable(records, orphan.burst), now)
     lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
-    tx.add_burst(lease, {})
+    tx.add_burst(lease, jobs_of_lost(lease, world))
     take_down(tx, tx.bursts[lease.id], f"an orphan: {orphan.why}")
     return _result(tx), None
 

@@ -8,13 +8,17 @@ provider is called to delete it until nothing is left, as with any other burst.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
+from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.placement.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records
 from burst.core.world import World
 from burst.errors import BurstError
 from burst.model.burst import ISOLATED_STEM, BurstId, Isolated, Lease
+from burst.model.jobid import JobId
 from burst.model.shape import Shape
 
 
@@ -48,7 +52,7 @@ def lease_of_unreadable(
         )
     identity = world.identity
     slot = burst.rpartition("-")[0]
-    isolated = Isolated(kind="interactive") if slot == ISOLATED_STEM else None
+    isolated = _isolated(records, burst) if slot == ISOLATED_STEM else None
     status = world.providers[provider].statuses.get(burst)
     hosts = {follower.host for follower in status.followers} if status else set()
     hosts.update(hosts_named_after(slot, world.slots))
@@ -72,6 +76,22 @@ def lease_of_unreadable(
         place=world.places.get(provider, ""),
         isolated=isolated,
     )
+
+
+def jobs_of_lost(lease: Lease, world: World) -> dict[JobId, float]:
+    """Return the job that a burst with such a lease runs, and when it was submitted."""
+    job = lease.isolated_job
+    if job is None:
+        return {}
+    view = world.lead.jobs.get(job) if world.lead else None
+    return {job: view.t_submit if view else lease.created}
+
+
+def _isolated(records: Records, burst: BurstId) -> Isolated:
+    jobs = {its: job for job, its in lost_isolated_jobs(records).items()}
+    job = jobs.get(burst)
+    kind: Literal["job", "interactive"] = "interactive" if job is None else "job"
+    return Isolated(kind=kind, job=job)
 
 
 def _keys(records: Records, burst: BurstId) -> set[str]:

@@ -16,7 +16,7 @@ from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
 from burst.errors import RecordUnreadable
-from burst.model.burst import Burst, BurstId, JobTimes
+from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
 from burst.model.record import FIRST_VERSION, decode_job, decode_record
@@ -90,7 +90,8 @@ def _read_jobs(
 ) -> dict[str, dict[JobId, JobTimes]]:
     """Return what is known of the jobs of each burst.
 
-    Of a burst whose own record cannot be read, that one is listed and not these.
+    Of a burst whose own record cannot be read, that one is listed and not these, but
+    for the job of an isolated one.
     """
     jobs: dict[str, dict[JobId, JobTimes]] = {}
     for key, text in texts.items():
@@ -127,12 +128,24 @@ def _read_bursts(
         bursts[burst.id] = _burst_until(now, burst)
         if version == FIRST_VERSION:
             old_form.add(burst.id)
+    _list_lost_jobs(texts, unreadable)
     for key, why in unreadable.items():
         known = bursts.get(BurstId(_burst_of(key)))
         # A joined burst of which nothing is left has only drains to be taken back.
         if known is not None and (known.live or known.lease.isolated):
             bursts[known.id] = quarantine(known, f"record {key}: {why}", now)
     return bursts, frozenset(old_form)
+
+
+def _list_lost_jobs(texts: Mapping[str, str], unreadable: dict[str, str]) -> None:
+    """List the jobs of isolated bursts of which the record cannot be read.
+
+    They may run there, and must not run elsewhere.
+    """
+    for key in texts:
+        burst = _burst_of(key)
+        if burst.startswith(f"{ISOLATED_STEM}-") and f"burst/{burst}" in unreadable:
+            unreadable.setdefault(key, "the record of its burst cannot be read")
 
 
 def _read_burst(

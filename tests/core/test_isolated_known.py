@@ -20,6 +20,7 @@ from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import NODE, T0, whole
@@ -57,9 +58,9 @@ def spoil_job(sim, job):
     assert sim.engine.snapshot.decisions[job].reason is Reason.ISOLATED_QUARANTINED
 
 
-def down(sim):
+def down(sim, name):
     """What `burst down` does."""
-    asked = TakeDown(sim.burst.id, "odd")
+    asked = TakeDown(name, "odd")
     future = sim.engine.post(
         lambda records, world, _, now: take_down_any(records, world, asked, now)
     )
@@ -75,7 +76,7 @@ def test_its_job_is_known_by_the_lease_where_its_own_record_is_lost(sim, restart
     spoil_job(sim, job)
     if restarted:
         fail_job, sim.lead.fail_job = sim.lead.fail_job, lambda job, reason: None
-    down(sim)
+    down(sim, sim.burst.id)
     if restarted:
         sim.boot()
         sim.lead.fail_job = fail_job
@@ -92,10 +93,58 @@ def test_the_job_of_one_that_has_ended_is_known_by_the_lease_and_then_ended(sim)
     sim.until(over(sim))
     spoil_job(sim, job)
     sim.lead.fail_job = fail_job
-    down(sim)
+    down(sim, sim.burst.id)
     sim.tick(5)
     assert reason(sim, job).endswith("exit status 0")
     assert sim.cloud.begun == [sim.burst.id]
+
+
+@pytest.mark.parametrize("text", ["{", ""])
+def test_its_job_is_known_by_its_key_where_the_record_of_the_burst_is_lost(text):
+    """It could run here, and does not: it may run there."""
+    sim = Sim(modes=("isolated", "joined"))
+    sim.provider.ends_with = None
+    sim.lead.online = {0}
+    job = sim.lead.submit(whole(2), preferences=BurstPreferences(wait=0))
+    sim.until(sim.in_state(State.ONLINE))
+    name, records = sim.burst.id, sim.lead.disk.records
+    records[f"burst/{name}"] = text
+    if not text:
+        del records[f"burst/{name}"]
+    records[f"job/{name}/x"] = "{"
+    sim.lead.online = {0, 1}
+    sim.boot()
+    sim.provider.ends_with = None
+    sim.tick(10)
+    verdict = sim.engine.snapshot.decisions[job]
+    assert verdict.reason is Reason.ISOLATED_QUARANTINED
+    assert verdict.facts["burst"] == name
+    assert sim.lead.jobs[job].state is JobState.SCHED
+
+    down(sim, name)
+    sim.boot()
+    sim.until(over(sim))
+    sim.tick(5)
+
+    assert reason(sim, job).endswith("canceled: odd")
+    assert sim.cloud.begun == [name]
+    assert not sim.engine.snapshot.records.unreadable
+    assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
+
+
+def test_a_job_that_is_gone_is_no_job_of_one_that_is_lost(sim):
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    name = sim.burst.id
+    sim.lead.disk.records[f"burst/{name}"] = "{"
+    del sim.lead.jobs[job]
+    sim.boot()
+    sim.tick(5)
+    down(sim, name)
+    sim.until(over(sim))
+    assert sim.burst.lease.isolated_job == job
+    assert not sim.burst.jobs
 
 
 def test_a_restart_goes_on_with_it_wherever_it_was():

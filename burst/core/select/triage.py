@@ -10,6 +10,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.behaviour import behaviour_of
 from burst.core.isolated import decision as isolated_decision
+from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
 from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
@@ -62,6 +63,7 @@ class JobTriage:
             if burst.may_have_run
             for job in burst.jobs
         }
+        self._lost = lost_isolated_jobs(records)
         self._world = world
         self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
@@ -155,10 +157,11 @@ class JobTriage:
         return -self.urgency(job), job.id
 
     def _triage(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
-        known = bool(bursts) or job.id in self._isolated_bursts
+        elsewhere = self._decide_elsewhere(job)
+        known = bool(bursts) or elsewhere is not None
         if not (known or self.policy.may_burst(job)):
             return Decision(Reason.NOT_BURSTABLE)
-        alone = self._decide_left_alone(job)
+        alone = elsewhere or self._decide_left_alone(job)
         if alone:
             return alone
         assert job.request is not None
@@ -222,11 +225,16 @@ class JobTriage:
             and self.own_nodes.fits_with_granted(request)
         )
 
+    def _decide_elsewhere(self, job: JobView) -> Decision | None:
+        """Return the decision on a job that may have run in an isolated burst."""
+        if job.id in self._isolated_bursts:
+            return isolated_decision.decide(self._isolated_bursts[job.id])
+        lost = self._lost.get(job.id)
+        return None if lost is None else decide_lost(lost)
+
     def _decide_left_alone(self, job: JobView) -> Decision | None:
         """Return why nothing is done for the job, None if something may be."""
         hold = self._holds.get(job.id)
-        if job.id in self._isolated_bursts:
-            return isolated_decision.decide(self._isolated_bursts[job.id])
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
