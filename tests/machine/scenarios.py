@@ -115,5 +115,4 @@ def draw(random: Random) -> dict[str, Any]:
 def _start_apart(sites: dict[str, _Table], random: Random) -> None:
     """Have bursts of one provider not always be online in the tick of the other's."""
     for site in sites.values():
-        if "modes" not in site:
-            site["starts_after"] = random.choice((0, 0, 2, 5))
+        site["starts_after"] = random.choice((0, 0, 2, 5))
