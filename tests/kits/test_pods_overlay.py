@@ -292,6 +292,7 @@ REFUSED = [
         )
         for path in (
             *("/", "/burst", "/burst/secret", "/burst/config/", "//"),
+            *("/run/munge", "/run/munge/", "/run/munge/x"),
             *("/./burst", "/tmp/../burst/secret", "/burst/../burst/run", "/burst/x/.."),
         )
     ),

@@ -220,13 +220,20 @@ REFUSED = [
     ("[volumes.v]\npath = 'v'\nclaim = 'x'", "volumes.v.path: 'v' is no absolute"),
     ("[volumes.v]\npath = '/'\nclaim = 'x'", "volumes.v.path: '/' is no absolute"),
     ("[volumes.v]\npath = '/a/../b'\nclaim = 'x'", "volumes.v.path: .* is no absolute"),
-    ("[volumes.v]\npath = '/burst/x'\nclaim = 'x'", "volumes.v.path: certificate and"),
+    (
+        "[volumes.v]\npath = '/burst/x'\nclaim = 'x'",
+        "volumes.v.path: certificate, keys and",
+    ),
+    (
+        "[volumes.v]\npath = '/run/munge'\nclaim = 'x'",
+        "volumes.v.path: certificate, keys and",
+    ),
     ("[volumes.v]\npath = '/tmp/'\nclaim = 'x'", "volumes.v.path: followers have a /t"),
     (f"scratch = '1Gi'\nscratch_path = '/v'\n{V}claim = 'x'", "scratch_path: /v is al"),
     ("shm = '8GB'", "shm: '8GB' is not a size such as \"8Gi\""),
     ("scratch = 'all'", "scratch: 'all' is not a size"),
     ("cwd = ['work']", r"cwd\[0\]: 'work' is no absolute path below /"),
-    ("cwd = ['/a', '/burst/run']", r"cwd\[1\]: certificate and settings"),
+    ("cwd = ['/a', '/burst/run']", r"cwd\[1\]: certificate, keys and settings"),
     ("queue = 'a b'", "queue: 'a b' is no name of a queue"),
 ]
 

@@ -164,7 +164,10 @@ FORM = 'form = "operator"\n'
         ("view_paths = ['/a:']", r"view_paths\[0\]: '' is no absolute path"),
         ("view_paths = ['/a:/a', '/b:b']", r"view_paths\[1\]: 'b' is no absolute"),
         ("view_paths = ['/a:/']", r"view_paths\[0\]: '/' is no absolute path below /"),
-        ("view_paths = ['/a:/burst/x']", r"view_paths\[0\]: certificate and settings"),
+        (
+            "view_paths = ['/a:/burst/x']",
+            r"view_paths\[0\]: certificate, keys and settings",
+        ),
         ("view_paths = ['/a:/tmp']", r"view_paths\[0\]: followers have a /tmp"),
         ("view_paths = ['/a:/a', '/b:/a/']", r"view_paths\[1\]: /a/ is also view_path"),
         ("host_paths = ['/opt/software']", r"view_paths\[1\]: .* is also host_paths"),

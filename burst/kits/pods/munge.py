@@ -12,11 +12,12 @@ from pathlib import Path
 
 from burst.errors import Refused
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.overlay_rules import MUNGE_PATH
 from burst.kits.pods.settings import PodSettings
 
 KEY = "munge.key"
 """Its name in the burst's Secret, beside the certificate."""
-SOCKET_PATH = "/run/munge"
+SOCKET_PATH = MUNGE_PATH
 """Where libmunge looks for the socket."""
 # In bytes, as munged takes it.
 _LEAST, _MOST = 32, 1024

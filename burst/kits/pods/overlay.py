@@ -22,6 +22,7 @@ from burst.kits.pods.overlay_rules import (
     CONTAINER_FIELDS,
     ENVIRONMENT,
     LABELS,
+    MUNGE_PATH,
     OUR_PATH,
     OUR_VOLUMES,
     POD_FIELDS,
@@ -224,8 +225,8 @@ def _check_mounts(mounts: Sequence[Mapping[str, Any]], where: str) -> Iterator[s
         path = str(mount.get("mountPath"))
         if covers_ours(path):
             yield (
-                f"{where}.{path}: certificate and settings are below {OUR_PATH}; mount"
-                " it at another path"
+                f"{where}.{path}: certificate and settings are below {OUR_PATH}, a"
+                f" munge key in {MUNGE_PATH}; mount it at another path"
             )
 
 
@@ -233,8 +234,8 @@ def covers_ours(path: str) -> bool:
     """Return whether a mount there would hide what a broker needs, or be within it."""
     # A container runtime follows "." and "..", too.
     plain = posixpath.normpath("/" + path.strip("/"))
-    hides = plain in ("/", OUR_PATH, "/dev/termination-log")
-    return hides or plain.startswith(f"{OUR_PATH}/")
+    hides = plain in ("/", OUR_PATH, MUNGE_PATH, "/dev/termination-log")
+    return hides or plain.startswith((f"{OUR_PATH}/", f"{MUNGE_PATH}/"))
 
 
 def _check_user(context: Any, where: str) -> Iterator[str]:

@@ -105,7 +105,7 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
         if not pure.is_absolute() or ".." in pure.parts or plain == "/":
             yield f"{key}: {path!r} is no absolute path below /"
         elif covers_ours(plain):
-            yield f"{key}: certificate and settings of followers are at {path}"
+            yield f"{key}: certificate, keys and settings of followers are at {path}"
         elif plain in PRIVATE:
             yield f"{key}: followers have a {plain} of their own"
         elif plain in seen:
