@@ -89,10 +89,10 @@ class Seed:
         where = ("exec", "-n", self.near, "job/lead", "-c", "burst")
         return self.cluster.kubectl(*where, "--", BURST, *words, check=check)
 
-    def status(self) -> dict[str, Any]:
+    def status(self, *options: str) -> dict[str, Any]:
         """Return what `burst status` says; empty while no daemon serves."""
         try:
-            found = json.loads(self.burst("status", "--json", check=False))
+            found = json.loads(self.burst("status", "--json", *options, check=False))
         except json.JSONDecodeError:
             return {}
         # Without a daemon, what is on record is told.

@@ -31,11 +31,13 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
         pods = ("pods", "-l", "job-name=lead", "-n", seed.near)
         seed.cluster.kubectl("delete", *pods, "--grace-period=0", "--force")
         wait_until(lambda: seed.status() != {}, seed.look)
-        after = seed.status()
+        after = seed.status("--all")
         assert after["lead"]["owner"] == before["lead"]["owner"]
         [burst] = (row["id"] for row in before["bursts"])
         assert [row["id"] for row in after["bursts"]] == [burst], seed.log()
-        seed.burst("down", burst)
+        # The lead's broker may have had time to end its followers in order: the daemon
+        # has then found the burst's brokers ended, and there is nothing to take down.
+        seed.burst("down", burst, check=False)
         wait_until(lambda: not seed.bursts(), seed.look)
 
 
