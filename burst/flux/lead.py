@@ -42,8 +42,6 @@ from burst.model.lead import JobState, LeadIdentity, LeadView, LeasedRanks
 from burst.model.ranks import format_idset
 from burst.model.request import unreadable
 
-_STARTING = frozenset({"none", "join", "init"})
-"""States of a broker that has not ended its rc1 (flux-broker(1))."""
 _HELD = 0
 _FATAL = 0
 # Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
@@ -56,19 +54,13 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
 
     Only the connection is made; a guest, or a client on another rank, can go on to
     `call`. `attribute` under `attributes.system` marks jobs that may burst. Raises
-    LeadGone if there is no broker, Unreadable while it starts, LeadError if Flux's
-    bindings cannot be found or are of another version than the broker.
+    LeadGone if there is no broker, LeadError if Flux's bindings cannot be found or are
+    of another version than the broker.
     """
     handle = Handle(uri)
     try:
-        client = RpcClient(handle)
-        broker = client.ask("attr.get", {"name": "version"})
+        broker = RpcClient(handle).ask("attr.get", {"name": "version"})
         check_version(str(broker["value"]), library_version())
-        state = client.ask("state-machine.get", {})["state"]
-        # In rc1 the KVS may be there before its content, and be empty. So it is where
-        # that is locked by a broker that is ending, as after a pod was lost.
-        if state in _STARTING:
-            raise Unreadable(f"the lead is starting: its broker is in state {state}")
     except BurstError:
         handle.close()
         raise

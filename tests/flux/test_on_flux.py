@@ -323,30 +323,3 @@ def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_relo
         mended = read_ranks(client, lost_frees)
     assert mended.unfreed == set()
     assert mended.free[RANK] == BURST_SHAPE
-
-
-def test_a_lead_that_starts_is_not_read_yet(tmp_path: Path) -> None:
-    """Its KVS may be empty until rc1 has ended: no record would explain a burst."""
-    go = tmp_path / "go"
-    rc1 = f"while ! test -e {go}; do sleep 0.1; done; exec flux modprobe rc1"
-    uri = f"local://{tmp_path}/local"
-    options = [f"-Slocal-uri={uri}", f"-Sbroker.rc1_path={rc1}"]
-    broker = subprocess.Popen([FLUX, "start", *options, "sleep", "60"])
-    try:
-        deadline = time.monotonic() + DEADLINE_S
-        while not (tmp_path / "local").exists():
-            assert time.monotonic() < deadline, "no broker"
-            time.sleep(0.05)
-        with pytest.raises(Unreadable, match="starting: its broker is in state init"):
-            connect(uri)
-        go.touch()
-        while True:
-            try:
-                connect(uri).close()
-                break
-            except Unreadable:
-                assert time.monotonic() < deadline, "it never runs"
-                time.sleep(0.05)
-    finally:
-        broker.terminate()
-        broker.wait(DEADLINE_S)
