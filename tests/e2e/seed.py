@@ -18,7 +18,9 @@ from typing import Any
 
 import tomli_w
 
+from burst.errors import StoreError
 from burst.kits import certificate
+from burst.runtime.ledger_archive import LedgerArchive
 from tests.e2e.programs import BURST, ROOT, host_paths, run
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubernetes.access import GivenCluster, new_namespace
@@ -121,6 +123,14 @@ class Seed:
         kinds = KINDS.removesuffix(",events")
         found = self.cluster.kubectl("get", kinds, "-n", self.far, *OURS, "-o", "json")
         return list(json.loads(found)["items"])
+
+    def archived(self) -> list[str]:
+        """Return the bursts in the archive of what was settled, in the lead's state."""
+        file = self.place / "state" / "state" / "burst-ledger.sqlite"
+        try:
+            return [row.burst for row in LedgerArchive(file).read(0.0).rows]
+        except StoreError:
+            return []  # the daemon has just made the file, and not its table
 
     def _apply(self, part: str, fields: dict[str, Any]) -> None:
         folder = self.place / part.replace("/", "-")

@@ -39,6 +39,7 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
         # has then found the burst's brokers ended, and there is nothing to take down.
         seed.burst("down", burst, check=False)
         wait_until(lambda: not seed.bursts(), seed.look)
+        wait_until(lambda: seed.archived() == [burst], seed.log)
 
 
 def live(seed: Seed) -> list[str]:
