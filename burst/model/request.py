@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -11,14 +10,10 @@ import msgspec
 
 from burst.errors import MALFORMED, JobspecError
 from burst.model.constraint import canonical
-from burst.model.ranks import parse_idset
+from burst.model.resource_count import LARGEST_COUNT, least_count
 
 # A jobspec nests node, slot and core; a crafted one may nest without end.
 _DEEPEST = 100
-# Flux lists the values of a count that has steps, and refuses to list more than this.
-_MANY = 65536
-# Flux counts with C's int.
-_LARGEST = 2**31 - 1
 # Of a provider's name, in characters; prices and times are numbers a person may mean.
 _LONGEST_NAME = 255
 _SHOWN = 200
@@ -32,7 +27,6 @@ _FLUX_KEYS = frozenset(
 _MOST_ATTRIBUTES = 32
 _DEEPEST_ATTRIBUTE = 4
 _NO_ATTRIBUTES: Mapping[str, str] = {}
-_COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -120,7 +114,7 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
         if found.exclusive and nodes is None:
             nodes, slots = slots, 1
         constraint = system.get("constraints")
-        if max(nodes or 0, slots * (nodes or 1)) > _LARGEST:
+        if max(nodes or 0, slots * (nodes or 1)) > LARGEST_COUNT:
             raise ValueError("more nodes or slots than Flux counts")
         return ResourceRequest(
             nodes=nodes or 0,
@@ -280,7 +274,7 @@ def _walk(
         raise ValueError("resources nest too deeply")
     for vertex in resources:
         kind = vertex.get("type")
-        count = _count(vertex.get("count", 1))
+        count = least_count(vertex.get("count", 1))
         below = vertex.get("with", ())
         if kind == "node":
             found.nodes = count * factor
@@ -295,49 +289,3 @@ def _walk(
         elif kind == "gpu":
             found.gpus = count
         _walk(below, factor * count, found, depth + 1)
-
-
-def _count(count: Any) -> int:
-    """Return the least of a count: 4, `{"min": 2, "max": 8}` (RFC 14), "2-8" (RFC 45).
-
-    What Flux's scheduler would refuse raises ValueError, as the job can never start.
-    """
-    if isinstance(count, int) and not isinstance(count, bool):
-        return _bounded(count, count)
-    if isinstance(count, Mapping):
-        operator, operand = count.get("operator", "+"), int(count.get("operand", 1))
-        most = count.get("max")
-        return _bounded(
-            int(count.get("min", 1)),
-            None if most is None else int(most),
-            (operator, operand),
-        )
-    if not isinstance(count, str):
-        raise TypeError(f"not a count: {count!r}")
-    text = count.strip()
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1]
-    if "," in text and ":" not in text:
-        ids = parse_idset(text, _MANY)
-        return _bounded(min(ids), max(ids))
-    match = _COUNT.fullmatch(text)
-    if not match:
-        raise ValueError(f"not a count: {count!r}")
-    least = int(match[1])
-    most = None if match[3] else int(match[2] or least)
-    return _bounded(least, most, (match[5] or "+", int(match[4] or 1)))
-
-
-def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> int:
-    operator, operand = step
-    if most is None:
-        good = step == ("+", 1)
-    elif operator == "+":
-        good = operand == 1 or (operand > 0 and (most - least) // operand < _MANY)
-    else:
-        good = operand > 1 and (operator == "*" or (operator == "^" and least > 1))
-    if least > _LARGEST:
-        raise ValueError("a count larger than Flux counts")
-    if least < 1 or (most is not None and most < least) or not good:
-        raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
-    return least

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Counts of resources in a jobspec (RFC 14), of which a range counts with its least."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from burst.model.ranks import parse_idset
+
+LARGEST_COUNT = 2**31 - 1
+"""Flux counts with C's int."""
+# Flux lists the values of a count that has steps, and refuses to list more than this.
+_MANY = 65536
+_COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
+
+
+def least_count(count: Any) -> int:
+    """Return the least of a count: 4, `{"min": 2, "max": 8}` (RFC 14), "2-8" (RFC 45).
+
+    What Flux's scheduler would refuse raises ValueError, as the job can never start.
+    """
+    if isinstance(count, int) and not isinstance(count, bool):
+        return _bounded(count, count)
+    if isinstance(count, Mapping):
+        operator, operand = count.get("operator", "+"), int(count.get("operand", 1))
+        most = count.get("max")
+        return _bounded(
+            int(count.get("min", 1)),
+            None if most is None else int(most),
+            (operator, operand),
+        )
+    if not isinstance(count, str):
+        raise TypeError(f"not a count: {count!r}")
+    text = count.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    if "," in text and ":" not in text:
+        ids = parse_idset(text, _MANY)
+        return _bounded(min(ids), max(ids))
+    match = _COUNT.fullmatch(text)
+    if not match:
+        raise ValueError(f"not a count: {count!r}")
+    least = int(match[1])
+    most = None if match[3] else int(match[2] or least)
+    return _bounded(least, most, (match[5] or "+", int(match[4] or 1)))
+
+
+def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> int:
+    operator, operand = step
+    if most is None:
+        good = step == ("+", 1)
+    elif operator == "+":
+        good = operand == 1 or (operand > 0 and (most - least) // operand < _MANY)
+    else:
+        good = operand > 1 and (operator == "*" or (operator == "^" and least > 1))
+    if least > LARGEST_COUNT:
+        raise ValueError("a count larger than Flux counts")
+    if least < 1 or (most is not None and most < least) or not good:
+        raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
+    return least
