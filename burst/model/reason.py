@@ -48,8 +48,11 @@ class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
     """It holds for as long as the job, the offer and the settings are as they are."""
 
 
-def _helped(text: str, memo: str | None) -> JobReason:
-    """Return a reason for a job that runs, ran, or has what it needs to start."""
+def _not_refused(text: str, memo: str | None) -> JobReason:
+    """Return a reason for a job that is judged anew in each tick.
+
+    It is held or released by where it would block others.
+    """
     return JobReason(
         text=text,
         memo=memo,
@@ -63,33 +66,19 @@ def _helped(text: str, memo: str | None) -> JobReason:
 
 def _left_alone(text: str, memo: str | None) -> JobReason:
     """Return a reason for which nothing is done with a job."""
-    return msgspec.structs.replace(_helped(text, memo), left_alone=True)
+    return msgspec.structs.replace(_not_refused(text, memo), left_alone=True)
 
 
 def _waits(text: str, *, lasting: bool) -> JobReason:
     """Return a reason for which a job gets no burst before something changes."""
-    return JobReason(
-        text=text,
-        memo="waiting",
-        left_alone=False,
-        refused=True,
-        lasting=lasting,
-        final=False,
-        by_rule=False,
-    )
+    waits = _not_refused(text, "waiting")
+    return msgspec.structs.replace(waits, refused=True, lasting=lasting)
 
 
 def _impossible(text: str) -> JobReason:
     """Return a reason for which no offer could ever serve a job."""
-    return JobReason(
-        text=text,
-        memo="impossible",
-        left_alone=False,
-        refused=True,
-        lasting=True,
-        final=True,
-        by_rule=False,
-    )
+    refused = _waits(text, lasting=True)
+    return msgspec.structs.replace(refused, memo="impossible", final=True)
 
 
 def _offer(text: str, *, passing: bool) -> OfferReason:
@@ -106,7 +95,7 @@ class Reason(enum.Enum):
     """All reasons; the value of each is what it says and implies."""
 
     # About a job that needs no burst, or gets none on purpose.
-    LOCAL = _helped("it can start on nodes that are up", memo=None)
+    LOCAL = _not_refused("it can start on nodes that are up", memo=None)
     STARTING = _left_alone(
         "Flux's scheduler may be starting it at this moment", memo=None
     )
@@ -115,18 +104,18 @@ class Reason(enum.Enum):
     ENDED = _left_alone("it ended: {result}", memo=None)
     # It is held as long, where it might block others. Told in no memo: it is over soon,
     # and only where one user has thousands of such jobs it is so at all.
-    NOT_YET_READ = _helped(
+    NOT_YET_READ = _not_refused(
         "its constraint is evaluated in a later tick: those of its user's other jobs"
         " take longer than a tick may",
         memo=None,
     )
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
-    QUEUE_STOPPED = _helped(
+    QUEUE_STOPPED = _not_refused(
         "its queue{queue} is stopped{why}, so that Flux starts no job of it"
         " (flux queue start); no nodes are rented for it",
         memo="waiting",
     )
-    QUEUE_DISABLED = _helped(
+    QUEUE_DISABLED = _not_refused(
         "queue {queue}, into which it is to be moved, is disabled{why}"
         " (flux queue enable)",
         memo="waiting",
@@ -136,7 +125,7 @@ class Reason(enum.Enum):
         " alone",
         memo="left-alone",
     )
-    NOT_BURSTABLE = _helped(
+    NOT_BURSTABLE = _not_refused(
         "it is not marked as burstable ([intake] attribute); if it was held, it gets"
         " its urgency back",
         memo="left-alone",
@@ -144,12 +133,12 @@ class Reason(enum.Enum):
     UNREADABLE = _left_alone("{why}; it is left alone", memo="unreadable")
 
     # Judged anew in each tick: they end by time.
-    OWN_FIRST = _helped(
+    OWN_FIRST = _not_refused(
         "rule {rule} has own nodes tried until {until!t} before a burst is made",
         memo="waiting",
     )
     # Told in no memo: it is over within a tick or two.
-    NOT_FORECAST = _helped(
+    NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
         " forecast yet; decided without that at {until!t} ([deadlines] forecast)",
         memo=None,
@@ -157,7 +146,7 @@ class Reason(enum.Enum):
     NOT_WORTH = _waits("{comparison}", lasting=False)
 
     # Told in no memo: it is over at once, unless flux-accounting hangs.
-    BANK_UNREAD = _helped(
+    BANK_UNREAD = _not_refused(
         "it waits for flux-accounting to say whose its bank is; decided without that at"
         " {until!t} ([deadlines] accounting)",
         memo=None,
@@ -169,25 +158,25 @@ class Reason(enum.Enum):
     )
 
     # About a job that is being helped.
-    PROPOSED = _helped(
+    PROPOSED = _not_refused(
         "{nodes} nodes of {offer} for it as {burst}{price}{race}", memo="requested"
     )
-    ASSIGNED = _helped("burst {burst} has room for it", memo="assigned")
-    COMING = _helped(
+    ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
+    COMING = _not_refused(
         "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
         memo="{state} {online}/{nodes}",
     )
-    RELEASED = _helped(
+    RELEASED = _not_refused(
         "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
-    RESERVED = _helped(
+    RESERVED = _not_refused(
         "rank slots {slots} are kept for it until they are free, as it is the first of"
         " the jobs that wait for slots",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.
-    NOT_STARTED = _helped(
+    NOT_STARTED = _not_refused(
         "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
         " release): other jobs are ahead of it, or on its nodes (flux jobs, flux"
         " resource list). It is tried again at {until!t}",
@@ -195,7 +184,7 @@ class Reason(enum.Enum):
     )
 
     # About a job for which there is an isolated burst.
-    ISOLATED_ACTIVE = _helped(
+    ISOLATED_ACTIVE = _not_refused(
         "isolated burst {burst} is to run it, and is {state}{words}",
         memo="isolated {state}",
     )
@@ -287,15 +276,10 @@ class Reason(enum.Enum):
     )
 
     # Judged anew in each tick: it ends by time.
-    INCOMPLETE = JobReason(
-        text="a part of its nodes could not be had, and the others were given back;"
+    INCOMPLETE = _not_refused(
+        "a part of its nodes could not be had, and the others were given back;"
         " tried again at {until!t}",
         memo="waiting",
-        left_alone=False,
-        refused=False,
-        lasting=False,
-        final=False,
-        by_rule=False,
     )
 
     # About an offer or a slot that was turned down for a job.
