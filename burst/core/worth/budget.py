@@ -179,7 +179,7 @@ class Budgets:
             entry
             for entry in accounts.entries.values()
             if (current or its.begins <= entry.made < its.ends)
-            and terms.fit(commitment_of(entry))
+            and terms.matches(entry.payers, entry.provider)
         ]
         settled = sum_of(
             costs

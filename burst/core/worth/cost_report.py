@@ -15,7 +15,14 @@ from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
 from burst.core.records import Records
 from burst.core.worth.budget import BudgetState, numbers_of
-from burst.core.worth.ledger import OTHERS, Costs, Entry, SettledBurst, Share, by_share
+from burst.core.worth.ledger import (
+    OTHERS,
+    Costs,
+    PaidBurst,
+    SettledBurst,
+    Share,
+    by_share,
+)
 from burst.core.worth.money import Money, to_units
 from burst.core.worth.periods import Group, day_of, month_of, sum_of
 from burst.model.jobid import format_f58
@@ -93,7 +100,7 @@ class CostReport:
         And how many bursts of it ended, how many as the cloud took nodes back, how many
         as another provider was quicker. Of the bursts that are known one by one.
         """
-        known: list[SettledBurst | Entry] = [*self._settled]
+        known: list[PaidBurst] = [*self._settled]
         known += self._records.entries.values()
         latest = {
             f"{burst.provider}/{burst.offer}": burst

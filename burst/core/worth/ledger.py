@@ -112,8 +112,8 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
     """Nodes that the provider shows as started."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A burst of which something may still be paid."""
+class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the entry of a burst and its settled row have in common."""
 
     burst: BurstId
     provider: str
@@ -123,13 +123,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For a node and hour."""
     priced_by: PriceSource = "offer"
     made: float
-    until: float
-    """Money is reserved as if it were paid for until then."""
     reserved: Money
+    """With all by which it has grown."""
     grown: Money = Money(0)
     """By how much `reserved` has grown as the burst outlived it."""
     shares: tuple[Share, ...]
     """At least one."""
+
+    @property
+    def payers(self) -> frozenset[Payer]:
+        """All for whom it is."""
+        return frozenset(share.payer for share in self.shares)
+
+
+class Entry(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
+    """A burst of which something may still be paid."""
+
+    until: float
+    """Money is reserved as if it were paid for until then."""
     at: float
     """Up to then its time is counted."""
     use: Use = Use()
@@ -138,28 +149,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     joined: bool = False
     """Whether it was ever online."""
 
-    @property
-    def payers(self) -> frozenset[Payer]:
-        """All for whom it is."""
-        return frozenset(share.payer for share in self.shares)
 
-
-class SettledBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SettledBurst(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
     """What a burst has cost, once nothing of it is left."""
 
-    burst: BurstId
-    provider: str
-    offer: str
-    nodes: int
-    price: Money
-    priced_by: PriceSource = "offer"
-    made: float
     ended: float
-    reserved: Money
-    """In the end, with all by which it had grown."""
-    grown: Money = Money(0)
     costs: Costs
-    shares: tuple[Share, ...]
     reclaimed: bool = False
     """Whether it ended as the cloud took nodes of it back."""
     raced: bool = False
@@ -255,21 +250,11 @@ def settle(
     total = price_of(sum(kinds), entry.price)
     costs = Costs(*split(total, kinds)) if total else Costs()
     late = max(0, total - entry.reserved)
+    common = {name: getattr(entry, name) for name in PaidBurst.__struct_fields__}
+    common["reserved"] = Money(entry.reserved + late)
+    common["grown"] = Money(entry.grown + late)
     return SettledBurst(
-        burst=entry.burst,
-        provider=entry.provider,
-        offer=entry.offer,
-        nodes=entry.nodes,
-        price=entry.price,
-        priced_by=entry.priced_by,
-        made=entry.made,
-        ended=now,
-        reserved=Money(entry.reserved + late),
-        grown=Money(entry.grown + late),
-        costs=costs,
-        shares=entry.shares,
-        reclaimed=reclaimed,
-        raced=raced,
+        **common, ended=now, costs=costs, reclaimed=reclaimed, raced=raced
     )
 
 
