@@ -167,8 +167,6 @@ def offer_catalog(
     known: list[ProviderOffer] = []
     usable: list[ProviderOffer] = []
     refusals: list[OfferRejection] = []
-    aside: dict[str, OfferHealth] = {}
-    to_try: dict[str, int] = {}
     for provider, its_offers in offers.items():
         if its_offers is None:
             facts = {"provider": provider}
@@ -181,13 +179,9 @@ def offer_catalog(
             refusal = _refuse_now(candidate, held, now, trials)
             if refusal:
                 refusals.append(refusal)
-                continue
-            usable.append(candidate)
-            small = held.offers.get(candidate.offer.name)
-            if small and (small.until > now or candidate.key in trials):
-                aside[candidate.key] = small
-            elif small:
-                to_try[candidate.key] = small.nodes
+            else:
+                usable.append(candidate)
+    aside, to_try = _set_aside(usable, health, now, trials)
     return OfferCatalog(
         offers=tuple(_preferred(usable)),
         refusals=tuple(refusals),
@@ -201,6 +195,25 @@ def offer_catalog(
         trials=trials,
         to_try=to_try,
     )
+
+
+def _set_aside(
+    usable: Iterable[ProviderOffer],
+    health: Mapping[str, Health],
+    now: float,
+    trials: Container[str],
+) -> tuple[dict[str, OfferHealth], dict[str, int]]:
+    """Return `OfferCatalog.aside` and `OfferCatalog.to_try` of these offers."""
+    aside: dict[str, OfferHealth] = {}
+    to_try: dict[str, int] = {}
+    for candidate in usable:
+        held = health.get(candidate.provider, Health())
+        small = held.offers.get(candidate.offer.name)
+        if small and (small.until > now or candidate.key in trials):
+            aside[candidate.key] = small
+        elif small:
+            to_try[candidate.key] = small.nodes
+    return aside, to_try
 
 
 def _refuse_now(

@@ -198,7 +198,7 @@ class SlotReservations:
     ) -> Decision | None:
         """Keep slots for a refused job, if it is the first that they would serve.
 
-        With `spread` it may have several bursts; `opened` are those of this plan.
+        With `spread` it may have several bursts; `planned` are those of this plan.
         """
         turned_down = decision.reason is Reason.TURNED_DOWN
         if (
