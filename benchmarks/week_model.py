@@ -19,7 +19,7 @@ from burst.core import timeline
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
-from tests.builders import NODE, T0, identity, whole
+from tests.builders import NODE, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -28,7 +28,6 @@ HANDLING_S = 0.1
 """For so long Flux has a job's nodes beside its run: exec, epilog, free."""
 LOCAL_BOOT_S = 1.0
 _REMEMBERED_S = 60.0
-_OVER = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 # A run that has not ended by then never does.
 _LONGEST_S = 20_000.0
 
@@ -123,9 +122,15 @@ class ModelSim(Sim):
         super().__init__(lead, nodes=LENT_NODES, **tables)
         self.due = 0.0
         self.seen: dict[BurstId, Burst] = {}
+        self.jobs_before: list[tuple[JobId, JobState, int]] = []
+
+    def pass_time(self) -> None:
+        """Go on by the length of a step."""
+        self.now = round(self.now + STEP_S, 3)
+        self.lead.now = self.now
 
     def step(self, *, woken: bool) -> None:
-        """Let a step of time pass."""
+        """Do what is due at this time."""
         before = self.lead.online.copy(), len(self.executor.tasks)
         self.executor.pump()
         self.meet()
@@ -140,8 +145,8 @@ class ModelSim(Sim):
     def changed(self) -> bool:
         """Tell whether the lead has news since the last call."""
         now = [(n, j.state, j.urgency) for n, j in self.lead.jobs.items()]
-        before, self._jobs = getattr(self, "_jobs", None), now
-        return bool(before != now)
+        before, self.jobs_before = self.jobs_before, now
+        return before != now
 
     def meet(self) -> None:
         """Followers join when their time has come; those that are gone leave."""
@@ -179,28 +184,36 @@ def run_model(
             woken = True
         woken |= lead.end_jobs()
         sim.step(woken=woken)
-        sim.now = round(sim.now + STEP_S, 3)
-        lead.now = sim.now
+        sim.pass_time()
     makespan = sim.now - began
     at_end = paid_for(sim.seen, sim.now)
     while any(burst.live for burst in sim.bursts):
         sim.step(woken=False)
-        sim.now = round(sim.now + STEP_S, 3)
-        lead.now = sim.now
-    waits: dict[int, list[float]] = {}
-    used = 0.0
-    for number, ranks in lead.ranks_of.items():
-        job = lead.jobs[number]
-        waits.setdefault(len(ranks), []).append(job.t_start - job.t_submit)
-        used += lead.runs[number] * len(ranks - {0})
+        sim.pass_time()
     return RunResult(
         makespan=makespan,
-        waits=waits,
-        used=used,
+        waits=waits_of(lead),
+        used=used_by_jobs(lead),
         paid=paid_for(sim.seen, sim.now),
         paid_at_end=at_end,
         bursts=len(sim.seen),
         started=len(lead.ranks_of),
+    )
+
+
+def waits_of(lead: ModelLead) -> Mapping[int, Sequence[float]]:
+    """Return how long jobs waited until they started, by their number of nodes."""
+    waits: dict[int, list[float]] = {}
+    for number, ranks in lead.ranks_of.items():
+        job = lead.jobs[number]
+        waits.setdefault(len(ranks), []).append(job.t_start - job.t_submit)
+    return waits
+
+
+def used_by_jobs(lead: ModelLead) -> float:
+    """Return for how many node-seconds jobs ran on lent nodes."""
+    return sum(
+        lead.runs[number] * len(ranks - {0}) for number, ranks in lead.ranks_of.items()
     )
 
 
@@ -213,6 +226,3 @@ def paid_for(bursts: Mapping[BurstId, Burst], now: float) -> float:
         ends = now if burst.live else min(now, burst.since)
         total += (ends - since) * burst.lease.nodes
     return total
-
-
-__all__ = ["LOCAL_BOOT_S", "T0", "run_model"]
