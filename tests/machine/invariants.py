@@ -101,6 +101,8 @@ class Invariants:
         """Jobs of which the user had his say, so that they may run twice by him."""
         self._partly: set[str] = set()
         """Bursts that were counted on by a job that lacked a part."""
+        self._awaiting: set[str] = set()
+        """Bursts that some job could have started on."""
         self._unneeded, self._unused = Since(), Since()
         self._ready, self._waits, self._blocked = Since(), Since(), Since()
         self._deadlines = Since()
@@ -187,6 +189,7 @@ class Invariants:
             whole = request is not None and there >= request.nodes
             if bursts and whole and all(b.id in up for b in bursts):
                 ready.add(job)
+                self._awaiting.update(b.id for b in bursts)
             if not whole:
                 self._partly.update(b.id for b in bursts)
         self._ready.note(ready, now)
@@ -217,6 +220,8 @@ class Invariants:
             # idle from when it was given back, or from before the job came.
             # Both deadlines are seen to be over by the next tick, in 5 s at most.
             limit += deadlines.complete + 10.0 if burst in self._partly else 0.0
+            # For so long a released job is waited for, and it may have come before.
+            limit += deadlines.release if burst in self._awaiting else 0.0
             held = held and self._unused.lasting(unused[burst], limit)
             self.must("use", not held, f"{burst} is idle past its deadline")
         for burst, key in unused.items():

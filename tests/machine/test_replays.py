@@ -415,3 +415,36 @@ def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> 
             ("submit", {"nodes": 2, "user": 3, "wish": 1, "constraint": 2}),
         ],
     )
+
+
+def test_a_burst_is_idle_once_the_job_that_never_started_there_has_left() -> None:
+    replay(
+        {
+            "providers": {
+                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
+            },
+            "serve": True,
+        },
+        [
+            ("person_stops_queues", {"stopped": True}),
+            ("submit_plain", {"nodes": 2}),
+            ("submit_plain", {"nodes": 1}),
+            ("submit_plain", {"nodes": 2}),
+            ("request", {"nodes": 5, "provider": ""}),
+            (
+                "submit",
+                {
+                    "nodes": 4,
+                    "user": 3,
+                    "wish": 5,
+                    "constraint": 0,
+                    "duration": 0.0,
+                    "held": True,
+                },
+            ),
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 40.0}),
+        ],
+    )
