@@ -48,12 +48,13 @@ class LiveNodes:
     def reuse(self, demand: Demand) -> BurstId | None:
         """Give a job to one live burst that has room for it now; return which."""
         assert demand.job is not None
+        admitted = self._index.admitted_to(demand.request)
         for capacity in self._capacities:
             if not self._may_have(demand, capacity):
                 continue
             if capacity.lasts < self._run_times.needed(demand):
                 self._make_way(demand, capacity)
-            elif capacity.pool.take(demand.request, self._admitted(demand)):
+            elif capacity.pool.take(demand.request, admitted):
                 self._usage.purchases.use(demand, capacity.burst)
                 self._join(demand, capacity, self._nodes_for(demand, capacity))
                 self.assignments[demand.job] = capacity.burst
@@ -82,7 +83,7 @@ class LiveNodes:
         """
         found: list[IdleShare] = []
         lacks = 0
-        admitted = self._admitted(demand)
+        admitted = self._index.admitted_to(demand.request)
         for capacity in self._capacities:
             if demand.job in capacity.jobs or not self._may_have(demand, capacity):
                 continue
@@ -203,16 +204,9 @@ class LiveNodes:
         served = self._run_times.needed(demand) <= self._run_times.longest_offered(
             demand.preferences
         )
-        if (
-            unused
-            and served
-            and capacity.pool.take(demand.request, self._admitted(demand))
-        ):
+        admitted = self._index.admitted_to(demand.request)
+        if unused and served and capacity.pool.take(demand.request, admitted):
             self.ending.add(capacity.burst)
 
     def _nodes_for(self, demand: Demand, capacity: BurstCapacity) -> int:
         return nodes_needed(demand.request, capacity.pool.shape)
-
-    def _admitted(self, demand: Demand) -> frozenset[int] | None:
-        constraint = demand.request.constraint
-        return self._index.admitted(constraint) if constraint else None

@@ -15,28 +15,24 @@ import msgspec
 
 from burst.config import PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.demand import NodePool, describe_need, nodes_needed
+from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.live_nodes import LiveNodes
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
+from burst.core.placement.offers import OfferCatalog
 from burst.core.placement.over_budget import Market, fail_over_budget
-from burst.core.placement.plan import Demand, Plan, PlannedBurst
-from burst.core.placement.preferences import OfferSorter, WantedOffer, accepts
+from burst.core.placement.plan import Demand, Plan, Proposal
+from burst.core.placement.planned_bursts import DemandKey, PlannedBursts
+from burst.core.placement.preferences import OfferSorter, WantedOffer
 from burst.core.placement.races import Races
 from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.slot_choice import SlotChooser
-from burst.core.placement.slot_index import SlotIndex, SlotShare
-from burst.core.placement.slot_rests import SlotClass
+from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.trials import PlanTrials
 from burst.model.burst import PRICE_SOURCES, Lease
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-
-# How many bursts with room are looked at before a job gets one of its own.
-_LOOK_BACK = 64
-_Key = tuple[object, ...]
 
 
 class Planner:
@@ -57,10 +53,7 @@ class Planner:
         self._trials = PlanTrials(catalog)
         self._slots = SlotChooser(index, self._trials, self._usage)
         self._isolated = isolated_placement
-        self._planned: list[PlannedBurst] = []
-        self._growing: list[PlannedBurst] = []
-        self._last: dict[_Key, PlannedBurst] = {}
-        self._refused: dict[_Key, Decision] = {}
+        self._refused: dict[DemandKey, Decision] = {}
         self._decisions: dict[JobId | None, Decision] = {}
         self._least_behind = math.inf
         self._run_times = RunTimes(
@@ -71,6 +64,9 @@ class Planner:
         )
         self._live = LiveNodes(
             live, index, self._run_times, self._reservations, settings
+        )
+        self._planned = PlannedBursts(
+            index, self._trials, self._run_times, self._reservations, settings
         )
         self._sorter = OfferSorter(catalog)
 
@@ -86,18 +82,10 @@ class Planner:
                 self._place(demand)
         self._fail_over_budget(ordered)
         races = Races(self._index, self._trials, self._run_times, self._reservations)
-        proposals = races.propose(self._planned, self._sorter, owner, now)
+        proposals = races.propose(self._planned.made, self._sorter, owner, now)
         proposals += self._isolated.propose(owner, now)
         for proposal in proposals:
-            lease = proposal.lease
-            facts = {
-                "nodes": lease.nodes,
-                "offer": f"{lease.provider}/{lease.offer}",
-                "burst": lease.id,
-                "price": _price_words(lease),
-                "race": f"; {proposal.race}" if proposal.race else "",
-            }
-            decision = Decision(Reason.PROPOSED, facts)
+            decision = _decide_proposed(proposal)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
                 self._decisions.setdefault(job, decision)
@@ -130,8 +118,11 @@ class Planner:
 
     def _may_wait_for_a_burst(self, demand: Demand) -> bool:
         """Tell whether bursts that are there or come may do for a job later on."""
-        coming = any(self._may_join(planned, demand) for planned in self._planned)
-        return bool(demand.coming) or coming or self._live.may_do_later(demand)
+        return (
+            bool(demand.coming)
+            or self._planned.may_do_later(demand)
+            or self._live.may_do_later(demand)
+        )
 
     def _place(self, demand: Demand) -> None:
         """Place one demand where it costs least.
@@ -148,7 +139,7 @@ class Planner:
             if not (others and demand.live_worth and self._reuse(demand)):
                 self._decisions[demand.job] = demand.not_worth or refused
             return
-        if others and (self._reuse(demand) or self._join_planned(demand, key)):
+        if others and (self._reuse(demand) or self._planned.join(demand, key)):
             return
         if brief:
             # Until the other slots are free it may have those that are kept.
@@ -166,7 +157,7 @@ class Planner:
             self._refused[key] = refused
         self._decisions[demand.job] = reserved or refused
 
-    def _key(self, demand: Demand, brief: bool) -> _Key:
+    def _key(self, demand: Demand, brief: bool) -> DemandKey:
         """Return what demands have in common for which the plan has the same answer."""
         return (
             demand.request,
@@ -182,7 +173,9 @@ class Planner:
     def _reserve(self, demand: Demand, decision: Decision) -> Decision | None:
         """Keep slots for the first job that is refused; idle bursts make way."""
         spread = self._may_spread(demand)
-        reserved = self._reservations.reserve(demand, decision, spread, self._planned)
+        reserved = self._reservations.reserve(
+            demand, decision, spread, self._planned.made
+        )
         if reserved:
             self._live.make_way_for_first(demand)
         return reserved
@@ -195,7 +188,7 @@ class Planner:
         self._decisions[demand.job] = Decision(Reason.ASSIGNED, {"burst": burst})
         return True
 
-    def _combine_or_open(self, demand: Demand, key: _Key) -> Decision | None:
+    def _combine_or_open(self, demand: Demand, key: DemandKey) -> Decision | None:
         """Give a job idle nodes of several live bursts, new bursts, or some of both.
 
         Return why not, None if it did. What is idle and would serve a job behind it by
@@ -231,109 +224,7 @@ class Planner:
             self._usage.purchases.go_back(before)
         return refused
 
-    def _join_planned(self, demand: Demand, key: _Key) -> bool:
-        """Give the job to a burst of this plan, which may grow for it."""
-        if not self._settings.share:
-            return False
-        last = self._last.get(key)
-        if last and self._add(last, demand):
-            return True
-        # What is full stays full while a plan is made.
-        self._growing = [planned for planned in self._growing if not planned.full]
-        for planned in self._growing[: -_LOOK_BACK - 1 : -1]:
-            if planned is not last and self._add(planned, demand):
-                self._last[key] = planned
-                return True
-        return False
-
-    def _may_join(self, planned: PlannedBurst, demand: Demand) -> bool:
-        """Tell whether a burst of this plan, if large enough, may be used for a job."""
-        offer = planned.provider_offer.offer
-        if not accepts(
-            demand.preferences, planned.provider_offer.provider, offer.price
-        ):
-            return False
-        lasts = self._run_times.why_too_short(planned.provider_offer, demand) is None
-        return lasts and self._may_share(demand, frozenset(planned.userids))
-
-    def _could_join_first(self, planned: PlannedBurst) -> bool:
-        """Tell whether the job that slots are kept for would fit a burst of this plan.
-
-        Then it waits for nodes that the burst has, and not for it to go: others delay
-        it no longer by further nodes.
-        """
-        first = self._reservations.demand
-        assert first is not None
-        need = nodes_needed(first.request, planned.slot.shape)
-        capacity = self._index.usable(planned.slot, first.request.constraint)
-        fits = 0 < need <= min(planned.nodes, capacity) and not first.coming
-        return fits and self._may_join(planned, first)
-
-    def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
-        """Give a job to a burst of this plan; tell whether it got it."""
-        # Nodes for jobs that no rule has raced are not paid for twice.
-        alike = planned.races is demand.preferences.race
-        if not alike or not self._may_join(planned, demand):
-            return False
-        new = demand.userid not in planned.userids
-        bears = planned.nodes if new else 0
-        if self._usage.refuse_user(planned.provider_offer.key, bears, demand.userid):
-            return False
-        offer, purchases = planned.provider_offer, self._usage.purchases
-        if purchases.refuse(offer, demand, planned.nodes, planned.bought):
-            return False
-        admitted = self._admitted(demand)
-        kept = planned.slot.name in self._reservations.slots
-        kept = kept and not self._reservations.is_brief(demand)
-        if kept or not planned.pool.take(demand.request, admitted):
-            if kept and not self._could_join_first(planned):
-                return False
-            if not self._grow(planned, demand, bears):
-                return False
-            planned.pool.take(demand.request, admitted)
-            bears = planned.nodes if new else 0
-        self._usage.add_user(bears, demand.userid)
-        self._buy(planned, demand)
-        planned.add(demand)
-        return True
-
-    def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
-        """Count what a burst of this plan costs, with a demand that it gets."""
-        planned.bought = self._usage.purchases.buy(
-            planned.provider_offer, demand, planned.nodes, planned.bought
-        )
-
-    def _grow(self, planned: PlannedBurst, demand: Demand, bears: int) -> bool:
-        """Have a burst of this plan grow for a job; tell whether it did.
-
-        `bears` is how many of the nodes that it has count anew against the job's user.
-        """
-        if demand.not_worth:
-            return False
-        offer, slot = planned.provider_offer, planned.slot
-        nodes = nodes_needed(demand.request, slot.shape)
-        size = planned.nodes + nodes
-        usable = self._index.usable(slot, demand.request.constraint)
-        if not nodes or size > min(planned.most, usable):
-            return False
-        if self._trials.why_refused(offer, slot.name, size, planned.nodes):
-            return False
-        # Whoever it is made for bears what it grows by.
-        more = dict.fromkeys((*planned.userids, demand.userid), nodes)
-        more[demand.userid] = bears + nodes
-        if self._usage.refuse(offer.key, (size,), nodes) or any(
-            self._usage.refuse_user(offer.key, each, user)
-            for user, each in more.items()
-        ):
-            return False
-        if self._usage.purchases.refuse(offer, demand, size, planned.bought):
-            return False
-        planned.grow(nodes)
-        self._trials.note(offer, (size,))
-        self._usage.add(nodes, 0, planned.userids)
-        return True
-
-    def _open(self, demand: Demand, key: _Key) -> Decision | None:
+    def _open(self, demand: Demand, key: DemandKey) -> Decision | None:
         """Make one burst or several for the job; return why not, None if it did."""
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
@@ -380,7 +271,7 @@ class Planner:
         return reason, facts
 
     def _try(
-        self, wanted: WantedOffer, demand: Demand, key: _Key, needed: float
+        self, wanted: WantedOffer, demand: Demand, key: DemandKey, needed: float
     ) -> OfferRejection | None:
         """Take an offer that a job may have; return why not, None if it was taken.
 
@@ -410,45 +301,15 @@ class Planner:
                 or self._usage.purchases.refuse(candidate, demand, nodes)
             )
             if too_much is None:
-                self._take(candidate, demand, slot_class, shares)
-                self._trials.note(candidate, sizes)
-                self._last[key] = self._planned[-1]
+                for slot, _ in shares:
+                    self._index.take(slot_class, slot)
+                self._planned.open(candidate, demand, key, shares)
                 return None
             refusal = too_much
         return refusal or self._reservations.busy_or_kept(candidate.key)
 
-    def _take(
-        self,
-        candidate: ProviderOffer,
-        demand: Demand,
-        slot_class: SlotClass,
-        shares: list[SlotShare],
-    ) -> None:
-        for slot, nodes in shares:
-            planned = PlannedBurst(candidate, slot)
-            planned.grow(nodes)
-            self._buy(planned, demand)
-            planned.add(demand)
-            # Of several bursts, or of one for a part of its nodes, it needs each.
-            alone = len(shares) == 1 and not demand.coming
-            planned.races = alone and demand.preferences.race
-            # Whether the job's share fits is known; of several bursts it takes all.
-            if not planned.pool.take(demand.request):
-                planned.most, planned.pool = 0, NodePool({}, {})
-            self._planned.append(planned)
-            self._growing.append(planned)
-            self._index.take(slot_class, slot)
-            self._usage.add(nodes, 1, planned.userids)
-
     def _may_spread(self, demand: Demand) -> bool:
         return self._settings.spread and demand.preferences.where != "together"
-
-    def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:
-        return self._settings.share_users or not userids or userids == {demand.userid}
-
-    def _admitted(self, demand: Demand) -> frozenset[int] | None:
-        constraint = demand.request.constraint
-        return self._index.admitted(constraint) if constraint else None
 
 
 def _least_behind(demands: Sequence[Demand]) -> list[float]:
@@ -457,6 +318,19 @@ def _least_behind(demands: Sequence[Demand]) -> list[float]:
     for demand in reversed(demands):
         least.append(min(least[-1], _least_nodes(demand)))
     return least[-2::-1]
+
+
+def _decide_proposed(proposal: Proposal) -> Decision:
+    """Return the decision on the jobs that a burst is made for."""
+    lease = proposal.lease
+    facts = {
+        "nodes": lease.nodes,
+        "offer": f"{lease.provider}/{lease.offer}",
+        "burst": lease.id,
+        "price": _price_words(lease),
+        "race": f"; {proposal.race}" if proposal.race else "",
+    }
+    return Decision(Reason.PROPOSED, facts)
 
 
 def _price_words(lease: Lease) -> str:

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from burst.core.placement.offers import OfferCatalog, ProviderOffer, on_trial
 from burst.core.provider_health import Health
-from burst.model.burst import Burst, State
+from burst.core.worth.life import COMES_UP
+from burst.model.burst import Burst
 from burst.model.decision import OfferRejection
-
-_COMES = (State.NEW, State.PROVISION, State.JOIN)
 
 
 def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
@@ -25,7 +24,7 @@ def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
 
     Without those in quarantine: nobody knows when their trial would end.
     """
-    return tuple(b for b in live if b.state in _COMES and not b.quarantined)
+    return tuple(b for b in live if b.state in COMES_UP and not b.quarantined)
 
 
 def running_trials(
