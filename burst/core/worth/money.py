@@ -38,17 +38,6 @@ def from_units(amount: float) -> Money:
     return Money(round(Fraction(repr(float(amount))) * UNIT))
 
 
-def parse_money(text: str) -> Money:
-    """Return the amount of a decimal number such as "3.10". Raises ValueError."""
-    try:
-        number = decimal.Decimal(text.strip())
-    except decimal.InvalidOperation:
-        raise ValueError(f"{text!r} is no amount of money, such as 3.10") from None
-    if not number.is_finite() or not 0 <= number <= MOST_UNITS:
-        raise ValueError(f"{text!r} is no amount of money, such as 3.10")
-    return Money(round(Fraction(number) * UNIT))
-
-
 def to_units(amount: Money) -> float:
     """Return an amount in units of the currency, for JSON; exact to 15 digits."""
     return amount / UNIT

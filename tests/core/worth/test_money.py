@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.core.worth.money import (
-    UNIT,
     Money,
     format_money,
     from_units,
-    parse_money,
     price_of,
     reserve_for,
     split,
@@ -38,15 +36,8 @@ def test_what_is_no_amount_is_refused(bad):
         from_units(bad)
 
 
-@pytest.mark.parametrize("bad", ["", "x", "-1", "nan", "inf", "9" * 30])
-def test_text_that_is_no_amount_is_refused(bad):
-    with pytest.raises(ValueError, match=r"no amount of money, such as 3.10"):
-        parse_money(bad)
-
-
 @given(AMOUNTS)
 def test_an_amount_in_units_reads_back(amount):
-    assert parse_money(f"{amount // UNIT}.{amount % UNIT:06}") == amount
     assert from_units(to_units(amount)) == amount
 
 
