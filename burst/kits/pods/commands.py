@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 
-from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.mount_paths import SECRET_PATH
+from burst.kits.pods.pod import CERTIFICATE
 from burst.kits.pods.settings import PodSettings
 
 PRE_FAILED = "commands.pre ended with exit status "
@@ -20,7 +21,7 @@ _HIDDEN = "(a line with the secret key)"
 # What is left running by the commands may keep their output open, so the loop ends at
 # a line, not at the end of the output. Its exit status is that of the commands.
 _FUNCTIONS = f"""\
-key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {MOUNT_PATH}/{CERTIFICATE})
+key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {SECRET_PATH}/{CERTIFICATE})
 show() {{
     case $1 in
     *"${{key:-secret-key}}"*) echo "{_HIDDEN}" ;;

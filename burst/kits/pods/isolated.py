@@ -26,9 +26,14 @@ from burst.kits.pods import job
 from burst.kits.pods.commands import start_broker
 from burst.kits.pods.containers import BROKER
 from burst.kits.pods.host_names import headless_service
-from burst.kits.pods.job import CONFIG_PATH, RUN_PATH
+from burst.kits.pods.mount_paths import (
+    CONFIG_PATH,
+    RESULT_PATH,
+    RUN_PATH,
+    SECRET_PATH,
+)
 from burst.kits.pods.munge import munge_data
-from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.pod import CERTIFICATE
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.view import flux_of
 from burst.model.ranks import format_hostlist
@@ -41,8 +46,6 @@ _PORT = 8050
 _JOBSPEC = "jobspec.json"
 _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
-# Where the kubelet looks for a container's last message; it makes the file.
-_RESULT = "/dev/termination-log"
 # Seconds from the end of the Job until Kubernetes deletes it. Its pods have the result,
 # which the daemon has to read, and it may be down for some hours.
 _KEPT_S = 86400
@@ -138,8 +141,8 @@ def _program_script(spec: BurstSpec, settings: PodSettings) -> str:
     elif spec.program.kind == "service":
         command = list(settings.service)
     else:
-        jobspec = f"{MOUNT_PATH}/{_JOBSPEC}"
-        command = [flux, "python", runner, flux, jobspec, _RESULT]
+        jobspec = f"{SECRET_PATH}/{_JOBSPEC}"
+        command = [flux, "python", runner, flux, jobspec, RESULT_PATH]
     if not command:
         raise SpecRefused(
             "there is no service to run", "set service in the provider's table"

@@ -22,10 +22,11 @@ from burst.kits.pods import pod
 from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.host_names import name_fields
+from burst.kits.pods.mount_paths import CONFIG_PATH, RUN_PATH, SECRET_PATH
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.overlay import merge_pod
-from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.pod import CERTIFICATE
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.kits.pods.storage import (
     make_directories,
@@ -40,8 +41,6 @@ from burst.kits.pods.view import (
 )
 from burst.provider import BurstSpec
 
-CONFIG_PATH = "/burst/config"
-RUN_PATH = "/burst/run"
 HOST = "@HOST@"  # which shlex.join leaves alone
 # Restarts are not limited by number, but by the lease and the daemon's deadlines.
 _ENDLESS = 1_000_000
@@ -85,11 +84,11 @@ def preamble(settings: PodSettings) -> str:
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # A broker refuses a certificate that its group can read, as a mounted one may be.
-(umask 077; cat {MOUNT_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
+(umask 077; cat {SECRET_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
 # Remove what an earlier broker in this pod left.
 rm -rf {RUN_PATH}/broker
 mkdir -m 700 {RUN_PATH}/broker
-{make_directories(settings)}{find_view(settings)}{start_munged(settings, MOUNT_PATH)}\
+{make_directories(settings)}{find_view(settings)}{start_munged(settings, SECRET_PATH)}\
 {run_before(settings)}"""
 
 
@@ -163,7 +162,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
 def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     mounts = [
         {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
-        {"name": "secret", "mountPath": MOUNT_PATH, "readOnly": True},
+        {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  of the pod alone
         # Where a broker keeps its state.

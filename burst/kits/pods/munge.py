@@ -12,13 +12,11 @@ from pathlib import Path
 
 from burst.errors import Refused
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.overlay_rules import MUNGE_PATH
+from burst.kits.pods.mount_paths import MUNGE_PATH
 from burst.kits.pods.settings import PodSettings
 
 KEY = "munge.key"
 """Its name in the burst's Secret, beside the certificate."""
-SOCKET_PATH = MUNGE_PATH
-"""Where libmunge looks for the socket."""
 # In bytes, as munged takes it.
 _LEAST, _MOST = 32, 1024
 
@@ -43,7 +41,7 @@ def munge_data(settings: PodSettings) -> dict[str, str]:
     return {KEY: base64.b64encode(key).decode()}
 
 
-def start_munged(settings: PodSettings, mounted: str, own: str = SOCKET_PATH) -> str:
+def start_munged(settings: PodSettings, mounted: str, own: str = MUNGE_PATH) -> str:
     """Return lines for sh that start it; empty without a key.
 
     `mounted` is the directory with the Secret, `own` that of socket and files. They end
@@ -73,7 +71,7 @@ def munge_mounts(settings: PodSettings) -> list[Manifest]:
     """Return a container's volumeMounts of it."""
     if not settings.munge_key:
         return []
-    return [{"name": "munge", "mountPath": SOCKET_PATH}]
+    return [{"name": "munge", "mountPath": MUNGE_PATH}]
 
 
 def munge_volumes(settings: PodSettings) -> list[Manifest]:

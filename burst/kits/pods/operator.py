@@ -26,10 +26,11 @@ from burst.kits.broker import follower_config
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.commands import run_before, start_broker
+from burst.kits.pods.mount_paths import SECRET_PATH
 from burst.kits.pods.munge import start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.operator_overlay import merge_minicluster
-from burst.kits.pods.pod import CERTIFICATE, MOUNT_PATH
+from burst.kits.pods.pod import CERTIFICATE
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import minicluster_volumes
 from burst.model.ranks import format_hostlist
@@ -93,9 +94,9 @@ def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
         " -Slog-stderr-mode=local -Slog-stderr-level=7"
     )
     return (
-        f'cat {MOUNT_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
+        f'cat {SECRET_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
         'chmod 0600 "${curvepath}"\n'
-        f"{start_munged(settings, MOUNT_PATH)}"
+        f"{start_munged(settings, SECRET_PATH)}"
         f"set -- {hosts}\n"
         'shift "${JOB_COMPLETION_INDEX}"\n'
         f"{run_before(settings)}{start_broker(broker, settings)}"
@@ -152,7 +153,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
     if len(settings.pull_secrets) > 1:
         raise Refused("a MiniCluster has one pull secret", "leave one in pull_secrets")
     volumes: Manifest = {
-        "burst-key": {"secretName": meta["name"], "path": MOUNT_PATH},
+        "burst-key": {"secretName": meta["name"], "path": SECRET_PATH},
         **{
             name: {"hostPath": path, "path": path, "readOnly": True}
             for path, name in pod.host_paths(settings).items()

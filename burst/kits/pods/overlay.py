@@ -11,19 +11,17 @@ added to those that are there, which the settings made.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.containers import BROKER, VIEW
+from burst.kits.pods.mount_paths import MUNGE_PATH, OUR_PATH, covers_ours
 from burst.kits.pods.overlay_rules import (
     ANNOTATIONS,
     CONTAINER_FIELDS,
     ENVIRONMENT,
     LABELS,
-    MUNGE_PATH,
-    OUR_PATH,
     OUR_VOLUMES,
     POD_FIELDS,
     RESOURCES,
@@ -228,14 +226,6 @@ def _check_mounts(mounts: Sequence[Mapping[str, Any]], where: str) -> Iterator[s
                 f"{where}.{path}: certificate and settings are below {OUR_PATH}, a"
                 f" munge key in {MUNGE_PATH}; mount it at another path"
             )
-
-
-def covers_ours(path: str) -> bool:
-    """Return whether a mount there would hide what a broker needs, or be within it."""
-    # A container runtime follows "." and "..", too.
-    plain = posixpath.normpath("/" + path.strip("/"))
-    hides = plain in ("/", OUR_PATH, MUNGE_PATH, "/dev/termination-log")
-    return hides or plain.startswith((f"{OUR_PATH}/", f"{MUNGE_PATH}/"))
 
 
 def _check_user(context: Any, where: str) -> Iterator[str]:

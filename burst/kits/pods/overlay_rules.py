@@ -5,10 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-OUR_PATH = "/burst"
-"""Certificate, settings and run directory of a broker are below it."""
-MUNGE_PATH = "/run/munge"
-"""Socket and key of the munged of `munge_key`; libmunge looks for the socket here."""
 _OURS = "is ours: bursts are found by it"
 _JOBS = "is the Job's own: pods are told apart by it"
 

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePosixPath
 
 from burst.errors import Refused, SpecRefused
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.mount_paths import is_below_root
 from burst.kits.pods.names import OWNER
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
-MOUNT_PATH = "/burst/secret"
-"""Where the certificate is mounted. Unless brokers run as root, their group can read it
-there. A broker refuses such a file, so it is copied from there."""
-
-
+"""Its name in the Secret, and that of its copy."""
 _LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -182,8 +178,7 @@ def host_volumes(settings: PodSettings) -> list[Manifest]:
 def host_paths(settings: PodSettings) -> dict[str, str]:
     """Return volume names by host path. Raises Refused."""
     for path in settings.host_paths:
-        pure = PurePosixPath(path)
-        if not pure.is_absolute() or ".." in pure.parts or path == "/":
+        if not is_below_root(path):
             raise Refused(
                 f"host_paths: {path!r} is no absolute path below /",
                 "correct host_paths",

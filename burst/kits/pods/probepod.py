@@ -16,6 +16,7 @@ from burst.kits import follower_facts, tcp
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import PROBE, state_of
+from burst.kits.pods.mount_paths import RESULT_PATH
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.overlay import merge_pod, without_containers
 from burst.kits.pods.settings import OfferTable, PodSettings
@@ -29,8 +30,8 @@ _GRACE_S = 60
 _KEPT_S = 60
 _VIEW = f"{PROBE}-view"
 # The kubelet shows what is in this file, however the program ends.
-_KEEP = """\
-[ ! -w /dev/termination-log ] || exec > /dev/termination-log
+_KEEP = f"""\
+[ ! -w {RESULT_PATH} ] || exec > {RESULT_PATH}
 """
 
 

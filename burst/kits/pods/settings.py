@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from burst.config import Seconds
+from burst.kits.pods.mount_paths import SHM_PATH, check_paths
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
 from burst.kits.pods.overlay_rules import ENVIRONMENT
 from burst.kits.pods.view_paths import FLUX_VIEW, check_view_paths
 from burst.kits.pods.volume_table import (
-    SHM_PATH,
+    LACKS,
     VolumeTable,
     check_for_minicluster,
-    check_paths,
     check_sizes,
     check_volumes,
 )
@@ -243,7 +243,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
         yield from check_for_minicluster(settings.volumes)
         for key, value in (("scratch", settings.scratch), ("cwd", settings.cwd)):
             if value:
-                yield f'{key}: a MiniCluster cannot have it; set form = "job"'
+                yield f"{key}: {LACKS}"
 
 
 def _storage_paths(settings: PodSettings) -> dict[str, str]:

@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.mount_paths import PRIVATE, SHM_PATH
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.volume_table import PRIVATE, SHM_PATH, VolumeTable
+from burst.kits.pods.volume_table import VolumeTable
 
 
 def storage_volumes(settings: PodSettings) -> list[Manifest]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import VIEW
+from burst.kits.pods.mount_paths import VIEW_COPY_PATH
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.kits.pods.view_paths import split_view_path, targets_of
 
-# Not where followers have them: a directory of the view's image may be there.
-_COPIES = "/burst/view"
 _OF_A_COPY = ("cpu", "memory")
 
 
@@ -32,7 +31,7 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
     lines = [
         f"set -- {source}\n"
         f'test $# = 1 || {{ echo "view_paths[{number}]: there are $#: $*"; exit 1; }}\n'
-        f'cp -R "$1/." {_COPIES}/{number}\n'
+        f'cp -R "$1/." {VIEW_COPY_PATH}/{number}\n'
         for number, source in enumerate(_sources(settings))
     ]
     wanted = pod.resources(table, settings)
@@ -51,7 +50,7 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
         # `burst status` then says what cp said.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            {"name": f"view-{number}", "mountPath": f"{_COPIES}/{number}"}
+            {"name": f"view-{number}", "mountPath": f"{VIEW_COPY_PATH}/{number}"}
             for number in range(len(settings.view_paths))
         ],
     }

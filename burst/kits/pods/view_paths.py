@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from burst.kits.pods.volume_table import check_paths
+from burst.kits.pods.mount_paths import check_paths
 
 FLUX_VIEW = ("/opt/views/._view/*:/mnt/flux/view", "/opt/software:/opt/software")
 """Of the Flux Operator's images `flux-view-*`: a Spack view, and what it links to."""

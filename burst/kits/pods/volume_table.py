@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The tables `volumes` of the settings, and what sizes and paths of storage may be."""
+"""The tables `volumes` of the settings, and what sizes may be."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
-
-from burst.kits.pods.overlay import covers_ours
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 # Of a volume, less our prefix.
@@ -18,10 +15,8 @@ _LONGEST = 63 - len("volume-")
 _SIZE = re.compile(r"[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?\Z")
 _SOURCES = ("claim", "nfs", "csi", "secret", "config_map")
 _READ_ONLY = ("secret", "config_map")
-PRIVATE = ("/tmp", "/var/tmp")  # noqa: S108  of each pod
-"""Directories that each follower has for itself."""
-SHM_PATH = "/dev/shm"  # noqa: S108
-_LACKS = 'a MiniCluster cannot have it; set form = "job"'
+LACKS = 'a MiniCluster cannot have it; set form = "job"'
+"""Of a key that is refused with form operator."""
 
 
 class VolumeTable(
@@ -83,10 +78,10 @@ def check_for_minicluster(volumes: Mapping[str, VolumeTable]) -> Iterator[str]:
     """
     for name, table in volumes.items():
         if table.source in ("nfs", "config_map"):
-            yield f"volumes.{name}.{table.source}: {_LACKS}"
+            yield f"volumes.{name}.{table.source}: {LACKS}"
         for key in table.csi:
             if key not in ("driver", "volumeAttributes"):
-                yield f"volumes.{name}.csi.{key}: {_LACKS}"
+                yield f"volumes.{name}.csi.{key}: {LACKS}"
 
 
 def check_sizes(sizes: Mapping[str, str]) -> Iterator[str]:
@@ -94,20 +89,3 @@ def check_sizes(sizes: Mapping[str, str]) -> Iterator[str]:
     for key, size in sizes.items():
         if size and not _SIZE.match(size):
             yield f'{key}: {size!r} is not a size such as "8Gi"'
-
-
-def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each path, by its key, at which nothing can be mounted."""
-    seen: dict[str, str] = {}
-    for key, path in paths.items():
-        pure = PurePosixPath(path)
-        plain = str(pure)
-        if not pure.is_absolute() or ".." in pure.parts or plain == "/":
-            yield f"{key}: {path!r} is no absolute path below /"
-        elif covers_ours(plain):
-            yield f"{key}: certificate, keys and settings of followers are at {path}"
-        elif plain in PRIVATE:
-            yield f"{key}: followers have a {plain} of their own"
-        elif plain in seen:
-            yield f"{key}: {path} is also {seen[plain]}"
-        seen[plain] = key

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""At which paths a follower's container has what, and where settings may mount more."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+OUR_PATH = "/burst"
+"""Certificate, settings and run directory of a broker are below it."""
+CONFIG_PATH = f"{OUR_PATH}/config"
+"""The ConfigMap: broker.toml, the hosts by index, scripts."""
+SECRET_PATH = f"{OUR_PATH}/secret"
+"""The Secret, with the certificate. Unless brokers run as root, their group can read it
+there. A broker refuses such a file, so it is copied from there."""
+RUN_PATH = f"{OUR_PATH}/run"
+"""The broker's run directory and its copy of the certificate, in memory."""
+VIEW_COPY_PATH = f"{OUR_PATH}/view"
+"""What the init container of a view copies to. Brokers have it elsewhere: a directory
+of the view's image may be there."""
+MUNGE_PATH = "/run/munge"
+"""Socket and key of the munged of `munge_key`; libmunge looks for the socket here."""
+RESULT_PATH = "/dev/termination-log"
+"""Where the kubelet looks for a container's last message; it makes the file."""
+SHM_PATH = "/dev/shm"  # noqa: S108
+PRIVATE = ("/tmp", "/var/tmp")  # noqa: S108  of each pod
+"""Directories that each follower has for itself."""
+
+
+def covers_ours(path: str) -> bool:
+    """Return whether a mount there would hide what a broker needs, or be within it."""
+    # A container runtime follows "." and "..", too.
+    plain = posixpath.normpath("/" + path.strip("/"))
+    hides = plain in ("/", OUR_PATH, MUNGE_PATH, RESULT_PATH)
+    return hides or plain.startswith((f"{OUR_PATH}/", f"{MUNGE_PATH}/"))
+
+
+def is_below_root(path: str) -> bool:
+    """Return whether it is an absolute path without `..`, and not the root."""
+    pure = PurePosixPath(path)
+    return pure.is_absolute() and ".." not in pure.parts and str(pure) != "/"
+
+
+def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each path, by its key, at which nothing can be mounted."""
+    seen: dict[str, str] = {}
+    for key, path in paths.items():
+        plain = str(PurePosixPath(path))
+        if not is_below_root(path):
+            yield f"{key}: {path!r} is no absolute path below /"
+        elif covers_ours(plain):
+            yield f"{key}: certificate, keys and settings of followers are at {path}"
+        elif plain in PRIVATE:
+            yield f"{key}: followers have a {plain} of their own"
+        elif plain in seen:
+            yield f"{key}: {path} is also {seen[plain]}"
+        seen[plain] = key
