@@ -32,7 +32,8 @@ BROKER = f"""#!{sys.executable}
 import os, signal, sys
 def stop(number, frame):
     print("broker was told to stop", flush=True)
-    sys.exit(int(os.environ.get("STATUS", "0")))
+    # At once: the shell is then still busy with the signal.
+    os._exit(int(os.environ.get("STATUS", "0")))
 signal.signal(signal.SIGTERM, stop)
 print("broker", sys.argv[1], flush=True)
 if "WAIT" in os.environ:

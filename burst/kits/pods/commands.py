@@ -76,13 +76,17 @@ def start_broker(command: str, settings: PodSettings) -> str:
     return f"""\
 {command} &
 broker=$!
-trap 'kill -TERM "$broker" 2> /dev/null || :' TERM
-# A signal ends wait before the broker has ended.
-while :; do
-    status=0
-    wait "$broker" || status=$?
-    kill -0 "$broker" 2> /dev/null || break
-done
+stopped=
+# More signals are ignored: with each one a shell may lose the broker's exit status.
+trap 'stopped=1; trap "" TERM; kill -TERM "$broker" 2> /dev/null || :' TERM
+status=0
+wait "$broker" || status=$?
+if test "$stopped"; then
+    # The signal ended wait, or came just after it: then there is nothing to wait for.
+    again=0
+    wait "$broker" 2> /dev/null || again=$?
+    test "$again" = 127 || status=$again
+fi
 trap : TERM
 run_commands post {shlex.quote(post)} || :
 exit "$status"
