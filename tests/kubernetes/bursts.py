@@ -19,8 +19,6 @@ from tests.kubelab.cluster import Cluster
 from tests.kubernetes.api import Api
 from tests.support.waiting import wait_until
 
-PATIENCE_S = 30.0
-
 
 class Bursts:
     """A namespace, and providers of one owner that burst into it."""

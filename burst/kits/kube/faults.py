@@ -154,7 +154,7 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
         return Transient(f"cannot {attempt}: it does not exist")
     return Refused(
         f"the API server has no such resource: {attempt}",
-        "check that the address is an API server's, of Kubernetes 1.27 or later",
+        "check that the address is an API server's, of Kubernetes 1.29 or later",
     )
 
 

@@ -13,7 +13,8 @@ from burst.kits.pods.names import ID
 BROKER = "broker"
 """Its name with form job."""
 VIEW = "flux-view"
-"""That of the init container that copies Flux out of the view's image."""
+"""That of the init container that copies Flux out of the view's image, as the Flux
+Operator names its own."""
 PROBE = "probe"
 """That of the probe's container, and in place of a follower's host name."""
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"

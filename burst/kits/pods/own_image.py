@@ -11,14 +11,12 @@ from burst.errors import ConfigError
 from burst.kits.kube import Cluster, InCluster, Manifest
 from burst.kits.kube.connect import NAMESPACE_FILE
 from burst.kits.kube.kinds import POD, labels_of, name_of
-from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
+from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER, VIEW
 
 _SAY = "give --image, or set image in the provider's table"
 _JOB = "job-name"
 # Of the lead in manifests/parts/lead-job.
 _LEAD = "lead"
-# The Flux Operator's init container, which brings Flux where a MiniCluster has a view.
-_VIEW = "flux-view"
 
 
 class OwnImage(msgspec.Struct, frozen=True):
@@ -80,7 +78,7 @@ def _image_of(pod: Manifest) -> OwnImage:
             _SAY,
         )
     inits = spec.get("initContainers") or []
-    views = [str(each["image"]) for each in inits if each["name"] == _VIEW]
+    views = [str(each["image"]) for each in inits if each["name"] == VIEW]
     return OwnImage(images[found], *views[:1])
 
 

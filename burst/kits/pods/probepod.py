@@ -51,10 +51,6 @@ def render_probe(
 
     It requests nodes of the first offer.
     """
-    embedded = lead.kind == "embedded"
-    python = [settings.python] if embedded else [settings.flux, "python"]
-    arguments = tcp.arguments(lead.endpoint, *python)
-    flux = "" if embedded else settings.flux
     table = next(iter(settings.offers.values()))
     meta: Manifest = {
         "name": name,
@@ -62,24 +58,9 @@ def render_probe(
         "labels": tags.labels(name),
         "annotations": {HOSTS: PROBE},
     }
-    # With a view the image has no Flux, and the view's is looked at in an own image.
-    container = _container(table, settings, "" if settings.view else flux)
-    container["args"] = arguments
-    inside = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 1,
-        **pod.base(table, settings),
-        "containers": [container],
-        "volumes": pod.host_volumes(settings),
-    }
-    if settings.view and flux:
-        inside["initContainers"] = [_view_container(container, flux, settings)]
-    if settings.form == "operator" and settings.user is None:
-        # The operator's pods run as the image's user.
-        del inside["securityContext"]
     template: Manifest = {
         "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
-        "spec": inside,
+        "spec": _pod_spec(lead, table, settings),
     }
     overlays = map(without_containers, (settings.pod, table.pod))
     job: Manifest = {
@@ -91,6 +72,27 @@ def render_probe(
         "template": merge_pod(template, *overlays),
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+
+
+def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> Manifest:
+    embedded = lead.kind == "embedded"
+    python = [settings.python] if embedded else [settings.flux, "python"]
+    flux = "" if embedded else settings.flux
+    # With a view it is an init container that looks for Flux, in the view's image.
+    container = _container(table, settings, "" if settings.view else flux)
+    made: Manifest = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        **pod.base(table, settings),
+        "containers": [{**container, "args": tcp.arguments(lead.endpoint, *python)}],
+        "volumes": pod.host_volumes(settings),
+    }
+    if settings.view and flux:
+        made["initContainers"] = [_view_container(container, flux, settings)]
+    if settings.form == "operator" and settings.user is None:
+        # The operator's pods run as the image's user.
+        del made["securityContext"]
+    return made
 
 
 def _container(table: OfferTable, settings: PodSettings, flux: str) -> Manifest:
@@ -111,9 +113,8 @@ def _container(table: OfferTable, settings: PodSettings, flux: str) -> Manifest:
 
 def _view_container(container: Manifest, flux: str, settings: PodSettings) -> Manifest:
     """Return an init container in the image of the view, else as this container."""
-    made = {key: value for key, value in container.items() if key != "args"}
     command = ["/bin/sh", "-c", f"{_script(flux)}exit 0", "sh"]
-    return {**made, "name": _VIEW, "image": settings.view, "command": command}
+    return {**container, "name": _VIEW, "image": settings.view, "command": command}
 
 
 def _script(flux: str) -> str:
