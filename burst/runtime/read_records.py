@@ -21,14 +21,23 @@ from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
 from burst.model.record import FIRST_VERSION, decode_job, decode_record
 
-_OF_BURSTS = ("burst", "job", "meta")
-_VALUES: Mapping[str, type[msgspec.Struct]] = {
+SINGLE: Mapping[str, str] = {
+    "hold": "holds",
+    "provider": "health",
+    "output": "outputs",
+    "entry": "entries",
+    "ledger": "periods",
+    "settled": "settled",
+    "times": "times",
+}
+"""Kinds of records that are one value each, and where Records has them."""
+_AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ledger": Period,
     "settled": SettledBurst,
     "times": ProviderTimes,
 }
-"""Kinds of records that are one value each, as JSON."""
-_OF_FORECASTS = "forecast"
+"""Those of them that are JSON, and the same whenever they are read."""
+_READ_ELSEWHERE = ("burst", "job", "meta", "forecast")
 
 
 def read_records(
@@ -40,43 +49,45 @@ def read_records(
     it as it was written.
     A record that cannot be read is listed in them, with the reason.
     """
-    holds: dict[JobId, Hold] = {}
-    health: dict[str, Health] = {}
-    outputs: dict[BurstId, str] = {}
-    entries: dict[BurstId, Entry] = {}
-    values: dict[str, dict[Any, Any]] = {kind: {} for kind in _VALUES}
+    found: dict[str, dict[Any, Any]] = {field: {} for field in SINGLE.values()}
     unreadable: dict[str, str] = {}
     bursts, old_form = _read_bursts(texts, unreadable, now)
     for key, text in texts.items():
         kind, _, name = key.partition("/")
+        if kind in _READ_ELSEWHERE:
+            continue
+        if kind not in SINGLE:
+            unreadable[key] = "not a kind of record that this program knows"
+            continue
         try:
-            if kind == "hold":
-                holds[JobId(int(name))] = _hold_until(now, decode_hold(text))
-            elif kind == "provider":
-                held = msgspec.json.decode(text, type=Health)
-                health[name] = bound_times(held, limits, now) if limits else held
-            elif kind == "output":
-                outputs[BurstId(name)] = text
-            elif kind == "entry":
-                entries[BurstId(name)] = _read_entry(text, now)
-            elif kind in _VALUES:
-                values[kind][name] = msgspec.json.decode(text, type=_VALUES[kind])
-            elif kind not in (*_OF_BURSTS, _OF_FORECASTS):
-                unreadable[key] = "not a kind of record that this program knows"
+            found[SINGLE[kind]][name_of(kind, name)] = _read(kind, text, now, limits)
         except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
-    records = Records(
-        bursts=bursts,
-        holds=holds,
-        health=health,
-        outputs=outputs,
-        entries=entries,
-        periods=values["ledger"],
-        settled=values["settled"],
-        times=values["times"],
-        unreadable=unreadable,
-    )
-    return records, old_form
+    return Records(bursts=bursts, unreadable=unreadable, **found), old_form
+
+
+def name_of(kind: str, name: str) -> JobId | str:
+    """Return by what Records has a value: a job's id, a burst's, or a name.
+
+    Raises ValueError for what is no job's id.
+    """
+    return JobId(int(name)) if kind == "hold" else name
+
+
+def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> object:
+    """Return the value of a record. Raises RecordUnreadable, ValueError."""
+    match kind:
+        case "hold":
+            return _hold_until(now, decode_hold(text))
+        case "provider":
+            health = msgspec.json.decode(text, type=Health)
+            return bound_times(health, limits, now) if limits else health
+        case "entry":
+            return _read_entry(text, now)
+        case "output":
+            return text
+        case _:
+            return msgspec.json.decode(text, type=_AS_WRITTEN[kind])
 
 
 def _burst_of(key: str) -> str:

@@ -32,7 +32,7 @@ from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, encode_hold
 from burst.model.jobid import JobId
 from burst.model.record import encode_job, encode_record
-from burst.runtime.read_records import read_records
+from burst.runtime.read_records import SINGLE, name_of, read_records
 
 _K = TypeVar("_K")
 SCHEMA = 1
@@ -85,13 +85,8 @@ class RecordStore:
         changes: dict[str, str | None] = {}
         if before.bursts is not after.bursts or self._old_form:
             self._differ_bursts(changes, before.bursts, after.bursts)
-        _differ(changes, "hold", before.holds, after.holds)
-        _differ(changes, "provider", before.health, after.health)
-        _differ(changes, "output", before.outputs, after.outputs)
-        _differ(changes, "entry", before.entries, after.entries)
-        _differ(changes, "ledger", before.periods, after.periods)
-        _differ(changes, "settled", before.settled, after.settled)
-        _differ(changes, "times", before.times, after.times)
+        for kind, field in SINGLE.items():
+            _differ(changes, kind, getattr(before, field), getattr(after, field))
         for key in before.unreadable.keys() - after.unreadable.keys():
             # A person gave these up: what is known in the place of one, if anything.
             changes.setdefault(key, _record_of(after, key))
@@ -178,21 +173,8 @@ def _record_of(records: Records, key: str) -> str | None:
         burst = records.bursts.get(BurstId(burst_id))
         times = burst.times if burst else {}
         value = times.get(JobId(int(job))) if job.isdecimal() else None
-    elif kind == "hold":
-        value = records.holds.get(JobId(int(name)))
-    elif kind == "provider":
-        value = records.health.get(name)
-    elif kind == "ledger":
-        value = records.periods.get(name)
-    elif kind == "times":
-        value = records.times.get(name)
     else:
-        by_burst: Mapping[str, Mapping[BurstId, object]] = {
-            "output": records.outputs,
-            "entry": records.entries,
-            "settled": records.settled,
-        }
-        value = by_burst[kind].get(BurstId(name))
+        value = getattr(records, SINGLE[kind]).get(name_of(kind, name))
     return None if value is None else _encode(value)
 
 
