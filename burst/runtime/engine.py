@@ -193,6 +193,7 @@ class Engine:
         result = self._apply(result, now, world.answered)
         poll_due = self._tracker.poll(self._records, now)
         orphans = find_orphans(self._records, world)
+        reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
         self._snapshot = Snapshot(
             now=now,
             records=self._records,
@@ -201,16 +202,11 @@ class Engine:
             decisions=result.decisions,
             refusal_cache=result.refusal_cache,
             orphans=orphans,
+            reaps=self._tracker.orphans,
             forecasts=forecasts,
             archive=self._beside.archiver.archive if self._beside.archiver else None,
         )
-        reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
-        self._snapshot = msgspec.structs.replace(
-            self._snapshot, reaps=self._tracker.orphans
-        )
-        self._tell_forecaster(world, result)
-        if self._beside.archiver is not None:
-            self._beside.archiver.keep(self._records.settled)
+        self._tell_side_threads(world, result)
         if view is not None and not self._lead_silent:
             self._lead_upkeep.ask(self._records, view, result.decisions, now)
             if forecasts is not None:
@@ -290,8 +286,10 @@ class Engine:
         """Make no new bursts from the next tick on: the daemon deletes all."""
         self._closing = True
 
-    def _tell_forecaster(self, world: World, result: TickResult) -> None:
-        """Give it what this tick saw, and store what it has learned."""
+    def _tell_side_threads(self, world: World, result: TickResult) -> None:
+        """Give them what this tick saw and recorded; store what forecasts learned."""
+        if self._beside.archiver is not None:
+            self._beside.archiver.keep(self._records.settled)
         if self._forecaster is None:
             return
         self._forecaster.observe(self._records, world, result)

@@ -112,15 +112,9 @@ class Forecaster:
                 self._forget()
                 return
             cache = decided.refusal_cache
-            before, self._inputs = (
-                self._inputs,
-                PassInputs(
-                    records,
-                    world,
-                    decided.decisions,
-                    set(cache.unforecast if cache else ()),
-                ),
-            )
+            lacking = set(cache.unforecast if cache else ())
+            before = self._inputs
+            self._inputs = PassInputs(records, world, decided.decisions, lacking)
             if before is None or differ(before, self._inputs):
                 self._mark()
 

@@ -20,7 +20,7 @@ from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView, LeasedRanks
-from burst.runtime.memo_writer import JobMemos
+from burst.runtime.memo_writer import MemoWriter
 
 
 class LeadUpkeep:
@@ -32,7 +32,7 @@ class LeadUpkeep:
         self._prepared = now
         self._lent: tuple[float, LeasedRanks | None] = (now, None)
         self._lent_trouble = ""
-        self._memos = JobMemos(lead)
+        self._memos = MemoWriter(lead)
         self._releases: dict[JobId, int] = {}
 
     def change(self, settings: Settings) -> None:

@@ -8,7 +8,7 @@ command asks that daemon instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,7 +16,9 @@ import msgspec
 
 from burst.config import ProviderTable, Seconds, Settings
 from burst.core import commands
+from burst.core.records import Records
 from burst.core.report import burst_row
+from burst.core.tick import TickResult
 from burst.errors import BurstError, ConfigError
 from burst.lead import Lead
 from burst.model.burst import Burst, BurstId, State
@@ -92,11 +94,8 @@ class ManualBurst:
             raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
         if provider in session.engine.snapshot.records.health:
             # A person asks for it: a provider that was disabled is tried again.
-            session.engine.post(
-                lambda records, _, __, now: (
-                    commands.enable_provider(records, provider, now),
-                    None,
-                )
+            self._post(
+                lambda records, now: commands.enable_provider(records, provider, now)
             )
         self._wait_for_offers(provider)
         if not self._in(slot):
@@ -151,22 +150,21 @@ class ManualBurst:
         session = self._session
         held = commands.held_jobs(session.engine.snapshot.records)
         if held:
-            session.engine.post(
-                lambda records, _, __, now: (
-                    commands.release_jobs(records, held, now),
-                    None,
-                )
-            )
+            self._post(lambda records, now: commands.release_jobs(records, held, now))
             session.tick(0.0)
         session.close()
 
     def _ask_down(self, burst_id: str) -> None:
         """Have a burst deleted from the next tick on."""
+        note = "taken down by hand"
+        self._post(
+            lambda records, now: commands.take_down_burst(records, burst_id, note, now)
+        )
+
+    def _post(self, change: Callable[[Records, float], TickResult]) -> None:
+        """Have the next tick change the records; nobody waits for an answer."""
         self._session.engine.post(
-            lambda records, _, __, now: (
-                commands.take_down_burst(records, burst_id, "taken down by hand", now),
-                None,
-            )
+            lambda records, _, __, now: (change(records, now), None)
         )
 
     def _in(self, slot: str) -> list[Burst]:

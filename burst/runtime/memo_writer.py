@@ -25,7 +25,7 @@ from burst.model.lead import JobView
 _LOOK_AGAIN = 2.0
 
 
-class JobMemos:
+class MemoWriter:
     """Remembers the last memo of each pending job. Use from one thread."""
 
     def __init__(self, lead: Lead) -> None:
