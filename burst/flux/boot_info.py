@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.flux.handle import Handle
-from burst.flux.rpc import RpcClient
+from burst.flux.rpc import RpcClient, read_attribute
 from burst.model.resource_set import resource_set
 
 
@@ -31,13 +31,9 @@ def read_boot_info(uri: str) -> BootInfo:
         client = RpcClient(handle)
         resources = client.ask("resource.status")["R"]
         return BootInfo(
-            rank=int(_attribute(client, "rank")),
-            method=_attribute(client, "broker.boot-method"),
+            rank=int(read_attribute(client, "rank")),
+            method=read_attribute(client, "broker.boot-method"),
             nodelist=resource_set(resources).hosts,
         )
     finally:
         handle.close()
-
-
-def _attribute(client: RpcClient, name: str) -> str:
-    return str(client.ask("attr.get", {"name": name})["value"])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.flux.ranks import parse_nodes
-from burst.flux.rpc import RequestFailed, RpcClient
+from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
@@ -26,13 +26,13 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
     """Return the identity of the instance. Raises Unreadable, Denied, StoreError."""
     config = client.ask("config.get")
     table = config.get("bootstrap", {})
-    hosts = parse_hostlist(_attribute(client, "hostlist"))
+    hosts = parse_hostlist(read_attribute(client, "hostlist"))
     resources = client.ask("resource.status")["R"]
     nodes = parse_nodes(resources)
     return LeadIdentity(
         kind="flux",
-        version=_attribute(client, "version"),
-        uri=_attribute(client, "local-uri"),
+        version=read_attribute(client, "version"),
+        uri=read_attribute(client, "local-uri"),
         owner=store.agree(OWNER_KEY, propose_owner(hosts[0])),
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
@@ -88,12 +88,8 @@ def propose_owner(host: str) -> str:
     return f"{label}-{secrets.token_hex(4)}"
 
 
-def _attribute(client: RpcClient, name: str) -> str:
-    return str(client.ask("attr.get", {"name": name})["value"])
-
-
 def _statedir(client: RpcClient) -> str:
     try:
-        return _attribute(client, "statedir")
+        return read_attribute(client, "statedir")
     except RequestFailed:
         return ""  # a broker that keeps nothing has no such attribute

@@ -194,9 +194,7 @@ class Journal:
         it sent before. So a job that was held or released before is shown as such.
         Raises Unreadable while the journal is being read again, LeadGone.
         """
-        return self._loop.wait_for(
-            self._ask, self._picture_deadline_s, "asking the job manager"
-        )
+        return self._read_after_ping(self._show)
 
     def changed(self) -> frozenset[JobId]:
         """Return the jobs that are not any more as `job_views` last showed them.
@@ -204,15 +202,7 @@ class Journal:
         They include all that the job manager had done when this was called. Raises
         Unreadable while the journal is being read again, LeadGone.
         """
-        return self._loop.wait_for(
-            self._ask_changed, self._picture_deadline_s, "asking the job manager"
-        )
-
-    def _ask(self, picture: Future[dict[JobId, JobView]]) -> None:
-        self._ping(picture, self._show)
-
-    def _ask_changed(self, changed: Future[frozenset[JobId]]) -> None:
-        self._ping(changed, lambda: frozenset(self._changed))
+        return self._read_after_ping(lambda: frozenset(self._changed))
 
     def _show(self) -> dict[JobId, JobView]:
         self._forget()
@@ -221,8 +211,17 @@ class Journal:
         self._changed.clear()
         return dict(self._views)
 
-    def _ping(self, result: Future[_T], read_jobs: Callable[[], _T]) -> None:
+    def _read_after_ping(self, read_jobs: Callable[[], _T]) -> _T:
         """Read the jobs once all that the job manager has sent so far is taken in."""
+
+        def ask(result: Future[_T]) -> None:
+            self._ping(result, read_jobs)
+
+        return self._loop.wait_for(
+            ask, self._picture_deadline_s, "asking the job manager"
+        )
+
+    def _ping(self, result: Future[_T], read_jobs: Callable[[], _T]) -> None:
         tag = self._loop.handle.send(_PING, {})
 
         def answer(response: ResponseMessage) -> None:
@@ -354,7 +353,7 @@ class Journal:
     def _forget(self) -> None:
         before = self._clock() - ENDED_KEPT_S
         while self._ended and next(iter(self._ended.values())) <= before:
-            job, _ = self._ended.popitem(last=False)
-            view = self._jobs.pop(job).id
-            self._changed.discard(view)
-            self._views.pop(view, None)
+            number, _ = self._ended.popitem(last=False)
+            job = self._jobs.pop(number).id
+            self._changed.discard(job)
+            self._views.pop(job, None)

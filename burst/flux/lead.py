@@ -29,7 +29,7 @@ from burst.flux.loop import Loop
 from burst.flux.lost_frees import LostFrees
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
-from burst.flux.rpc import Query, RpcClient
+from burst.flux.rpc import Query, RpcClient, read_attribute
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
 from burst.lead import JobFailures, MayBurst, QueueListener, RequestHandler
@@ -59,8 +59,8 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
     """
     handle = Handle(uri)
     try:
-        broker = RpcClient(handle).ask("attr.get", {"name": "version"})
-        check_version(str(broker["value"]), library_version())
+        version = read_attribute(RpcClient(handle), "version")
+        check_version(version, library_version())
     except BurstError:
         handle.close()
         raise
@@ -279,7 +279,7 @@ class FluxLead:
 
     def _check_rank(self) -> None:
         """Raise LeadError away from rank 0, where the lead's files are not readable."""
-        rank = self._client.ask("attr.get", {"name": "rank"})["value"]
+        rank = read_attribute(self._client, "rank")
         if rank != "0":
             raise LeadError(
                 f"this is rank {rank} of the instance; the daemon belongs to rank 0",

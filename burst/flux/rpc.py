@@ -108,6 +108,11 @@ class RpcClient:
                 self._handle.wait(left)
 
 
+def read_attribute(client: RpcClient, name: str) -> str:
+    """Return an attribute of the broker. Raises RequestFailed where it has none."""
+    return str(client.ask("attr.get", {"name": name})["value"])
+
+
 def decode_response(
     topic: str, response: ResponseMessage
 ) -> dict[str, Any] | BurstError:
