@@ -21,7 +21,7 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.progress import show_progress
-from burst.cli.replay_sites import TEARDOWN_S, PolicyFile, PolicyFiles, SiteOptions
+from burst.cli.replay_sites import PolicyFile, PolicyFiles, SiteOptions
 from burst.core.worth.queue_model import Order
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.replay.picture import draw
@@ -86,8 +86,12 @@ class _Finite(click.FloatRange):
         return number
 
 
-def _duration_option(name: str, text: str) -> Callable[[_Command], _Command]:
-    return click.option(name, type=_Duration(), help=text)
+def _duration_option(
+    name: str, text: str, default: str | None = None
+) -> Callable[[_Command], _Command]:
+    return click.option(
+        name, type=_Duration(), help=text, default=default, show_default=True
+    )
 
 
 @click.command("replay")
@@ -124,7 +128,7 @@ def _duration_option(name: str, text: str) -> Callable[[_Command], _Command]:
     " bought says, or else 5m.",
 )
 @_duration_option(
-    "--teardown", "How long they are paid after that they are given back. Default: 1m."
+    "--teardown", "How long they are paid after that they are given back.", "1m"
 )
 @_duration_option(
     "--idle",
@@ -165,14 +169,9 @@ def replay_trace(
         trace = _read(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
-        teardown = options.pop("teardown")
-        nodes = SiteOptions(
-            order=Order(options.pop("order")),
-            teardown=TEARDOWN_S if teardown is None else teardown,
-            **options,
-        )
+        site = SiteOptions(order=Order(options.pop("order")), **options)
         _tell(trace, machine)
-        tried = PolicyFiles(files, nodes, machine)
+        tried = PolicyFiles(files, site, machine)
         worths = [*worth, *(FRONTIER if frontier else ())]
         policies = list(tried.policies(trace, worths))
         for text in tried.warnings(trace):

@@ -26,7 +26,6 @@ from burst.runtime.engine_config import find_userids
 from burst.runtime.provider_registry import load_providers
 
 BOOT_S = 300.0
-TEARDOWN_S = 60.0
 
 
 class SiteOptions(msgspec.Struct, frozen=True):

@@ -24,8 +24,6 @@ from burst.runtime.connect import connect
 # Where a file is looked for without -c: the one that the environment names, a user's
 # own, then the site's.
 _VARIABLE = "BURST_CONFIG"
-
-
 _USUAL_PATHS = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
 
@@ -101,7 +99,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def target_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--config` and `--uri`; the command gets them as `place`."""
+    """Add `--config` and `--uri`; the command gets `target`."""
 
     @click.option(
         "-c",

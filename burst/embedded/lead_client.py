@@ -32,7 +32,6 @@ from burst.model.lead import LeadIdentity, LeadView
 
 STORE = "burst.sqlite"
 """Name of the store's file in the lead's statedir, or else in its rundir."""
-_RECENT_S = 60.0
 _T = TypeVar("_T")
 _NOTHING = type(None)
 
