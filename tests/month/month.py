@@ -195,8 +195,10 @@ class Month:
     def _reload_bad_file(self) -> None:
         good = self.site.cli.config.read_text()
         self.site.cli.config.write_text(good.replace("[limits]", "[limit]"))
-        self.site.cli.run("reload")
+        done = self.site.cli.run("reload")
         self.site.cli.config.write_text(good)
+        assert done.status == 1, done
+        assert "limit: no such key" in done.stderr, done
 
     def _kill_daemon(self) -> None:
         assert self._daemon is not None
