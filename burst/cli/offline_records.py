@@ -6,8 +6,8 @@ from __future__ import annotations
 from burst.cli.target import Target
 from burst.errors import Denied, NoDaemon
 from burst.lead import Lead
-from burst.runtime.engine import Snapshot
 from burst.runtime.offline import read_records_snapshot
+from burst.runtime.snapshot import Snapshot
 
 
 def read_records(lead: Lead, target: Target, error: NoDaemon) -> Snapshot:

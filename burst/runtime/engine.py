@@ -23,12 +23,11 @@ from burst.core.burst_actions import next_deadline
 from burst.core.commands import take_down_orphan
 from burst.core.isolated.actions import next_provision
 from burst.core.orphans import Orphan, find_orphans
-from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
 from burst.core.records import Records
 from burst.core.tick import TickResult, record_answers, run_tick
-from burst.core.world import LastCall, World
+from burst.core.world import World
 from burst.errors import (
     BurstError,
     LeadError,
@@ -39,22 +38,19 @@ from burst.errors import (
 from burst.lead import Lead
 from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import BurstId
-from burst.model.decision import Decision
-from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import Executor
 from burst.runtime.forecast_pass import Forecasts
-from burst.runtime.last_call import ProviderBurst
 from burst.runtime.lead_upkeep import LeadUpkeep
-from burst.runtime.ledger_archive import LedgerArchive
 from burst.runtime.orphan_reaper import OrphanReaper
 from burst.runtime.poll_schedule import log_health_changes
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.record_store import RecordStore
 from burst.runtime.side_threads import NO_SIDE_THREADS, SideThreads
+from burst.runtime.snapshot import Snapshot
 from burst.runtime.start_teller import StartTeller
 
 # A tick is due this long after a deadline, in seconds.
@@ -72,25 +68,6 @@ _UNREAD = "it has not been read yet"
 
 EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
 """A request as a pure function: it returns what to do, and the answer to the caller."""
-
-
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last tick saw and decided. Immutable, so any thread may read it."""
-
-    now: float
-    records: Records
-    world: World
-    settings: Settings
-    decisions: Mapping[JobId, Decision]
-    refusal_cache: RefusalCache | None = None
-    """Decisions that hold as long as nothing changes, so need not be made again."""
-    orphans: tuple[Orphan, ...] = ()
-    reaps: Mapping[ProviderBurst, LastCall] = {}
-    """The last call for each orphan that is or was deleted."""
-    forecasts: Forecasts | None = None
-    """What is known of when jobs start on own nodes."""
-    archive: LedgerArchive | None = None
-    """Where bursts are that were settled, also those that are on record no more."""
 
 
 class Engine:

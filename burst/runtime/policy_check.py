@@ -15,8 +15,8 @@ from burst.core import report
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
-from burst.runtime.engine import Snapshot
 from burst.runtime.engine_config import find_userids
+from burst.runtime.snapshot import Snapshot
 
 Row = dict[str, Any]
 

@@ -32,9 +32,9 @@ from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
-from burst.runtime.engine import Snapshot
 from burst.runtime.ledger_archive import ArchivedRows
 from burst.runtime.service_requests import CostRequest, parse_job
+from burst.runtime.snapshot import Snapshot
 
 Row = dict[str, Any]
 

@@ -24,7 +24,7 @@ from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
-from burst.runtime.engine import Engine, EngineCommand, Snapshot
+from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, jobs_of
 from burst.runtime.service_requests import (
@@ -37,6 +37,7 @@ from burst.runtime.service_requests import (
     parse_job,
     read_request,
 )
+from burst.runtime.snapshot import Snapshot
 
 # How long a command may wait for the tick that carries it out, in seconds.
 _TICK_DEADLINE = 30.0

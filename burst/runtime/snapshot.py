@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What a tick saw and decided, for whoever asks the daemon.
+
+Without a daemon the command line makes one of what it reads itself (`offline.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.orphans import Orphan
+from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.records import Records
+from burst.core.world import LastCall, World
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.runtime.forecast_pass import Forecasts
+from burst.runtime.last_call import ProviderBurst
+from burst.runtime.ledger_archive import LedgerArchive
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last tick saw and decided. Immutable, so any thread may read it."""
+
+    now: float
+    records: Records
+    world: World
+    settings: Settings
+    decisions: Mapping[JobId, Decision]
+    refusal_cache: RefusalCache | None = None
+    """Decisions that hold as long as nothing changes, so need not be made again."""
+    orphans: tuple[Orphan, ...] = ()
+    reaps: Mapping[ProviderBurst, LastCall] = {}
+    """The last call for each orphan that is or was deleted."""
+    forecasts: Forecasts | None = None
+    """What is known of when jobs start on own nodes."""
+    archive: LedgerArchive | None = None
+    """Where bursts are that were settled, also those that are on record no more."""
