@@ -14,6 +14,7 @@ import re
 from urllib.parse import urlsplit
 
 from burst.errors import Refused
+from burst.kits.shorten import shorten
 from burst.model.finding import Finding, note, ok, wrong
 
 NO_PROGRAM = 2
@@ -117,8 +118,7 @@ def judge(
         if pattern.search(said):
             what = f"{who} does not reach {endpoint}: {words}"
             return wrong(what, advice.format(them=them))
-    why = " ".join(said.split())[:_LONGEST_WORDS]
-    why = why or f"it ended with exit status {status}"
+    why = shorten(said, _LONGEST_WORDS) or f"it ended with exit status {status}"
     return wrong(f"{who} does not reach {endpoint}: {why}", UNKNOWN)
 
 

@@ -16,7 +16,7 @@ from burst import log
 from burst.config import LONGEST_OWNER, LeadSettings
 from burst.errors import ConfigError, LeadError, Refused
 from burst.kits.kube import Cluster, InCluster, Manifest
-from burst.kits.kube.connect import NAMESPACE_FILE
+from burst.kits.kube.access import NAMESPACE_FILE
 from burst.kits.kube.kinds import NODE, POD, SERVICE, name_of
 from burst.model.host import dns_label
 

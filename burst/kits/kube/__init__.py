@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from burst.kits.kube.cluster import FIELD_MANAGER, Cluster
-from burst.kits.kube.connect import (
+from burst.kits.kube.access import (
     Access,
     Endpoint,
     InCluster,
@@ -19,6 +18,7 @@ from burst.kits.kube.connect import (
     choose_access,
     server_of,
 )
+from burst.kits.kube.cluster import FIELD_MANAGER, Cluster
 from burst.kits.kube.kinds import Kind, Manifest
 from burst.kits.kube.manifests import install
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from burst.errors import Refused, Transient
+from burst.kits.kube.access import Access
 from burst.kits.kube.connect import (
-    Access,
     ApiConnection,
     ApiRequest,
     ApiResponse,

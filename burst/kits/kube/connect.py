@@ -14,29 +14,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 import urllib3
-import yaml
 from kubernetes import client, config
 from kubernetes.client import rest
 from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
+from burst.kits.kube.access import UNREADABLE, Access, InCluster, Kubeconfig
 from burst.kits.kube.plugin import LATE, NOT_RUN, limit
-
-NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""In a pod with a service account: the pod's namespace."""
+from burst.kits.shorten import shorten
 
 _UNAUTHORIZED = 401
-_LONGEST_WORDS = 300
 # Code, agent, and a quoted text; several are in one header, by commas.
 _WARNING = re.compile(r'\b\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 # What the client logs of an exec plugin that ended with an error.
@@ -45,96 +40,8 @@ _EXITED = "process returned"
 # be seen before: a cloud's token service, or an authenticator behind the API server,
 # may be down for a minute, and then answers as for a wrong token.
 _CREDENTIALS_RETRIED_S = 120.0
-# What the client raises for a wrong file; the last three are bugs of its parser.
-_UNUSABLE = (
-    *(config.ConfigException, yaml.YAMLError, OSError, ValueError),
-    *(AttributeError, KeyError, TypeError),
-)
-
-
-class Kubeconfig(msgspec.Struct, frozen=True):
-    """A kubeconfig file and a context of it; if empty, those that kubectl would use."""
-
-    path: str = ""
-    context: str = ""
-    login: float = 30.0
-    """Seconds that its exec plugin may take."""
-
-    def __str__(self) -> str:
-        where = self.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        return f"{where}, context {self.context}" if self.context else where
-
-
-class InCluster(msgspec.Struct, frozen=True):
-    """The service account of the pod that this runs in."""
-
-    def __str__(self) -> str:
-        return "the pod's service account"
-
-
-class Endpoint(msgspec.Struct, frozen=True):
-    """An API server by its address, from the cloud's own API."""
-
-    url: str
-    """`https://ADDRESS`."""
-    authority: str
-    """Certificate of the authority, as PEM text; empty for the system's authorities."""
-    token: Callable[[], str]
-    """Returns a valid token. It is called for each request, so it should keep the token
-    until it ends. May raise Transient or Refused."""
-
-    def __str__(self) -> str:
-        return self.url
-
-
-Access = Kubeconfig | InCluster | Endpoint
-
-
-def server_of(access: Access) -> str:
-    """Return the host of the API server, or `str(access)` if it is not known.
-
-    It sends no request and runs no exec plugin.
-    """
-    if isinstance(access, Endpoint):
-        return urlsplit(access.url).hostname or access.url
-    if isinstance(access, InCluster):
-        return "the cluster of the daemon's pod"
-    path = access.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    contexts: dict[str, Any] = {}
-    clusters: dict[str, Any] = {}
-    current = access.context
-    for name in filter(None, path.split(os.pathsep)):
-        try:
-            found = yaml.safe_load(Path(name).expanduser().read_text())
-            current = current or found.get("current-context", "")
-            for item in found.get("contexts") or []:
-                contexts.setdefault(item["name"], item["context"]["cluster"])
-            for item in found.get("clusters") or []:
-                clusters.setdefault(item["name"], item["cluster"]["server"])
-        except (
-            OSError,
-            ValueError,
-            yaml.YAMLError,
-            AttributeError,
-            KeyError,
-            TypeError,
-        ):
-            continue  # a connection reports what is wrong with the file
-    server = str(clusters.get(str(contexts.get(current, "")), ""))
-    return urlsplit(server).hostname or str(access)
-
-
-def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
-    """Return the access of these settings.
-
-    If they are empty it is, as for kubectl, that of KUBECONFIG, of `~/.kube/config` if
-    it exists, or of the pod's service account.
-    """
-    named = path or context or os.environ.get("KUBECONFIG")
-    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-    if named or not in_pod or Path("~/.kube/config").expanduser().exists():
-        return Kubeconfig(path, context, login)
-    return InCluster()
+# What the client raises for a wrong file: its parser lets these others through.
+_UNUSABLE = config.ConfigException, *UNREADABLE
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,13 +162,13 @@ def _load(access: Access) -> Any:
             _fill(settings, access)
         except _UNUSABLE as error:
             raise Refused(
-                f"{access}: cannot be used: {_shorten(error)}",
+                f"{access}: cannot be used: {shorten(error)}",
                 "name a kubeconfig that works with kubectl",
             ) from None
     tokenless = not (settings.api_key or settings.cert_file)
     if tokenless and settings.host.startswith("https:"):
         # The client logs that an exec plugin failed, and goes on without credentials.
-        why = f": {_shorten(heard[-1])}" if heard else ""
+        why = f": {shorten(heard[-1])}" if heard else ""
         if LATE in why:
             raise Transient(
                 f"{access}: its exec plugin gave no credentials in time{why}",
@@ -314,7 +221,7 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, urllib3.exceptions.SSLError):
         return Refused(
-            f"{host} is not the API server that {access} names: {_shorten(reason)}",
+            f"{host} is not the API server that {access} names: {shorten(reason)}",
             "get the cluster's present kubeconfig, which has its certificate authority",
         )
     late = isinstance(reason, urllib3.exceptions.TimeoutError)
@@ -323,7 +230,7 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     # Before the first colon stands which object of the library says so.
     text = str(reason).partition(": ")[2] or str(reason)
     return Transient(
-        f"the API server at {host} {words}: {_shorten(text)}",
+        f"the API server at {host} {words}: {shorten(text)}",
         "check that the cluster runs and that this host can connect to it",
     )
 
@@ -343,8 +250,3 @@ def _hear_errors() -> Iterator[list[str]]:
         yield heard
     finally:
         logging.getLogger().removeHandler(ear)
-
-
-def _shorten(words: object) -> str:
-    text = " ".join(str(words).split())
-    return text if len(text) <= _LONGEST_WORDS else f"{text[:_LONGEST_WORDS]}…"

@@ -16,10 +16,12 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.kube.connect import Access, ApiResponse
+from burst.kits.kube.access import Access
+from burst.kits.kube.connect import ApiResponse
 from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
+from burst.kits.shorten import shorten
 
-_LONGEST_WORDS = 400
+_MOST = 400
 # Bad request, request entity too large, unprocessable entity: about this one object.
 _CONTENT = (400, 413, 422)
 # etcd's error for an object over its limit, which is lower than the API server's.
@@ -110,7 +112,7 @@ def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
 def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
     if "exceeded quota" in said.message:
         return InsufficientCapacity(
-            f"cannot {attempt}: {_shorten(said.message)}",
+            f"cannot {attempt}: {shorten(said.message, _MOST)}",
             "raise the namespace's ResourceQuota, or burst fewer nodes at a time",
         )
     causes = (said.details and said.details.causes) or []
@@ -130,7 +132,7 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
     # A policy that forbids this object may accept another; one that forbids a list does
     # not look at any.
     refused = SpecRefused if attempt.verb == "create" else Refused
-    words = "status 403" if attempt.kind == SECRET else _shorten(said.message)
+    words = "status 403" if attempt.kind == SECRET else shorten(said.message, _MOST)
     return refused(
         f"the API server forbids it: {attempt}: {words}",
         "ask the cluster's administrator which policy forbids it",
@@ -162,7 +164,7 @@ def _words(said: _Status, answer: ApiResponse, attempt: ApiCall) -> str:
     # A message may quote the Secret's value.
     if attempt.kind == SECRET or not said.message:
         return f"status {answer.status} {said.reason}".strip()
-    return _shorten(said.message)
+    return shorten(said.message, _MOST)
 
 
 def _retry_after(said: _Status, answer: ApiResponse) -> float | None:
@@ -178,8 +180,3 @@ def _read(answer: ApiResponse) -> _Status:
         return msgspec.json.decode(answer.body, type=_Status)
     except msgspec.MsgspecError:  # a proxy, or a path that the server does not know
         return _Status()
-
-
-def _shorten(words: str) -> str:
-    text = " ".join(words.split())
-    return text if len(text) <= _LONGEST_WORDS else f"{text[:_LONGEST_WORDS]}…"

@@ -9,7 +9,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.kits.kube import Cluster, InCluster, Manifest
-from burst.kits.kube.connect import NAMESPACE_FILE
+from burst.kits.kube.access import NAMESPACE_FILE
 from burst.kits.kube.kinds import POD, labels_of, name_of
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER, VIEW
 

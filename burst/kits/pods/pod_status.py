@@ -18,10 +18,10 @@ from burst.kits.pods.containers import (
     container_status_of,
     first_unready_init,
 )
+from burst.kits.shorten import shorten
 from burst.provider import Failure, Phase
 
 STARTING = "is being started"
-_LONGEST = 300
 # A broker that cannot join logs the reason first, and then its shutdown.
 _LAST_LINES = 8
 # The cluster does not recover from these by itself.
@@ -107,12 +107,6 @@ def why_not_started(log: str) -> str:
         return ""
     words = last_words("\n".join(lines[:-1])) or "it said nothing"
     return f"{lines[-1]}: {words}"
-
-
-def shorten(words: str) -> str:
-    """Return the text as one line, cut to a limit."""
-    text = " ".join(words.split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _condition(status: Manifest, kind: str) -> Manifest:

@@ -20,7 +20,7 @@ from burst.kits.pods.mount_paths import RESULT_PATH
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.overlay import merge_pod, without_containers
 from burst.kits.pods.settings import OfferTable, PodSettings
-from burst.model.finding import Finding, note, wrong
+from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 
 # The longest wait for a node, however long followers may wait.
@@ -159,12 +159,6 @@ def judge_facts(
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
     """Return the finding for a result."""
-    if end.status == tcp.NO_PROGRAM:
-        return note(
-            f"cannot try whether a pod there reaches {endpoint}: the image has"
-            " neither bash nor Python",
-            "the first burst will show it",
-        )
     _, said = follower_facts.parse(end.said)
     if "exec format error" in end.said:
         return wrong(

@@ -26,7 +26,6 @@ from burst.kits.pods.pod_status import (
     PodStatus,
     last_words,
     seconds_of,
-    shorten,
     why_not_started,
 )
 from burst.kits.pods.reclaim import follower_status, note_preemption
@@ -37,6 +36,7 @@ from burst.kits.pods.warnings import (
     hindrance_of,
     why_starting,
 )
+from burst.kits.shorten import shorten
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 

@@ -15,7 +15,8 @@ from typing import Literal
 import msgspec
 
 from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
-from burst.kits.pods.pod_status import seconds_of, shorten
+from burst.kits.pods.pod_status import seconds_of
+from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
 # Of the time before a pod had a node; it has one, if it is being started.

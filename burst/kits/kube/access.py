@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""By what a cluster is reached: a kubeconfig, a pod's service account, an address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""In a pod with a service account: the pod's namespace."""
+
+UNREADABLE = (
+    *(yaml.YAMLError, OSError, ValueError),
+    *(AttributeError, KeyError, TypeError),
+)
+"""What a kubeconfig raises that is missing, is not YAML, or has another form."""
+
+
+class Kubeconfig(msgspec.Struct, frozen=True):
+    """A kubeconfig file and a context of it; if empty, those that kubectl would use."""
+
+    path: str = ""
+    context: str = ""
+    login: float = 30.0
+    """Seconds that its exec plugin may take."""
+
+    def __str__(self) -> str:
+        where = self.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        return f"{where}, context {self.context}" if self.context else where
+
+
+class InCluster(msgspec.Struct, frozen=True):
+    """The service account of the pod that this runs in."""
+
+    def __str__(self) -> str:
+        return "the pod's service account"
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """An API server by its address, from the cloud's own API."""
+
+    url: str
+    """`https://ADDRESS`."""
+    authority: str
+    """Certificate of the authority, as PEM text; empty for the system's authorities."""
+    token: Callable[[], str]
+    """Returns a valid token. It is called for each request, so it should keep the token
+    until it ends. May raise Transient or Refused."""
+
+    def __str__(self) -> str:
+        return self.url
+
+
+Access = Kubeconfig | InCluster | Endpoint
+
+
+def server_of(access: Access) -> str:
+    """Return the host of the API server, or `str(access)` if it is not known.
+
+    It sends no request and runs no exec plugin.
+    """
+    if isinstance(access, Endpoint):
+        return urlsplit(access.url).hostname or access.url
+    if isinstance(access, InCluster):
+        return "the cluster of the daemon's pod"
+    path = access.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    contexts: dict[str, Any] = {}
+    clusters: dict[str, Any] = {}
+    current = access.context
+    for name in filter(None, path.split(os.pathsep)):
+        try:
+            found = yaml.safe_load(Path(name).expanduser().read_text())
+            current = current or found.get("current-context", "")
+            for item in found.get("contexts") or []:
+                contexts.setdefault(item["name"], item["context"]["cluster"])
+            for item in found.get("clusters") or []:
+                clusters.setdefault(item["name"], item["cluster"]["server"])
+        except UNREADABLE:
+            continue  # a connection reports what is wrong with the file
+    server = str(clusters.get(str(contexts.get(current, "")), ""))
+    return urlsplit(server).hostname or str(access)
+
+
+def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
+    """Return the access of these settings.
+
+    If they are empty it is, as for kubectl, that of KUBECONFIG, of `~/.kube/config` if
+    it exists, or of the pod's service account.
+    """
+    named = path or context or os.environ.get("KUBECONFIG")
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    if named or not in_pod or Path("~/.kube/config").expanduser().exists():
+        return Kubeconfig(path, context, login)
+    return InCluster()
