@@ -19,8 +19,8 @@ from burst.errors import (
 )
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, known_directories
-from burst.kits.pods.access import pods_command
 from burst.kits.pods.examine import examine_lead
+from burst.kits.pods.kubectl_command import pods_command
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity

@@ -21,7 +21,7 @@ from burst.kits.pods import (
     PodBursts,
     PodSettings,
 )
-from burst.kits.pods.instance import (
+from burst.kits.pods.isolated_status import (
     bounded,
     describe_instance,
     exit_status_of,

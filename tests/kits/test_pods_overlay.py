@@ -12,7 +12,7 @@ from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits.pods import PodSettings
 from burst.kits.pods.overlay import merge_pod
-from burst.kits.pods.probepod import render_probe
+from burst.kits.pods.probe_job import render_probe
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import TAGS, by_kind, pod_spec, replace
 

@@ -17,7 +17,7 @@ from burst_kube import KubeProvider
 
 from burst.kits.pods import OfferTable
 from burst.kits.pods.names import Tags
-from burst.kits.pods.probepod import render_probe
+from burst.kits.pods.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.provider import Phase

@@ -9,9 +9,9 @@ only the `Cluster` (`burst.kits.kube`). If the provider also makes the cluster, 
 
 from __future__ import annotations
 
-from burst.kits.pods.bursts import Bursts, PodProvider, check_burst
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
+from burst.kits.pods.pod_provider import Bursts, PodProvider, check_burst
 from burst.kits.pods.settings import (
     CommandsTable,
     OfferTable,

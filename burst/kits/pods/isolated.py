@@ -25,7 +25,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
 from burst.kits.pods.commands import start_broker
 from burst.kits.pods.containers import BROKER
-from burst.kits.pods.host_names import headless_service
+from burst.kits.pods.dns_names import headless_service
 from burst.kits.pods.mount_paths import (
     CONFIG_PATH,
     RESULT_PATH,

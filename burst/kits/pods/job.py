@@ -21,7 +21,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
-from burst.kits.pods.host_names import name_fields
+from burst.kits.pods.dns_names import name_fields
 from burst.kits.pods.mount_paths import CONFIG_PATH, RUN_PATH, SECRET_PATH
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE

@@ -28,7 +28,7 @@ from burst.kits.kube.manifests import install
 from burst.kits.pods.containers import container_of
 from burst.kits.pods.creator import Creator
 from burst.kits.pods.examine import examine_cluster
-from burst.kits.pods.instance import (
+from burst.kits.pods.isolated_status import (
     describe_instance,
     exit_status_of,
     failed_pod,

@@ -16,7 +16,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.containers import PROBE
 from burst.kits.pods.names import Tags
-from burst.kits.pods.probepod import (
+from burst.kits.pods.probe_job import (
     ProbeResult,
     deadline_of,
     judge,

@@ -13,7 +13,7 @@ from burst.kits import certificate
 from burst.kits.broker import expand_hosts, find_gateways
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job, operator, pod
-from burst.kits.pods.host_names import headless_service, host_services
+from burst.kits.pods.dns_names import headless_service, host_services
 from burst.kits.pods.isolated import render_isolated
 from burst.kits.pods.munge import munge_data
 from burst.kits.pods.names import INDEX, SPOT, Tags, check_names, describe_spec

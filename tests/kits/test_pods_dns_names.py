@@ -8,7 +8,7 @@ import pytest
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import PodSettings
-from burst.kits.pods.host_names import headless_service, host_services
+from burst.kits.pods.dns_names import headless_service, host_services
 from burst.kits.pods.names import INDEX
 from burst.kits.pods.render import render
 from burst.provider import BurstSpec, Program
