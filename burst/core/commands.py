@@ -14,10 +14,11 @@ from burst.core.burst_actions import take_down
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
 from burst.core.placement.plan import Demand, PlanRequest
+from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
-from burst.core.tick import TickResult, plan_demands
+from burst.core.tick import TickResult
 from burst.core.unreadable_records import (
     forget_unreadable,
     is_unreadable,

@@ -3,37 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
-from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
-from burst.core.placement.capacity import burst_capacities
-from burst.core.placement.catalog import read_catalog
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.judging_turns import take_turns
-from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
-from burst.core.placement.limits import Usage
-from burst.core.placement.plan import Demand, Plan, PlanRequest
-from burst.core.placement.planner import Planner
-from burst.core.placement.purchases import Purchases
+from burst.core.placement.judging_turns import Backlog, take_turns
+from burst.core.placement.plan import Plan, PlanRequest
+from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
     lasting_refusals,
-    refusal_inputs,
     rules_of,
     unchanged_jobs_refusals,
     valid_refusals,
 )
-from burst.core.placement.reservation import update_reservation_backoffs
+from burst.core.placement.refusal_inputs import refusal_inputs
 from burst.core.placement.shortfall import update_shortfalls
-from burst.core.placement.slot_index import SlotIndex
-from burst.core.placement.slots import free_rests, free_slots
 from burst.core.races import settle_races
 from burst.core.records import Records, Transaction
 from burst.core.select.assignments import expire_assignments
@@ -42,13 +33,13 @@ from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
 from burst.core.sync import sync, take_answers
 from burst.core.world import World
-from burst.core.worth.accounts import budgets_at, keep_accounts
+from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
+from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.reason import Reason
 
 # So many ended bursts stay on record, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
@@ -136,26 +127,9 @@ def _decide_on_jobs(
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
-    jobs = world.lead.jobs
     valid = valid_refusals(cache, same, inputs, world.lead, tx.now)
-    still_refused, backlog = take_turns(same, valid, before.backlog, jobs)
-    bursts_by_job = tx.bursts_by_job()
-    constraints = Constraints(world.identity)
-
-    def place(refused: Mapping[JobId, Decision]) -> tuple[JobTriage, Plan]:
-        triage = JobTriage(tx, world, constraints, settings, tx.now)
-        triage.policy.begin(rules, before.unforecast)
-        triage.sort(bursts_by_job, refused, before.shortfalls)
-        demands = _with_backoffs(triage.demands, before.reservation_backoffs, tx.now)
-        wanted = PlanRequest(demands=demands, overtaken=before.overtaken)
-        return triage, plan_demands(tx, world, settings, constraints, wanted)
-
-    triage, plan = place(still_refused)
-    if plan.reservation != before.reservation and still_refused:
-        # What was refused on account of the slots that were kept may be had now.
-        lasting = lasting_refusals(still_refused, world.lead)
-        still_refused, backlog = take_turns(still_refused, lasting, backlog, jobs)
-        triage, plan = place(still_refused)
+    placer = _JobPlacer(tx, world, settings, before, rules)
+    triage, plan, still_refused, backlog = placer.place(same, valid)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
@@ -168,23 +142,18 @@ def _decide_on_jobs(
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
     limit = settings.deadlines.reservation
-    pending = fresh.keys()
     return JobDecisions(
         left=RefusalCache(
             inputs=left,
-            jobs=jobs,
+            jobs=world.lead.jobs,
             here=triage.here,
             rules=rules,
             backlog=backlog,
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(still_refused),
-            reservation=plan.reservation,
-            overtaken=_overtaken(before, plan, pending),
-            reservation_backoffs=update_reservation_backoffs(
-                before.reservation_backoffs, plan.reservation, pending, tx.now, limit
-            ),
+            kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
         ),
-        helped=bursts_by_job.keys(),
+        helped=placer.bursts_by_job.keys(),
         left_to_flux=frozenset(filter(waits_here, fresh)),
         still_refused=still_refused,
         fresh=fresh,
@@ -193,77 +162,65 @@ def _decide_on_jobs(
     )
 
 
-def _overtaken(
-    before: RefusalCache, plan: Plan, pending: Set[JobId]
-) -> Mapping[JobId, int]:
-    """Return how many nodes that pending jobs waited for were given to others."""
-    known = {job: n for job, n in before.overtaken.items() if job in pending}
-    return {**known, **plan.overtaken}
+class _JobsPlaced(NamedTuple):
+    """The jobs of one tick, sorted, and the plan for those that want nodes."""
+
+    triage: JobTriage
+    plan: Plan
+    still_refused: Mapping[JobId, Decision]
+    """On jobs that were not looked at again."""
+    backlog: Backlog
 
 
-def _with_backoffs(
-    demands: Sequence[Demand], backoffs: Mapping[JobId, JobBackoff], now: float
-) -> list[Demand]:
-    """Return the demands; those for which no slots are kept now say so."""
-    paused = {job for job, backoff in backoffs.items() if now < backoff.until}
-    return [
-        msgspec.structs.replace(demand, reservation_paused=True)
-        if demand.job in paused
-        else demand
-        for demand in demands
-    ]
+class _JobPlacer:
+    """Sorts the pending jobs of one tick and plans for those that want nodes."""
 
+    def __init__(
+        self,
+        tx: Transaction,
+        world: World,
+        settings: Settings,
+        before: RefusalCache,
+        rules: RuleSet,
+    ) -> None:
+        self._tx, self._world, self._settings = tx, world, settings
+        self._before, self._rules = before, rules
+        self._constraints = Constraints(world.identity)
+        self.bursts_by_job = tx.bursts_by_job()
 
-def plan_demands(
-    tx: Transaction,
-    world: World,
-    settings: Settings,
-    constraints: Constraints,
-    wanted: PlanRequest,
-) -> Plan:
-    """Place the demands on what is free and offered now. Changes nothing."""
-    assert world.lead is not None
-    if world.closing:
-        return Plan(
-            decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in wanted.demands}
+    def place(
+        self, same: Mapping[JobId, Decision], valid: Mapping[JobId, Decision]
+    ) -> _JobsPlaced:
+        """Place all jobs but those that are still refused.
+
+        `same` are the refusals of jobs that are as they were, `valid` those of them
+        that hold.
+        """
+        lead, before = self._world.lead, self._before
+        assert lead is not None
+        refused, backlog = take_turns(same, valid, before.backlog, lead.jobs)
+        triage, plan = self._place_others(refused)
+        if plan.reservation != before.kept.reservation and refused:
+            # What was refused on account of the slots that were kept may be had now.
+            lasting = lasting_refusals(refused, lead)
+            refused, backlog = take_turns(refused, lasting, backlog, lead.jobs)
+            triage, plan = self._place_others(refused)
+        return _JobsPlaced(triage, plan, refused, backlog)
+
+    def _place_others(
+        self, refused: Mapping[JobId, Decision]
+    ) -> tuple[JobTriage, Plan]:
+        tx, world, before = self._tx, self._world, self._before
+        triage = JobTriage(tx, world, self._constraints, self._settings, tx.now)
+        triage.policy.begin(self._rules, before.unforecast)
+        triage.sort(self.bursts_by_job, refused, before.shortfalls)
+        wanted = PlanRequest(
+            demands=before.kept.pause(triage.demands, tx.now),
+            overtaken=before.kept.overtaken,
         )
-    catalog = read_catalog(tx, world, settings, tx.now)
-    # Where followers could not reach the lead, there is no place for any.
-    slots = world.slots if world.identity.endpoint else ()
-    free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
-    jobs = world.lead.jobs
-    budgets = budgets_at(tx, settings, world.userids, tx.now)
-    purchases = Purchases(budgets, settings, jobs, tx.now, world.banks)
-    purchases.know(tx.bursts, tx.entries)
-    usage = Usage(settings.limits, tx.live, jobs, purchases)
-    rests = free_rests(slots, tx.live, world.lead, tx.unread_leases)
-    isolated = IsolatedPlacement(usage, tx.bursts, unreadable_isolated_record(tx))
-    planner = Planner(
-        SlotIndex(slots, free, constraints, catalog.providers, rests),
-        catalog,
-        isolated,
-        LiveBursts(
-            now=tx.now,
-            capacities=burst_capacities(tx, world.lead, settings, tx.now),
-            slots=find_leased_slots(slots, tx, world.lead),
-            overtaken=wanted.overtaken,
-        ),
-        settings.plan,
-    )
-    plan = planner.make(wanted.demands, world.identity.owner, tx.now)
-    if not world.identity.endpoint:
-        plan = _without_address(plan)
-    return plan
-
-
-def _without_address(plan: Plan) -> Plan:
-    """Return the plan with the reason why nothing can join."""
-    unreachable = Decision(Reason.NO_ADDRESS)
-    decisions = {
-        job: unreachable if decision.reason is Reason.NO_SLOTS else decision
-        for job, decision in plan.decisions.items()
-    }
-    return msgspec.structs.replace(plan, decisions=decisions)
+        return triage, plan_demands(
+            tx, world, self._settings, self._constraints, wanted
+        )
 
 
 def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:

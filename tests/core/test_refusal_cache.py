@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """When a refusal holds from one tick to the next, and when the job is looked at again.
 
-First the grounds alone, a test for each of what they rest on; then whole ticks, in
-which a verdict that still_refused is the very object of the tick before.
+First what refusals rest on, a test for each part of it; then whole ticks, in which a
+decision that still holds is the very object of the tick before.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import msgspec
 import pytest
 
 from burst.core.placement.refusal_cache import (
-    CapacityPhase,
     JobDecisions,
     RefusalCache,
-    RefusalInputs,
     cache_refusals,
-    refusal_inputs,
     unchanged_jobs_refusals,
     valid_refusals,
+)
+from burst.core.placement.refusal_inputs import (
+    CapacityPhase,
+    RefusalInputs,
+    refusal_inputs,
 )
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool
 from burst.core.placement.job_backoff import JobBackoff
+from burst.core.placement.kept_reservation import update_reservation_backoffs
 from burst.core.placement.leased_slots import LeasedSlot, find_leased_slots
 from burst.core.placement.limits import BurstUsage
 from burst.core.placement.plan import BurstCapacity, Demand, Reservation
-from burst.core.placement.reservation import update_reservation_backoffs
 from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.model.burst import BurstId

@@ -14,7 +14,6 @@ import msgspec
 
 from burst.core.isolated.placement import burst_mode
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.leased_slots import LeasedSlot, LiveBursts
 from burst.core.placement.limits import BurstUsage, Usage
 from burst.core.placement.offers import ProviderOffer
@@ -358,29 +357,6 @@ class SlotReservations:
         """Tell whether a burst comes for a job there."""
         there = self._leased.get(name)
         return there is not None and job in there.jobs
-
-
-def update_reservation_backoffs(
-    before: Mapping[JobId, JobBackoff],
-    made: Reservation | None,
-    pending: Set[JobId],
-    now: float,
-    limit: float,
-) -> Mapping[JobId, JobBackoff]:
-    """Return for how long slots are kept; after `limit` seconds none are for as long.
-
-    The others must not wait for ever for a job whose slots never come free. Where the
-    time limits of jobs say when they do, that is waited for.
-    """
-    found = {
-        job: known.without_wait()
-        for job, known in before.items()
-        if job in pending and known.expired
-    }
-    if made is not None and not now < made.start < math.inf:
-        known = before.get(made.job, JobBackoff())
-        found[made.job] = known.after_wait(now, limit)
-    return found
 
 
 def _first(slots: list[tuple[RankSlot, int]], need: int) -> list[str] | None:
