@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from burst.errors import BurstError, Denied, Unreadable
-from burst.flux.handle import ResponseMessage
 from burst.flux.job_state import (
     EVENTS,
     JournalEvent,
@@ -30,7 +29,6 @@ from burst.flux.job_state import (
 )
 from burst.flux.loop import Loop
 from burst.flux.queue_table import QueueTable
-from burst.flux.rpc import decode_response
 from burst.flux.stream import Stream
 from burst.lead import MayBurst, QueueListener
 from burst.model.active_job import ActiveJob
@@ -222,11 +220,7 @@ class Journal:
         )
 
     def _ping(self, result: Future[_T], read_jobs: Callable[[], _T]) -> None:
-        tag = self._loop.handle.send(_PING, {})
-
-        def answer(response: ResponseMessage) -> None:
-            del self._loop.on_response[tag]
-            said = decode_response(_PING, response)
+        def answer(said: dict[str, Any] | BurstError) -> None:
             if isinstance(said, BurstError):
                 result.set_exception(said)
             elif not self._synced:
@@ -236,7 +230,7 @@ class Journal:
             else:
                 result.set_result(read_jobs())
 
-        self._loop.on_response[tag] = answer
+        self._loop.ask(_PING, {}, answer)
 
     def _take(self, payload: bytes) -> None:
         try:

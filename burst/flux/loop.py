@@ -13,13 +13,14 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from burst import log
-from burst.errors import LeadGone, Unreadable
+from burst.errors import BurstError, LeadGone, Unreadable
 from burst.flux.handle import Handle, RequestMessage, ResponseMessage
+from burst.flux.rpc import decode_response
 
 CLOSE_DEADLINE_S = 5.0
 """How long the thread may take to end; none of its work takes as long."""
@@ -87,6 +88,21 @@ class Loop:
             raise Unreadable(f"{what}: not within {deadline_s:g}s") from None
         finally:
             self._waiting.discard(future)
+
+    def ask(
+        self,
+        topic: str,
+        payload: Mapping[str, Any],
+        then: Callable[[dict[str, Any] | BurstError], None],
+    ) -> None:
+        """Send a request; `then` gets its answer, or the error. From the thread."""
+        tag = self.handle.send(topic, payload)
+
+        def answer(response: ResponseMessage) -> None:
+            del self.on_response[tag]
+            then(decode_response(topic, response))
+
+        self.on_response[tag] = answer
 
     def check(self) -> None:
         """Raise LeadGone if the broker is gone or the thread failed."""

@@ -25,9 +25,9 @@ from burst.errors import (
     NoDaemon,
     ServiceTaken,
 )
-from burst.flux.handle import RequestMessage, ResponseMessage
+from burst.flux.handle import RequestMessage
 from burst.flux.loop import Loop
-from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing, decode_response
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.lead import RequestHandler, ServiceRequest
 from burst.request_threads import RequestThreads, read_payload
 
@@ -78,17 +78,13 @@ class FluxService:
         self._workers.close()
 
     def _begin(self, done: Future[None]) -> None:
-        tag = self._loop.handle.send(_ADD, {"service": NAME})
-
-        def answer(response: ResponseMessage) -> None:
-            del self._loop.on_response[tag]
-            said = decode_response(_ADD, response)
+        def answer(said: dict[str, Any] | BurstError) -> None:
             if isinstance(said, BurstError):
                 done.set_exception(said)
             else:
                 done.set_result(None)
 
-        self._loop.on_response[tag] = answer
+        self._loop.ask(_ADD, {"service": NAME}, answer)
 
     def _take(self, request: RequestMessage) -> None:
         if not request.wants_response:
