@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -280,6 +281,16 @@ class FakeLead:
         for job in urgencies.keys() - failures.keys():
             self.change(job, urgency=urgencies[job])
         return failures
+
+
+class WatchedLead(FakeLead):
+    """Calls `at_observe` each time that a daemon observes it."""
+
+    at_observe: Callable[[], None]
+
+    def observe(self):
+        self.at_observe()
+        return super().observe()
 
 
 class HandExecutor:

@@ -16,7 +16,7 @@ GUEST = 1234
 
 
 class Asking:
-    """A simulated daemon that turns as soon as it is woken."""
+    """A simulated daemon that ticks as soon as it is woken."""
 
     def __init__(self, **tables):
         self.sim = Sim(**tables)

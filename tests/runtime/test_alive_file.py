@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadGone
 from burst.lead import Lead
 from burst.runtime.alive_file import AliveFile
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, WatchedLead
 
 OLD = 1000.0
 
@@ -34,16 +33,6 @@ def is_touched(path: Path) -> bool:
     return fresh
 
 
-class WatchedLead(FakeLead):
-    """Calls `at_turn` each time a daemon looks at it."""
-
-    at_turn: Callable[[], None]
-
-    def observe(self):
-        self.at_turn()
-        return super().observe()
-
-
 class ForgottenLead(FakeLead):
     """Removes the file when it is asked who it is."""
 
@@ -59,12 +48,12 @@ def test_each_tick_touches_it(path: Path) -> None:
     tables = {"daemon": {"alive": str(path), "cadence": "0.05s", "observe": "0.05s"}}
     daemon = Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead)
 
-    def at_turn() -> None:
+    def at_observe() -> None:
         seen.append(is_touched(path))
         if len(seen) == 3:
             daemon.stop()
 
-    lead.at_turn = at_turn
+    lead.at_observe = at_observe
     daemon.run()
     assert seen == [True] * 3
 

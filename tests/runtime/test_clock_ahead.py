@@ -31,12 +31,12 @@ def online(sim: Sim) -> JobId:
     return job
 
 
-def while_ahead(sim: Sim, *turns: float) -> None:
-    """Restart the daemon with a clock ahead, take turns, and restart it again."""
+def while_ahead(sim: Sim, *ticks: float) -> None:
+    """Restart the daemon with a clock ahead, take ticks, and restart it again."""
     before = sim.now
     sim.now += YEARS
     sim.boot()
-    for seconds in turns:
+    for seconds in ticks:
         sim.tick(seconds=seconds)
     sim.now = before + 10.0
     sim.boot()

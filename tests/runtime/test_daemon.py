@@ -21,7 +21,7 @@ from burst.errors import (
 )
 from burst.model.record import encode_record
 from tests.builders import whole
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 
 
@@ -60,16 +60,6 @@ class GoingLead(FakeLead):
 
     def observe(self):
         raise LeadGone("the connection is lost")
-
-
-class TurnedLead(FakeLead):
-    """Calls `at_turn` each time a daemon looks at it."""
-
-    at_turn: Callable[[], None]
-
-    def observe(self):
-        self.at_turn()
-        return super().observe()
 
 
 def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
@@ -138,7 +128,7 @@ def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
 
 
 def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     daemon = on(lead)
     job = lead.submit(whole(9))
 
@@ -146,30 +136,30 @@ def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> No
         lead.disk.full = True
         daemon.stop()
 
-    lead.at_turn = fill_up
+    lead.at_observe = fill_up
     daemon.run()
     assert "started and deleted nothing: no space left; make room" in said()
     assert lead.jobs[job].urgency == 16
 
 
 def test_without_a_file_there_is_nothing_to_reload(said: Callable[[], str]) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     daemon = on(lead)
-    lead.at_turn = daemon.stop
+    lead.at_observe = daemon.stop
     daemon.reload()
     daemon.run()
     assert "no file was given that could be reloaded" in said()
 
 
 def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     daemon = on(lead, "site.toml")
 
     def stop_after_it() -> None:
         if daemon._reloads.time_left() is None:
             daemon.stop()
 
-    lead.at_turn = stop_after_it
+    lead.at_observe = stop_after_it
     daemon.reload()
     daemon.run()
     assert "reloaded site.toml; changed: nothing" in said()
@@ -185,16 +175,16 @@ def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
 
 
 def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     burst = run(*WHOLE_WAY[:4])
     lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "0s"})
 
     def stop_once() -> None:
-        lead.at_turn = daemon._wakeup.wake
+        lead.at_observe = daemon._wakeup.wake
         daemon.stop()
 
-    lead.at_turn = stop_once
+    lead.at_observe = stop_once
     daemon.run()
     told = said()
     assert "provider local has live bursts but is not enabled" in told
@@ -207,7 +197,7 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
 def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
     said: Callable[[], str],
 ) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     burst = run(*WHOLE_WAY[:4])
     lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "1h"})
@@ -222,7 +212,7 @@ def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
             daemon.stop()
 
     lead.disk.full = False
-    lead.at_turn = stop_while_it_refuses
+    lead.at_observe = stop_while_it_refuses
     daemon.run()
     assert f"{burst.id} of provider local is not down: it is in state reap" in said()
 
@@ -230,7 +220,7 @@ def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
 def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(
     said: Callable[[], str],
 ) -> None:
-    lead = TurnedLead()
+    lead = WatchedLead()
     burst = run(*WHOLE_WAY[:4])
     lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
     daemon = on(lead, daemon={"on_stop": "reap"})
@@ -239,9 +229,9 @@ def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(
         def be_gone() -> None:
             raise LeadGone("connection lost")
 
-        lead.at_turn = be_gone
+        lead.at_observe = be_gone
         daemon.stop()
 
-    lead.at_turn = stop_together
+    lead.at_observe = stop_together
     daemon.run()
     assert f"{burst.id} of provider local is not down: it is in state online" in said()

@@ -45,7 +45,7 @@ def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
     assert s.lead.memos[job]["state"] == "requested"
 
 
-def test_a_scheduler_that_is_back_is_told_at_the_next_turn(caplog):
+def test_a_scheduler_that_is_back_is_told_at_the_next_tick(caplog):
     s = sim("scheduler")
     s.tick()
     s.lead.scheduler = "sched-simple"

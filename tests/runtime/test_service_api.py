@@ -240,7 +240,7 @@ def test_a_daemon_that_stops_answers_what_was_asked_of_it():
         asking.ask("request", nodes=1)
 
 
-def test_a_daemon_that_does_not_turn_is_said_to_be_stuck():
+def test_a_daemon_that_does_not_tick_is_said_to_be_stuck():
     asking = Asking()
     api = ServiceApi(
         lambda: asking.sim.engine,
