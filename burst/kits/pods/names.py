@@ -102,6 +102,17 @@ def describe_spec(spec: BurstSpec) -> dict[str, str]:
     return {**said, LEASE_END: f"{spec.lease_end:.0f}"} if spec.lease_end else said
 
 
+def parse_lease_end(text: str) -> float:
+    """Return the end of a lease, in seconds since the epoch; 0 if the text names none.
+
+    Of an annotation or a label, which somebody may have edited.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
 def hosts_of(manifest: Manifest) -> tuple[str, ...]:
     """Return the hosts of the object's burst; none if it has no such annotation."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
-from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER
+from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, parse_lease_end
 from burst.kits.pods.reaper import find_ours
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
@@ -26,18 +26,11 @@ def group_by_owner(objects: Iterable[Manifest]) -> list[OwnedBurst]:
     for item in objects:
         labels = labels_of(item)
         key = labels[OWNER], labels[PROVIDER], labels[ID]
-        ends[key] = max(ends.get(key, 0.0), _lease_end(item))
+        end = parse_lease_end(annotations_of(item).get(LEASE_END, ""))
+        ends[key] = max(ends.get(key, 0.0), end)
     return [
         OwnedBurst(
             owner=owner, provider=provider, burst_id=BurstId(burst), lease_end=end
         )
         for (owner, provider, burst), end in sorted(ends.items())
     ]
-
-
-def _lease_end(item: Manifest) -> float:
-    """Return the end of the lease that an object names; 0 if it names none."""
-    try:
-        return float(annotations_of(item).get(LEASE_END, 0))
-    except ValueError:  # Somebody edited it: as if its lease had no end.
-        return 0.0

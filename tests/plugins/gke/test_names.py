@@ -8,13 +8,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke.names import Labels, label_value, name_of
+from burst_gke.names import LEASE, Labels, label_value, name_of
+from burst_gke.resources import GkeResource, list_owned
 from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.errors import Refused
 from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
+from burst.provider import Phase
 from tests.plugins.gke.build import spec
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?\Z")
@@ -71,6 +73,17 @@ def test_the_lease_is_a_label(tmp_path: Path) -> None:
     burst = msgspec.structs.replace(spec(tmp_path), lease_end=1_800_000_000.5)
     labels = Labels("owner-a", "gke").labels_of(burst, "abc")
     assert labels["burst-lease-end"] == "1800000000"
+
+
+@pytest.mark.parametrize(("edited", "end"), [({}, 1.8e9), ({LEASE: "soon"}, 0.0)])
+def test_a_lease_that_somebody_edited_does_not_hide_the_burst(
+    tmp_path: Path, edited: dict[str, str], end: float
+) -> None:
+    burst = msgspec.structs.replace(spec(tmp_path), lease_end=1.8e9)
+    labels = Labels("owner-a", "gke").labels_of(burst, "abc") | edited
+    cluster = GkeResource(name="one", labels=labels, phase=Phase.RUNNING)
+    (found,) = list_owned([cluster])
+    assert (found.burst_id, found.lease_end) == (burst.burst_id, end)
 
 
 def test_the_hash_is_of_what_is_made(tmp_path: Path) -> None:
