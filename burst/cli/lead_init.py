@@ -47,8 +47,7 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 @click.option(
     "--address",
     help="Address at which followers reach rank 0. Default: 127.0.0.1 for the local"
-    " provider and"
-    " one own host, else the name of the first.",
+    " provider and one own host, else the name of the first.",
 )
 @click.option("--port", type=int, default=8050, show_default=True)
 @gateway_option
