@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The answers to `burst status`, `explain`, `plan`: plain objects, ready for JSON.
+"""The answer to `burst status`: plain objects, ready for JSON.
 
 Times are seconds, ids are as people write them (f58, idset, hostlist).
 """
@@ -18,19 +18,15 @@ from burst.core.orphans import Orphan
 from burst.core.placement.offers import price_of
 from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
-from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
-from burst.core.timeline import begin_time, known_events, timeline, was_assigned
+from burst.core.timeline import begin_time, timeline
 from burst.core.world import LastCall, ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
-from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, BurstId, State
-from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US
-from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.jobid import format_f58, parse_jobid
+from burst.model.lead import LeadView
 from burst.model.ranks import format_hostlist, format_idset
-from burst.model.reason import Reason
 
 Row = dict[str, Any]
 
@@ -154,71 +150,6 @@ def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
     }
 
 
-def job_row(job: JobView, decision: Decision) -> Row:
-    """Return one pending job of a plan."""
-    return {
-        "id": format_f58(job.id),
-        "userid": job.userid,
-        "needs": str(job.request) if job.request else "",
-        "verdict": decision.reason.name.lower().replace("_", "-"),
-        "why": decision.text(),
-        "refusals": [
-            {"offer": refusal.offer, "why": refusal.text()}
-            for refusal in decision.refusals
-        ],
-    }
-
-
-def explain(
-    records: Records, world: World, decisions: Mapping[JobId, Decision], job_id: JobId
-) -> Row | None:
-    """Return the answer to `burst explain JOB`; None for an unknown job."""
-    job = world.lead.jobs.get(job_id) if world.lead else None
-    bursts = [burst for burst in records.bursts.values() if was_assigned(burst, job_id)]
-    if job is None and not bursts:
-        return None
-    hold = records.holds.get(job_id)
-    row: Row = {
-        "id": format_f58(job_id),
-        "userid": job.userid if job else None,
-        "state": job.state.value if job else "gone",
-        "urgency": job.urgency if job else None,
-        "needs": str(job.request) if job and job.request else "",
-        "held": hold.state.value if hold else None,
-        "urgency_before": hold.urgency if hold else None,
-        "verdict": "",
-        "why": "",
-        "refusals": [],
-        "bursts": [_story(burst, job_id) for burst in bursts],
-        "reclaimed": next(filter(None, (reclaim_of(b, job_id) for b in bursts)), ""),
-    }
-    decision = decisions.get(job_id) or (job and _decide_started(job, world))
-    if job and decision:
-        told = job_row(job, decision)
-        row |= {key: told[key] for key in ("verdict", "why", "refusals")}
-    if row["reclaimed"]:
-        row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
-    return row
-
-
-def explain_other(job: ActiveJob) -> Row:
-    """Return the answer for a job that waits and that burst does nothing about."""
-    return {
-        "id": format_f58(job.id),
-        "userid": job.userid,
-        "state": job.state.value,
-        "urgency": None,
-        "needs": str(job.request) if job.request else "",
-        "held": None,
-        "urgency_before": None,
-        "verdict": "not-burstable",
-        "why": "it waits for own nodes in its turn, as it is not burstable",
-        "refusals": [],
-        "bursts": [],
-        "reclaimed": "",
-    }
-
-
 def find_isolated(records: Records, name: str) -> Burst | None:
     """Return the isolated burst of that id, or the last one of a job of that id."""
     known = records.bursts.get(BurstId(name))
@@ -232,30 +163,6 @@ def find_isolated(records: Records, name: str) -> Burst | None:
         burst for burst in records.bursts.values() if burst.lease.isolated_job == job
     ]
     return max(found, key=lambda burst: burst.lease.created, default=None)
-
-
-def _decide_started(job: JobView, world: World) -> Decision | None:
-    if job.state in {JobState.RUN, JobState.CLEANUP}:
-        hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
-        return Decision(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
-    if job.state is JobState.INACTIVE:
-        return Decision(Reason.ENDED, {"result": job.result})
-    return None
-
-
-def _story(burst: Burst, job_id: JobId) -> Row:
-    """Return what happened to a burst, without what happened to other jobs on it."""
-    events = [event for event in known_events(burst, job_id) if event.name != "submit"]
-    return {
-        "id": burst.id,
-        "provider": burst.lease.provider,
-        "state": burst.state.value,
-        "result": burst.result.value if burst.result else None,
-        "events": [
-            {"timestamp": e.timestamp, "name": e.name, "context": e.context}
-            for e in events
-        ],
-    }
 
 
 def _access(burst: Burst, world: World) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from burst.config import PolicyRule, Settings, parse
 from burst.config.policy import parse_policy
-from burst.core import report
+from burst.core import job_report
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
@@ -48,7 +48,7 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     rows: list[Row] = []
     for job, decision in made.decisions.items():
         rule = policy.rule(jobs[job]) or settings.rules[-1]
-        rows.append({**report.job_row(jobs[job], decision), "rule": rule.name})
+        rows.append({**job_report.job_row(jobs[job], decision), "rule": rule.name})
     warnings = list(find_rule_warnings(settings, userids, world.identity.queues))
     return {
         "rules": [_rule_row(rule, rows) for rule in settings.rules],

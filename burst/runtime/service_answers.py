@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from burst import __version__
-from burst.core import cost, report
+from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
@@ -95,10 +95,10 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
         return burst_story(burst, snapshot.now)
     job_id = parse_job(name)
     decisions = _judged_again(snapshot, job_id)
-    row = report.explain(snapshot.records, snapshot.world, decisions, job_id)
+    row = job_report.explain(snapshot.records, snapshot.world, decisions, job_id)
     waits = snapshot.forecasts.job(job_id) if snapshot.forecasts else None
     if row is None and waits is not None:
-        row = report.explain_other(waits)
+        row = job_report.explain_other(waits)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
         raise BurstError(
@@ -214,7 +214,7 @@ def plan(snapshot: Snapshot) -> Row:
             for burst in new
         ],
         "jobs": [
-            report.job_row(jobs[job], decision)
+            job_report.job_row(jobs[job], decision)
             for job, decision in made.decisions.items()
         ],
         "trouble": snapshot.world.trouble,

@@ -8,9 +8,10 @@ import math
 import pytest
 
 from burst.core.isolated import actions
+from burst.core.job_report import explain
 from burst.core.placement.capacity import burst_capacities
 from burst.core.records import Records
-from burst.core.report import explain, status
+from burst.core.report import status
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason

@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core import lifecycle, report
+from burst.core import job_report, lifecycle, report
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView
@@ -115,7 +115,7 @@ def test_a_note_names_an_obstacle_once():
 
 
 def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
-    found = report.explain(Records(), world(view(job(1, whole(4)))), {}, JobId(1))
+    found = job_report.explain(Records(), world(view(job(1, whole(4)))), {}, JobId(1))
 
     assert found
     assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")

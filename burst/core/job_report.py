@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What `burst explain` and `burst plan` answer of a job: plain objects, ready for JSON.
+
+Times are seconds, ids are as people write them (f58, hostlist).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burst.core.reclaim import reclaim_of
+from burst.core.records import Records
+from burst.core.report import Row
+from burst.core.timeline import known_events, was_assigned
+from burst.core.world import World
+from burst.model.active_job import ActiveJob
+from burst.model.burst import Burst
+from burst.model.decision import Decision
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState, JobView
+from burst.model.ranks import format_hostlist
+from burst.model.reason import Reason
+
+
+def job_row(job: JobView, decision: Decision) -> Row:
+    """Return one pending job of a plan."""
+    return {
+        "id": format_f58(job.id),
+        "userid": job.userid,
+        "needs": str(job.request) if job.request else "",
+        "verdict": decision.reason.name.lower().replace("_", "-"),
+        "why": decision.text(),
+        "refusals": [
+            {"offer": refusal.offer, "why": refusal.text()}
+            for refusal in decision.refusals
+        ],
+    }
+
+
+def explain(
+    records: Records, world: World, decisions: Mapping[JobId, Decision], job_id: JobId
+) -> Row | None:
+    """Return the answer to `burst explain JOB`; None for an unknown job."""
+    job = world.lead.jobs.get(job_id) if world.lead else None
+    bursts = [burst for burst in records.bursts.values() if was_assigned(burst, job_id)]
+    if job is None and not bursts:
+        return None
+    hold = records.holds.get(job_id)
+    row: Row = {
+        "id": format_f58(job_id),
+        "userid": job.userid if job else None,
+        "state": job.state.value if job else "gone",
+        "urgency": job.urgency if job else None,
+        "needs": str(job.request) if job and job.request else "",
+        "held": hold.state.value if hold else None,
+        "urgency_before": hold.urgency if hold else None,
+        "verdict": "",
+        "why": "",
+        "refusals": [],
+        "bursts": [_story(burst, job_id) for burst in bursts],
+        "reclaimed": next(filter(None, (reclaim_of(b, job_id) for b in bursts)), ""),
+    }
+    decision = decisions.get(job_id) or (job and _decide_started(job, world))
+    if job and decision:
+        told = job_row(job, decision)
+        row |= {key: told[key] for key in ("verdict", "why", "refusals")}
+    if row["reclaimed"]:
+        row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
+    return row
+
+
+def explain_other(job: ActiveJob) -> Row:
+    """Return the answer for a job that waits and that burst does nothing about."""
+    return {
+        "id": format_f58(job.id),
+        "userid": job.userid,
+        "state": job.state.value,
+        "urgency": None,
+        "needs": str(job.request) if job.request else "",
+        "held": None,
+        "urgency_before": None,
+        "verdict": "not-burstable",
+        "why": "it waits for own nodes in its turn, as it is not burstable",
+        "refusals": [],
+        "bursts": [],
+        "reclaimed": "",
+    }
+
+
+def _decide_started(job: JobView, world: World) -> Decision | None:
+    if job.state in {JobState.RUN, JobState.CLEANUP}:
+        hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
+        return Decision(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
+    if job.state is JobState.INACTIVE:
+        return Decision(Reason.ENDED, {"result": job.result})
+    return None
+
+
+def _story(burst: Burst, job_id: JobId) -> Row:
+    """Return what happened to a burst, without what happened to other jobs on it."""
+    events = [event for event in known_events(burst, job_id) if event.name != "submit"]
+    return {
+        "id": burst.id,
+        "provider": burst.lease.provider,
+        "state": burst.state.value,
+        "result": burst.result.value if burst.result else None,
+        "events": [
+            {"timestamp": e.timestamp, "name": e.name, "context": e.context}
+            for e in events
+        ],
+    }
