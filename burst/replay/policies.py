@@ -12,7 +12,7 @@ from burst.config import PolicyRule
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.preferences import why_unwanted
 from burst.core.select.job_policy import narrowed
-from burst.core.worth.rules import JobFacts, RuleSet, rule_for
+from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences
 from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine, TraceJob
@@ -128,7 +128,7 @@ class FilePolicy:
             duration=job.limit,
             submitted=self._offset + job.submit,
         )
-        rule = rule_for(facts, self._rules, self._offset + now)
+        rule = self._rules.find(facts, self._offset + now)
         self._used.add(rule.name)
         worth, wait = rule.worth or 0.0, rule.wait or 0.0
         if not self._sold.offers:

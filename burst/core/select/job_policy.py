@@ -24,7 +24,7 @@ from burst.core.world import World
 from burst.core.worth.comparison import Comparison, purchase_of
 from burst.core.worth.estimate import Purchase, StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.rules import JobFacts, RuleSet, rule_for
+from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -86,7 +86,7 @@ class JobPolicy:
             return None
         rule = self._found.get(job.id)
         if rule is None:
-            rule = rule_for(self._facts(job), self._rules, self._now)
+            rule = self._rules.find(self._facts(job), self._now)
             self._found[job.id] = rule
         return rule
 

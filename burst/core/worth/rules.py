@@ -118,7 +118,7 @@ class RuleSet:
         return self._open
 
     def find(self, job: JobFacts, now: float) -> PolicyRule:
-        """Return the rule that decides on a job at that time."""
+        """Return the first rule that a job fits at that time: it decides on the job."""
         left = self.open_at(now)
         for field in self._fields:
             left &= field.allowing(job)
@@ -157,11 +157,6 @@ class _Field:
 
 def _bits(values: Iterable[bool]) -> int:
     return sum(1 << place for place, value in enumerate(values) if value)
-
-
-def rule_for(job: JobFacts, rules: RuleSet, now: float) -> PolicyRule:
-    """Return the rule that decides on a job at that time: the first that it fits."""
-    return rules.find(job, now)
 
 
 def read_match(match: PolicyMatch, userids: Mapping[str, int] = _NO_IDS) -> MatchTerms:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from burst.config import PolicyRule
 from burst.core.worth.rule_warnings import covers, find_rule_warnings, named_users
-from burst.core.worth.rules import JobFacts, RuleSet, read_match, rule_for
+from burst.core.worth.rules import JobFacts, RuleSet, read_match
 from tests.builders import settings
 
 # Thursday, 1970-01-01 0:00 UTC.
@@ -50,7 +50,7 @@ def rules(*matches: dict[str, Any]) -> tuple[PolicyRule, ...]:
 
 
 def takes(match: dict[str, Any], job: JobFacts = JOB, now: float = 0.0) -> bool:
-    return rule_for(job, RuleSet(rules(match)), now).name == "policy-1"
+    return RuleSet(rules(match)).find(job, now).name == "policy-1"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_job_without_a_time_limit_is_longer_than_any() -> None:
 def test_users_are_compared_by_number_where_it_is_known() -> None:
     by_number = JobFacts(userid=1002, nodes=1)
     found = RuleSet(rules({"user": "eve"}), {"eve": 1002})
-    assert rule_for(by_number, found, 0.0).name == "policy-1"
+    assert found.find(by_number, 0.0).name == "policy-1"
     unknown = RuleSet(rules({"user": "eve"}))
-    assert rule_for(by_number, unknown, 0.0).name == "default"
+    assert unknown.find(by_number, 0.0).name == "default"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_rules_that_change_nothing_are_known(
 
 def test_the_last_rule_has_to_take_all() -> None:
     with pytest.raises(AssertionError, match="all jobs"):
-        rule_for(JOB, RuleSet(rules({"queue": "x"})[:1]), 0.0)
+        RuleSet(rules({"queue": "x"})[:1]).find(JOB, 0.0)
 
 
 words = st.sampled_from(["a", "b", "c"])
@@ -193,7 +193,7 @@ def test_the_first_rule_that_fits_decides(
     now = hour * HOUR
     alone = [takes(match, job, now) for match in matches]
     expected = f"policy-{alone.index(True) + 1}" if any(alone) else "default"
-    assert rule_for(job, RuleSet(rules(*matches)), now).name == expected
+    assert RuleSet(rules(*matches)).find(job, now).name == expected
 
 
 @examples(deadline=None)
@@ -312,4 +312,4 @@ def test_what_is_remembered_of_jobs_is_bounded() -> None:
     for number in range(10_002):
         job = JobFacts(nodes=1, duration=float(number + 1))
         short = number + 1 < 2 * HOUR
-        assert (rule_for(job, found, 0.0).name == "policy-1") is short
+        assert (found.find(job, 0.0).name == "policy-1") is short
