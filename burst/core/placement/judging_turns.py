@@ -19,8 +19,9 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
 
-JUDGED = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
-"""Decisions on jobs that are left to their turn on own nodes."""
+BY_FORECAST = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
+"""Decisions that leave a job to its turn on own nodes, by a forecast or for want of
+one."""
 AT_ONCE = 500
 """So many jobs are judged again in one tick."""
 WITHIN_TICKS = 20
@@ -71,7 +72,7 @@ def _queue(
     new = [
         job
         for job, decision in same.items()
-        if decision.reason in JUDGED and job not in valid and job not in known
+        if decision.reason in BY_FORECAST and job not in valid and job not in known
     ]
     new.sort(key=lambda job: (-jobs[job].urgency, job))
     return [*late, *new]

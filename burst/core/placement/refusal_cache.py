@@ -15,7 +15,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.judging_turns import JUDGED, Backlog
+from burst.core.placement.judging_turns import BY_FORECAST, Backlog
 from burst.core.placement.kept_reservation import KeptReservation
 from burst.core.placement.refusal_inputs import RefusalInputs
 from burst.core.records import Records
@@ -197,7 +197,7 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
     new = {
         job: decision
         for job, decision in made.fresh.items()
-        if (decision.reason.about_job.refused or decision.reason in JUDGED)
+        if (decision.reason.about_job.refused or decision.reason in BY_FORECAST)
         and job not in made.helped
         # Slots may be kept for it again at a time of its own.
         and job not in made.left.kept.backoffs

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from burst.core.placement.judging_turns import BY_FORECAST
 from burst.core.select.job_policy import JobPolicy
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
 
-# For the forecast alone they have no burst.
-_BY_FORECAST = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
 # A job for which a burst pays, and that the planner refuses, is counted on to get one
 # for so many seconds: one tick does not place all jobs. After that it stays in line.
 PLACED_WITHIN_S = 60.0
@@ -51,7 +50,7 @@ class Leaving:
         decision = self._decisions.get(job)
         if decision is None:
             return False
-        if decision.reason in _BY_FORECAST:
+        if decision.reason in BY_FORECAST:
             if self._policy.pays(self._jobs[job], at):
                 self.left[job] = self._now
                 return True
@@ -70,7 +69,7 @@ class Leaving:
         decision = self._decisions.get(job)
         if decision is None:
             return False
-        return decision.reason in _BY_FORECAST or _has_no_place(decision)
+        return decision.reason in BY_FORECAST or _has_no_place(decision)
 
 
 def stay_after_all(
@@ -88,6 +87,6 @@ def stay_after_all(
 def _has_no_place(decision: Decision) -> bool:
     """Tell whether the planner looked for nodes for a job, and found none free."""
     reason = decision.reason
-    if reason in _BY_FORECAST:
+    if reason in BY_FORECAST:
         return False
     return reason is Reason.RESERVED or reason.about_job.refused
