@@ -235,7 +235,19 @@ REFUSED = [
     ("cwd = ['work']", r"cwd\[0\]: 'work' is no absolute path below /"),
     ("cwd = ['/a', '/burst/run']", r"cwd\[1\]: certificate, keys and settings"),
     ("queue = 'a b'", "queue: 'a b' is no name of a queue"),
+    ("host_paths = ['opt']", "host_paths: 'opt' is no absolute path below /"),
+    ("host_paths = ['/']", "host_paths: '/' is no absolute path below /"),
+    ("host_paths = ['/a/../b']", "host_paths: '/a/../b' is no absolute path below /"),
+    ("host_paths = ['/tmp']", "host_paths: followers have a /tmp of their own"),
+    ("host_paths = ['/a', '/a/']", "host_paths: /a/ is also host_paths"),
+    (f"host_paths = ['/v']\n{V}claim = 'x'", "host_paths: /v is also volumes.v.path"),
+    ("host_paths = ['/run/munge']\nmunge_key = '/k'", "host_paths: /run/munge is also"),
 ]
+
+
+def test_a_munge_of_the_node_is_mounted_where_there_is_no_other() -> None:
+    found = read("host_paths = ['/run/munge']").host_paths
+    assert found == ("/run/munge",)
 
 
 @pytest.mark.parametrize(("table", "words"), REFUSED)

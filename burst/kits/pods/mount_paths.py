@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 OUR_PATH = "/burst"
@@ -36,7 +36,7 @@ def covers_ours(path: str) -> bool:
     return hides or plain.startswith((f"{OUR_PATH}/", f"{MUNGE_PATH}/"))
 
 
-def is_below_root(path: str) -> bool:
+def _is_below_root(path: str) -> bool:
     """Return whether it is an absolute path without `..`, and not the root."""
     pure = PurePosixPath(path)
     return pure.is_absolute() and ".." not in pure.parts and str(pure) != "/"
@@ -47,7 +47,7 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
     seen: dict[str, str] = {}
     for key, path in paths.items():
         plain = str(PurePosixPath(path))
-        if not is_below_root(path):
+        if not _is_below_root(path):
             yield f"{key}: {path!r} is no absolute path below /"
         elif covers_ours(plain):
             yield f"{key}: certificate, keys and settings of followers are at {path}"
@@ -56,3 +56,20 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
         elif plain in seen:
             yield f"{key}: {path} is also {seen[plain]}"
         seen[plain] = key
+
+
+def check_host_paths(paths: Sequence[str], mounted: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each of `host_paths` that cannot be mounted.
+
+    `mounted` has the paths at which others are mounted, by the keys that say so.
+    """
+    seen = {str(PurePosixPath(path)): key for key, path in mounted.items()}
+    for path in paths:
+        plain = str(PurePosixPath(path))
+        if not _is_below_root(path):
+            yield f"host_paths: {path!r} is no absolute path below /"
+        elif plain in PRIVATE:
+            yield f"host_paths: followers have a {plain} of their own"
+        elif plain in seen:
+            yield f"host_paths: {path} is also {seen[plain]}"
+        seen[plain] = "host_paths"

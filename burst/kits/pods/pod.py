@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 
-from burst.errors import Refused, SpecRefused
+from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.mount_paths import is_below_root
 from burst.kits.pods.names import OWNER
 from burst.kits.pods.settings import OfferTable, PodSettings
 from burst.provider import BurstSpec
@@ -160,7 +159,7 @@ def container(settings: PodSettings) -> Manifest:
 
 
 def host_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return a container's volumeMounts of host paths. Raises Refused."""
+    """Return a container's volumeMounts of host paths."""
     return [
         {"name": name, "mountPath": path, "readOnly": True}
         for path, name in host_paths(settings).items()
@@ -168,7 +167,7 @@ def host_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def host_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return a pod's volumes of host paths. Raises Refused."""
+    """Return a pod's volumes of host paths."""
     return [
         {"name": name, "hostPath": {"path": path}}
         for path, name in host_paths(settings).items()
@@ -176,11 +175,5 @@ def host_volumes(settings: PodSettings) -> list[Manifest]:
 
 
 def host_paths(settings: PodSettings) -> dict[str, str]:
-    """Return volume names by host path. Raises Refused."""
-    for path in settings.host_paths:
-        if not is_below_root(path):
-            raise Refused(
-                f"host_paths: {path!r} is no absolute path below /",
-                "correct host_paths",
-            )
+    """Return volume names by host path."""
     return {path: f"host-{number}" for number, path in enumerate(settings.host_paths)}

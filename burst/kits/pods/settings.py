@@ -9,7 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from burst.config import Seconds
-from burst.kits.pods.mount_paths import SHM_PATH, check_paths
+from burst.kits.pods.mount_paths import (
+    MUNGE_PATH,
+    SHM_PATH,
+    check_host_paths,
+    check_paths,
+)
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
@@ -238,6 +243,9 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     ]
     for number, path in enumerate(settings.cwd):
         wrong += check_paths({f"cwd[{number}]": path})
+    # A munge of the nodes may be mounted, where there is no other.
+    munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
+    wrong += check_host_paths(settings.host_paths, _storage_paths(settings) | munge)
     yield from wrong
     if settings.form == "operator" and not wrong:
         yield from check_for_minicluster(settings.volumes)
