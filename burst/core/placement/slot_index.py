@@ -63,8 +63,8 @@ class SlotIndex:
         return self._constraints.admitted(constraint)
 
     def admitted_to(self, request: ResourceRequest) -> frozenset[int] | None:
-        """Return the ranks that a request may have; None for any."""
-        return self.admitted(request.constraint) if request.constraint else None
+        """See `Constraints.admitted_to`."""
+        return self._constraints.admitted_to(request)
 
     def usable(self, slot: RankSlot, constraint: str) -> int:
         """Return how many ranks from the slot's first one a constraint admits."""

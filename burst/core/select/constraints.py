@@ -10,6 +10,7 @@ from functools import lru_cache
 from burst.errors import JobspecError
 from burst.model.constraint import ConstraintEvaluator, ranks_of_mask
 from burst.model.lead import LeadIdentity
+from burst.model.request import ResourceRequest
 
 MOST_WORK = 100_000
 """What is evaluated anew for jobs in one tick, in hosts: about 150 ms."""
@@ -70,6 +71,10 @@ class Constraints:
                 found = self._sets[mask] = ranks_of_mask(mask)
             self._known[constraint] = found
         return found
+
+    def admitted_to(self, request: ResourceRequest) -> frozenset[int] | None:
+        """Return the ranks that a request may have by its constraint; None for any."""
+        return self.admitted(request.constraint) if request.constraint else None
 
 
 class _Evaluator(ConstraintEvaluator):

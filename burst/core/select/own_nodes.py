@@ -34,7 +34,7 @@ class OwnNodes:
         """Take what a job needs of what is free now; tell whether it was there."""
         if request in self._too_large:
             return False
-        if self._free.take(request, self._admitted(request)):
+        if self._free.take(request, self._constraints.admitted_to(request)):
             return True
         self._too_large.add(request)
         return False
@@ -44,7 +44,7 @@ class OwnNodes:
         feasible = self._feasible.get(request)
         if feasible is None:
             pool = NodePool(self._whole, self._whole)
-            feasible = pool.take(request, self._admitted(request))
+            feasible = pool.take(request, self._constraints.admitted_to(request))
             self._feasible[request] = feasible
         return feasible
 
@@ -54,7 +54,7 @@ class OwnNodes:
         others |= self._lead.excluded
         shapes = enumerate(self._world.identity.shapes)
         own = {rank: shape for rank, shape in shapes if rank not in others}
-        return NodePool(own, own).take(request, self._admitted(request))
+        return NodePool(own, own).take(request, self._constraints.admitted_to(request))
 
     def fits_with_granted(self, request: ResourceRequest) -> bool:
         """Tell whether a job would fit on what is free or is being given to some job.
@@ -73,12 +73,6 @@ class OwnNodes:
                 {rank: free.get(rank, Shape(0)) for rank in usable},
                 {rank: shapes[rank] for rank in usable},
             )
-            fits = pool.take(request, self._admitted(request))
+            fits = pool.take(request, self._constraints.admitted_to(request))
             self._fits_granted[request] = fits
         return fits
-
-    def _admitted(self, request: ResourceRequest) -> frozenset[int] | None:
-        """Return the ranks that the job's constraint admits; None for all."""
-        if not request.constraint:
-            return None
-        return self._constraints.admitted(request.constraint)

@@ -147,10 +147,7 @@ class CoreNeeds:
             return 0
         cores = self._known.get(request)
         if cores is None:
-            admitted = None
-            if request.constraint:
-                admitted = self._constraints.admitted(request.constraint)
-            fit = self._pool.fit(request, admitted)
+            fit = self._pool.fit(request, self._constraints.admitted_to(request))
             cores = self._known[request] = sum(share.cores for share in fit.values())
         return cores
 
