@@ -16,7 +16,7 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.model.backoff import backoff
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import BurstId
 from burst.model.event import cut
 from burst.model.reason import Reason
 
@@ -25,11 +25,8 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 # A provider may ask for a longer pause than that, but for no longer one than this.
 _LONGEST_RETRY_AFTER = 3600.0
-# What keeps failing is set aside for at most this many times as long.
-_MOST_TIMES = 16
-# So many refused specs of a provider are remembered; what it says of each is cut.
-_MOST_SPECS = 100
-_LONGEST_WHY = 200
+MOST_TIMES = 16
+"""What keeps failing is set aside for at most this many times as long."""
 
 
 class Verb(enum.Enum):
@@ -118,7 +115,7 @@ class Health(msgspec.Struct, frozen=True):
     """The breaker is open until then."""
     offers: Mapping[str, OfferHealth] = {}
     specs: Mapping[str, RefusedSpec] = {}
-    """By `spec_key`."""
+    """By `burst.core.cooldowns.spec_key`."""
     trial: bool = False
     """Whether it was disabled or paused, has made a burst since, and none of its bursts
     has come online yet: it gets one at a time."""
@@ -199,94 +196,14 @@ def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> f
     return backoff(FIRST_PAUSE, attempts, LONGEST_PAUSE)
 
 
-def cool_down(
-    health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
-) -> Health:
-    """Make no burst of an offer for a while; twice as long each time it fails again.
-
-    Making and deleting the same cluster again and again is paid for in vain. `nodes`
-    is the size of a burst for which there was no capacity, 0 for other failures: what
-    is too much for one job may be had for a smaller one. Failures are counted anew for
-    a smaller size, and after so long that a pause as long as any would be over; they
-    are not counted for what was asked for before the offer was set aside.
-    """
-    known = health.offers.get(offer, OfferHealth())
-    if nodes < known.nodes or known.until + limits.cooldown * _MOST_TIMES < now:
-        failures = 1
-    elif known.covers(nodes, now):
-        failures, nodes = known.failures, known.nodes
-    else:
-        failures = known.failures + 1
-    until = now + _pause(limits.cooldown, failures)
-    entry = OfferHealth(failures, until, nodes)
-    return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
-
-
-def pause_reclaimed(
-    health: Health, lease: Lease, limits: LimitSettings, now: float
-) -> Health:
-    """Make no burst of an offer, of this size or larger, for one cooldown.
-
-    The cloud took nodes back before the burst was online: it has none to spare now, and
-    asking again at once is paid for in vain. It counts as no failure, so the pause does
-    not grow.
-    """
-    known = health.offers.get(lease.offer, OfferHealth())
-    until = now + limits.cooldown
-    if known.until >= until and known.nodes <= lease.nodes:
-        return health
-    entry = OfferHealth(known.failures, until, lease.nodes)
-    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
-
-
-def forgive(health: Health, lease: Lease) -> Health:
-    """Forget failures of an offer and of equal bursts, as such a burst came up.
-
-    That there was no capacity for a larger burst is not forgotten. It also ends the
-    trial of the provider.
-    """
-    key = spec_key(lease.offer, lease.slot, lease.nodes)
-    offers = {
-        name: aside
-        for name, aside in health.offers.items()
-        if name != lease.offer or aside.nodes > lease.nodes
-    }
-    specs = {name: spec for name, spec in health.specs.items() if name != key}
-    return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
-
-
-def spec_key(offer: str, slot: str, nodes: int) -> str:
-    """Return the same key for bursts of a provider that differ in their ids only."""
-    return f"{offer}/{slot}/{nodes}"
-
-
-def refuse_spec(
-    health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
-) -> Health:
-    """Make no such burst for a while; twice as long each time it is refused again.
-
-    Not for isolated bursts: what is refused may be the program, which is the job's.
-    """
-    if lease.isolated:
-        return health
-    key = spec_key(lease.offer, lease.slot, lease.nodes)
-    known = health.specs.get(key)
-    failures = known.failures + 1 if known else 1
-    until = now + _pause(limits.refused_retry, failures)
-    entry = RefusedSpec(failures, until, why[:_LONGEST_WHY])
-    others = [(name, spec) for name, spec in health.specs.items() if name != key]
-    specs = dict([*others, (key, entry)][-_MOST_SPECS:])
-    return msgspec.structs.replace(health, specs=specs)
-
-
 def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     """Return the health with no time later than that of a pause that begins now.
 
     A time that was written by a clock far ahead would keep bursts away for ever.
     """
     replace = msgspec.structs.replace
-    refused, aside = now + limits.refused_retry, now + limits.cooldown * _MOST_TIMES
-    spec_refused = now + limits.refused_retry * _MOST_TIMES
+    refused, aside = now + limits.refused_retry, now + limits.cooldown * MOST_TIMES
+    spec_refused = now + limits.refused_retry * MOST_TIMES
     return replace(
         health,
         until=min(health.until, now + limits.breaker_pause),
@@ -338,7 +255,3 @@ def expiry_times(health: Health) -> list[float]:
     times = [health.until, health.tried_at]
     times += [offer.until for offer in health.offers.values()]
     return times + [spec.until for spec in health.specs.values()]
-
-
-def _pause(first: float, failures: int) -> float:
-    return backoff(first, failures, longest=first * _MOST_TIMES)

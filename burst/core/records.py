@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core import lifecycle, provider_health
+from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
@@ -259,7 +259,7 @@ class Transaction:
         """
         provider, offer = burst.lease.provider, burst.lease.offer
         known = self.health_of(provider)
-        health = provider_health.cool_down(known, offer, limits, self.now, nodes)
+        health = cooldowns.cool_down(known, offer, limits, self.now, nodes)
         self.set_health(provider, health)
 
     def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
@@ -268,14 +268,14 @@ class Transaction:
         known = self.health_of(lease.provider)
         self.set_health(
             lease.provider,
-            provider_health.pause_reclaimed(known, lease, limits, self.now),
+            cooldowns.pause_reclaimed(known, lease, limits, self.now),
         )
 
     def forgive(self, burst: Burst) -> None:
         """Forget what is held against the offer of a burst, which is online."""
         provider = burst.lease.provider
         known = self.health_of(provider)
-        self.set_health(provider, provider_health.forgive(known, burst.lease))
+        self.set_health(provider, cooldowns.forgive(known, burst.lease))
 
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
         """Take the hold of a job a step further."""

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from burst.config import DeadlineSettings
+from burst.core.cooldowns import cool_down, forgive, refuse_spec
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
     Health,
@@ -15,11 +16,8 @@ from burst.core.provider_health import (
     Verb,
     after_answer,
     bound_times,
-    cool_down,
     expiry_times,
-    forgive,
     pause_after,
-    refuse_spec,
     why_unavailable,
 )
 from burst.model.burst import Isolated

@@ -6,8 +6,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from burst.core.cooldowns import pause_reclaimed
 from burst.core.job_report import explain
-from burst.core.provider_health import Health, OfferHealth, pause_reclaimed
+from burst.core.provider_health import Health, OfferHealth
 from burst.core.reclaim import reclaim_of
 from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Burst, JobSums, JobTimes, Result, State

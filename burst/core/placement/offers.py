@@ -12,12 +12,12 @@ from types import MappingProxyType
 import msgspec
 
 from burst.config import DeadlineSettings
+from burst.core.cooldowns import spec_key
 from burst.core.placement.lease_times import lease_end, offered_run_time
 from burst.core.provider_health import (
     Health,
     OfferHealth,
     cooldown_facts,
-    spec_key,
     why_unavailable,
 )
 from burst.model.burst import PriceSource

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Offers, and kinds of bursts, that are not tried for a while, and for how long."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.config import LimitSettings
+from burst.core.provider_health import MOST_TIMES, Health, OfferHealth, RefusedSpec
+from burst.model.backoff import backoff
+from burst.model.burst import Lease
+
+# So many refused specs of a provider are remembered; what it says of each is cut.
+_MOST_SPECS = 100
+_LONGEST_WHY = 200
+
+
+def cool_down(
+    health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
+) -> Health:
+    """Make no burst of an offer for a while; twice as long each time it fails again.
+
+    Making and deleting the same cluster again and again is paid for in vain. `nodes`
+    is the size of a burst for which there was no capacity, 0 for other failures: what
+    is too much for one job may be had for a smaller one. Failures are counted anew for
+    a smaller size, and after so long that a pause as long as any would be over; they
+    are not counted for what was asked for before the offer was set aside.
+    """
+    known = health.offers.get(offer, OfferHealth())
+    if nodes < known.nodes or known.until + limits.cooldown * MOST_TIMES < now:
+        failures = 1
+    elif known.covers(nodes, now):
+        failures, nodes = known.failures, known.nodes
+    else:
+        failures = known.failures + 1
+    until = now + _pause(limits.cooldown, failures)
+    entry = OfferHealth(failures, until, nodes)
+    return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
+
+
+def pause_reclaimed(
+    health: Health, lease: Lease, limits: LimitSettings, now: float
+) -> Health:
+    """Make no burst of an offer, of this size or larger, for one cooldown.
+
+    The cloud took nodes back before the burst was online: it has none to spare now, and
+    asking again at once is paid for in vain. It counts as no failure, so the pause does
+    not grow.
+    """
+    known = health.offers.get(lease.offer, OfferHealth())
+    until = now + limits.cooldown
+    if known.until >= until and known.nodes <= lease.nodes:
+        return health
+    entry = OfferHealth(known.failures, until, lease.nodes)
+    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+
+
+def forgive(health: Health, lease: Lease) -> Health:
+    """Forget failures of an offer and of equal bursts, as such a burst came up.
+
+    That there was no capacity for a larger burst is not forgotten. It also ends the
+    trial of the provider.
+    """
+    key = spec_key(lease.offer, lease.slot, lease.nodes)
+    offers = {
+        name: aside
+        for name, aside in health.offers.items()
+        if name != lease.offer or aside.nodes > lease.nodes
+    }
+    specs = {name: spec for name, spec in health.specs.items() if name != key}
+    return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
+
+
+def spec_key(offer: str, slot: str, nodes: int) -> str:
+    """Return the same key for bursts of a provider that differ in their ids only."""
+    return f"{offer}/{slot}/{nodes}"
+
+
+def refuse_spec(
+    health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
+) -> Health:
+    """Make no such burst for a while; twice as long each time it is refused again.
+
+    Not for isolated bursts: what is refused may be the program, which is the job's.
+    """
+    if lease.isolated:
+        return health
+    key = spec_key(lease.offer, lease.slot, lease.nodes)
+    known = health.specs.get(key)
+    failures = known.failures + 1 if known else 1
+    until = now + _pause(limits.refused_retry, failures)
+    entry = RefusedSpec(failures, until, why[:_LONGEST_WHY])
+    others = [(name, spec) for name, spec in health.specs.items() if name != key]
+    specs = dict([*others, (key, entry)][-_MOST_SPECS:])
+    return msgspec.structs.replace(health, specs=specs)
+
+
+def _pause(first: float, failures: int) -> float:
+    return backoff(first, failures, longest=first * MOST_TIMES)
