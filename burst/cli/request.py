@@ -11,6 +11,7 @@ import click
 from burst.cli.output import show_output
 from burst.cli.target import Target, target_options
 from burst.cli.watch import watch_burst
+from burst.model.listing import parse_listing
 
 # So long, in seconds, the next tick may take to decide on a job.
 _DECIDED_S = 10.0
@@ -35,6 +36,13 @@ _COMING = ("new", "provision", "join")
     is_flag=True,
     help="With --isolated: run the service from the provider's settings.",
 )
+@click.option(
+    "--batch",
+    type=click.File(),
+    default=None,
+    help="With --isolated: run each line of FILE as a job there: what follows flux"
+    " submit. - reads standard input.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @target_options
 def request(
@@ -47,8 +55,9 @@ def request(
     user may do that, or the instance owner.
 
     The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
-    COMMAND once on each node and are taken down after it; without a COMMAND they stay
-    until `burst down`, and the command to reach them is printed.
+    COMMAND once on each node, or the jobs of --batch, and are taken down after it;
+    without either they stay until `burst down`, and the command to reach them is
+    printed.
     """
     if job:
         if command or any(wanted.values()):
@@ -67,9 +76,10 @@ def request(
         if no_wait:
             return
         for burst in made["bursts"]:
-            until = "inactive" if command else "online"
+            ends = command or wanted["batch"]
+            until = "inactive" if ends else "online"
             watch_burst(lambda: lead.call("status", {}), burst, until=until)
-            if command:
+            if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
                 rows = lead.call("status", {})["bursts"]
@@ -81,15 +91,27 @@ def _asked(
 ) -> dict[str, Any]:
     """Return what is asked of the daemon. Raises UsageError."""
     asked: dict[str, Any] = {"nodes": nodes, "provider": provider}
-    service, slot = more["service"], more["slot"]
+    service, slot, listing = more["service"], more["slot"], more["batch"]
+    kinds = [
+        kind
+        for kind, given in (
+            ("command", command),
+            ("batch", listing),
+            ("service", service),
+        )
+        if given
+    ]
     if not isolated:
-        if command or service:
-            raise click.UsageError("COMMAND and --service go with --isolated")
+        if kinds:
+            raise click.UsageError("COMMAND, --batch and --service go with --isolated")
         return {**asked, "slot": slot}
-    if slot or (command and service):
-        raise click.UsageError("--isolated takes no --slot, and COMMAND or --service")
-    kind = "command" if command else "service" if service else "interactive"
-    return {**asked, "isolated": {"kind": kind, "command": list(command)}}
+    if slot or len(kinds) > 1:
+        raise click.UsageError(
+            "--isolated takes no --slot, and one of COMMAND, --batch, --service"
+        )
+    words = parse_listing(listing.read()) if listing else command
+    kind = kinds[0] if kinds else "interactive"
+    return {**asked, "isolated": {"kind": kind, "command": list(words)}}
 
 
 def _burst_for(job: str, target: Target, no_wait: bool) -> None:

@@ -109,13 +109,14 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     size = sum(len(word.encode()) for word in isolated.command)
     if size > LONGEST_COMMAND:
         raise BurstError(
-            f"the command has {size} bytes; {LONGEST_COMMAND} is the limit",
+            f"the {isolated.kind} has {size} bytes; {LONGEST_COMMAND} is the limit",
             "put it into a script in the container image",
         )
-    if isolated.kind == "job" or (isolated.kind == "command" and not isolated.command):
+    empty = isolated.kind in ("command", "batch") and not isolated.command
+    if isolated.kind == "job" or empty:
         raise BurstError(
             f"an isolated burst of kind {isolated.kind} cannot be requested like this",
-            "burst request --isolated [--service | -- COMMAND]",
+            "burst request --isolated [--service | --batch FILE | -- COMMAND]",
         )
     demand = request_nodes(nodes, provider)
     preferences = BurstPreferences(provider, mode="isolated")

@@ -54,19 +54,21 @@ PRICE_SOURCES: Mapping[PriceSource, str] = {
 class Isolated(msgspec.Struct, frozen=True, kw_only=True):
     """What a burst is for that does not join the lead."""
 
-    kind: Literal["job", "command", "interactive", "service"]
-    """What its own lead runs. job: a job of ours, in our stead. interactive: nothing,
-    until it is taken down. service: what its provider's settings name."""
+    kind: Literal["job", "command", "batch", "interactive", "service"]
+    """What its own lead runs. job: a job of ours, in our stead. batch: a job for each
+    line of a listing. interactive: nothing, until it is taken down. service: what its
+    provider's settings name."""
     job: JobId | None = None
     """Held here for as long as the burst lives, as it runs there."""
     command: tuple[str, ...] = ()
+    """Of kind command its words, of kind batch the lines of the listing."""
     duration: float = 0.0
     """How long it may run, in seconds; 0 for as long as the site lets it."""
 
     @property
     def ends(self) -> bool:
         """Whether it comes to an end by itself."""
-        return self.kind in ("job", "command")
+        return self.kind in ("job", "command", "batch")
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):

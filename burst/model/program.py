@@ -66,7 +66,26 @@ def far_jobspec(jobspec: Mapping[str, Any]) -> str:
 
 
 def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> str:
-    """Return the jobspec of a command that runs once on each of so many nodes."""
+    """Return the jobspec of a command that runs once on each of so many nodes.
+
+    `duration` is in seconds, 0 for no limit.
+    """
+    return _jobspec(command, nodes, duration, {})
+
+
+def script_jobspec(script: str, nodes: int, duration: float) -> str:
+    """Return the jobspec of a script in an instance of so many nodes.
+
+    It is that of `flux batch`. `duration` is in seconds, 0 for no limit.
+    """
+    data = {"data": script, "encoding": "utf-8", "mode": 0o100700}
+    command = ("flux", "broker", "{{tmpdir}}/script")
+    return _jobspec(command, nodes, duration, {"files": {"script": data}})
+
+
+def _jobspec(
+    command: tuple[str, ...], nodes: int, duration: float, more: Mapping[str, Any]
+) -> str:
     slot = {
         "type": "slot",
         "count": 1,
@@ -75,7 +94,7 @@ def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> st
     }
     resources = [{"type": "node", "count": nodes, "exclusive": True, "with": [slot]}]
     task = {"command": command, "slot": "task", "count": {"per_slot": 1}}
-    system = {"duration": duration, "environment": {}, "cwd": _DIRECTORY}
+    system = {"duration": duration, "environment": {}, "cwd": _DIRECTORY, **more}
     return msgspec.json.encode(
         {
             "version": 1,

@@ -34,7 +34,8 @@ from burst.lead import JobFailures, Lead, queues_of
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadIdentity
-from burst.model.program import Program, command_jobspec, far_jobspec
+from burst.model.listing import listing_script
+from burst.model.program import Program, command_jobspec, far_jobspec, script_jobspec
 from burst.provider import BurstSpec
 from burst.runtime.provider_tracker import ProviderTracker
 
@@ -99,6 +100,11 @@ class ActionRunner:
             case Isolated(kind="command"):
                 nodes, duration = burst.lease.nodes, isolated.duration
                 text = command_jobspec(isolated.command, nodes, duration)
+                return Program(kind="job", jobspec=text)
+            case Isolated(kind="batch"):
+                nodes, duration = burst.lease.nodes, isolated.duration
+                script = listing_script(isolated.command)
+                text = script_jobspec(script, nodes, duration)
                 return Program(kind="job", jobspec=text)
             case Isolated(kind="interactive"):
                 return Program(kind="interactive")

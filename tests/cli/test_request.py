@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,23 @@ def test_a_commands_output_and_status_are_its_own(
     assert cli.run("request", "-N1", "--isolated", "true").status == 0
 
 
+def test_a_listing_is_a_job_for_each_line(
+    cli: CliHarness, played: Played, tmp_path: Path
+) -> None:
+    played.state, played.exit_status = "inactive", 3
+    listing = tmp_path / "jobs"
+    listing.write_text("# two\n-N2 hostname\n\n  sh -c 'exit 3'\n")
+    said = cli.run("request", "-N2", "--isolated", "--batch", str(listing))
+    assert said.status == 3
+    assert said.stdout.endswith("hi\n")
+    wanted = {"kind": "batch", "command": ["-N2 hostname", "sh -c 'exit 3'"]}
+    assert played.asked[0]["isolated"] == wanted
+    listing.write_text("# none\n")
+    said = cli.run("request", "-N2", "--isolated", "--batch", str(listing))
+    assert "the listing has no command" in said.error
+    assert len(played.asked) == 1
+
+
 def test_it_need_not_be_waited_for(cli: CliHarness, played: Played) -> None:
     said = cli.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
     assert said == [f"2 nodes of far/nodes as {NAME}"]
@@ -91,10 +109,12 @@ def test_the_output_of_a_job_is_printed(cli: CliHarness, played: Played) -> None
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("hostname",), "COMMAND and --service go with --isolated"),
-        (("--service",), "COMMAND and --service go with --isolated"),
+        (("hostname",), "COMMAND, --batch and --service go with --isolated"),
+        (("--service",), "COMMAND, --batch and --service go with --isolated"),
+        (("--batch", "-"), "COMMAND, --batch and --service go with --isolated"),
         (("--isolated", "--slot", "burst-0-0"), "--isolated takes no --slot"),
-        (("--isolated", "--service", "hostname"), "COMMAND or --service"),
+        (("--isolated", "--service", "hostname"), "one of COMMAND, --batch"),
+        (("--isolated", "--batch", "-", "hostname"), "one of COMMAND, --batch"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -86,6 +86,17 @@ def test_a_command_runs_without_a_job(sim):
     assert find_isolated(records, sim.burst.id) == sim.burst
 
 
+def test_a_listing_runs_without_a_job_and_has_a_line(sim):
+    sim.tick(2)
+    wanted = Isolated(kind="batch", command=("-N2 hostname", "date"))
+    ask(sim, commands.request_isolated(2, "local", wanted))
+    sim.until(over(sim))
+    assert sim.burst.exit_status == 0
+    for kind in ("batch", "command"):
+        with pytest.raises(BurstError, match=f"of kind {kind}"):
+            commands.request_isolated(2, "", Isolated(kind=kind))
+
+
 def test_limits_hold_for_it():
     sim = Sim(modes=BOTH, limits={"max_bursts": 1, "max_nodes_per_user": 4})
     sim.provider.ends_with = None

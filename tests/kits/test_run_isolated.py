@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.model.program import command_jobspec
+from burst.model.listing import listing_script
+from burst.model.program import command_jobspec, script_jobspec
 from tests.flux_instance import FLUX, MISSING
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -83,6 +84,47 @@ def test_a_batch_script_runs_in_the_instance_itself(tmp_path: Path) -> None:
     encoded = base64.b64encode(SCRIPT.encode()).decode()
     entry = {"data": encoded, "encoding": "base64"}
     assert run(tmp_path, batch(entry=entry)).status == 4
+
+
+def listing(*lines: str) -> dict[str, Any]:
+    spec: dict[str, Any] = json.loads(script_jobspec(listing_script(lines), 1, 0.0))
+    return spec
+
+
+def test_each_line_of_a_listing_is_a_job(tmp_path: Path) -> None:
+    lines = (
+        "-n1 sh -c 'echo $FLUX_JOB_NNODES $COLOR; pwd' # as a shell reads it",
+        "--env=COLOR=red --cwd=/ sh -c 'sleep 0.2; echo $COLOR; pwd; exit 3'",
+        "--cc=1-2 echo {cc}",
+        "sh -c 'exit 2'",
+    )
+    done = run(tmp_path, listing(*lines))
+    assert done.status == 3
+    assert done.out.splitlines() == [
+        *(f"== {lines[0]}", "1", "/tmp"),
+        *(f"== {lines[1]}", "red", "/"),
+        *(f"== {lines[2]}", "1", f"== {lines[2]}", "2"),
+        f"== {lines[3]}",
+    ]
+    assert "exited with exit code 3" in done.err
+
+
+def test_a_listing_whose_jobs_succeed_does(tmp_path: Path) -> None:
+    assert run(tmp_path, listing("true", "echo a")) == Done(
+        0, "== true\n== echo a\na\n", ""
+    )
+
+
+def test_a_line_that_is_no_job_ends_none_of_the_others(tmp_path: Path) -> None:
+    done = run(tmp_path, listing("--no-such-option x", "echo 'a", "echo last"))
+    assert done.status != 0
+    assert done.out == "== echo last\nlast\n"
+    assert "not submitted: --no-such-option x\n" in done.err
+    assert "not submitted: echo 'a\n" in done.err
+
+
+def test_a_job_of_a_listing_that_is_not_told_of_counts(tmp_path: Path) -> None:
+    assert run(tmp_path, listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
 
 
 def test_one_with_options_has_an_instance_within(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from burst.errors import JobspecError
-from burst.model.program import Program, command_jobspec, far_jobspec
+from burst.model.program import Program, command_jobspec, far_jobspec, script_jobspec
 from burst.model.request import parse_preferences, parse_request
 
 SYSTEM = {
@@ -89,6 +89,15 @@ def test_a_command_runs_once_on_each_node() -> None:
     assert str(parse_request(spec)) == "3 whole nodes, 3 slots of 1 core"
     assert spec["tasks"][0]["command"] == ["hostname", "-f"]
     assert spec["attributes"]["system"]["duration"] == 60.0
+
+
+def test_a_script_is_as_flux_batch_has_it() -> None:
+    spec = json.loads(script_jobspec("#!/bin/sh\ntrue\n", 2, 0.0))
+    assert str(parse_request(spec)) == "2 whole nodes, 2 slots of 1 core"
+    assert spec["tasks"][0]["command"] == ["flux", "broker", "{{tmpdir}}/script"]
+    system = spec["attributes"]["system"]
+    assert system["files"]["script"]["data"] == "#!/bin/sh\ntrue\n"
+    assert (system["duration"], system["cwd"]) == (0.0, "/tmp")
 
 
 def test_nobody_reads_a_jobspec_in_a_log() -> None:

@@ -52,14 +52,19 @@ def test_what_an_isolated_burst_is_for_has_to_be_known():
 def test_each_kind_of_program_is_asked_for():
     asking = Asking(modes=BOTH)
     asking.sim.provider.ends_with = None
-    for kind in ("interactive", "service", "command"):
-        wanted = {"kind": kind, "command": ["hostname"] * (kind == "command")}
+    for kind in ("interactive", "service", "command", "batch"):
+        wanted = {
+            "kind": kind,
+            "command": ["hostname"] * (kind in ("command", "batch")),
+        }
         asking.ask("request", nodes=1, isolated=wanted)
     asking.sim.tick(2)
     made = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
     programs = [program for program in made if program]
-    assert [program.kind for program in programs] == ["interactive", "service", "job"]
+    kinds = [program.kind for program in programs]
+    assert kinds == ["interactive", "service", "job", "job"]
     assert "hostname" in programs[2].jobspec
+    assert "submit hostname" in programs[3].jobspec
 
 
 def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""A listing of commands, each of which is a job of its own in an isolated burst.
+
+As a MiniCluster with `batch: true` has it: a line is what follows `flux submit`, its
+options first, and a shell reads it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from burst.errors import ConfigError
+
+# All are submitted before any is waited for. `--quiet` in a line hides its job from
+# `flux job attach`, but not from `flux job wait`.
+_BEGIN = """\
+#!/bin/sh
+cd /tmp
+made="$0.jobs" status=0
+: > "$made"
+worse() {
+    test "$1" -le "$status" || status=$1
+}
+submit() {
+    # In a shell of its own: one line with an error in it does not end the others.
+    jobs=$(eval "flux submit --flags=waitable $1" < /dev/null) || {
+        worse $?
+        echo "not submitted: $1" >&2
+    }
+    for job in $jobs; do
+        printf '%s\\t%s\\n' "$job" "$1" >> "$made"
+    done
+}
+"""
+_END = """\
+while IFS='\t' read -r job line; do
+    echo "== $line"
+    flux job attach "$job" < /dev/null || worse $?
+done < "$made"
+flux job wait --all || worse 1
+exit "$status"
+"""
+
+
+def parse_listing(text: str) -> tuple[str, ...]:
+    """Return the lines of a listing without blank lines and comments.
+
+    A comment is a line that begins with `#`. Raises ConfigError if no line is left.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    found = tuple(line for line in lines if line and not line.startswith("#"))
+    if not found:
+        raise ConfigError(
+            "the listing has no command",
+            "write one on each line: what follows flux submit, such as -N2 hostname",
+        )
+    return found
+
+
+def listing_script(lines: Iterable[str]) -> str:
+    """Return the script that runs each line as a job, for the lead of an instance.
+
+    It prints the output of all jobs in the order of their lines. Its exit status is
+    the highest of theirs, and not 0 if one could not be submitted.
+    """
+    submitted = (f"submit {shlex.quote(line)}\n" for line in lines)
+    return _BEGIN + "".join(submitted) + _END

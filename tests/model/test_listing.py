@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""Listings of commands, and the script that is made of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.errors import ConfigError
+from burst.model.listing import listing_script, parse_listing
+
+
+def test_blank_lines_and_comments_are_no_jobs() -> None:
+    text = "# all\n-N2 hostname\n\n  sh -c 'echo # no comment'\t\r\n\t# the end"
+    assert parse_listing(text) == ("-N2 hostname", "sh -c 'echo # no comment'")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_a_listing_without_a_command_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="no command"):
+        parse_listing(text)
+
+
+def test_each_line_is_one_word_of_the_script() -> None:
+    script = listing_script(("-N2 hostname", "echo 'a b'; exit 3"))
+    assert script.startswith("#!/bin/sh\n")
+    assert "submit '-N2 hostname'\n" in script
+    assert """submit 'echo '"'"'a b'"'"'; exit 3'\n""" in script
