@@ -210,6 +210,7 @@ def _cluster(cluster: Cluster) -> GkeResource:
         dns_endpoint=plane.dns_endpoint_config.endpoint,
         ca=base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode(),
         pools=pools,
+        autopilot=cluster.autopilot.enabled,
         **own,
     )
 

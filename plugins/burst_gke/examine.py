@@ -11,7 +11,7 @@ from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Phase
 from burst_gke.cloud import Cloud
 from burst_gke.names import Labels
-from burst_gke.resources import GkeResource, find_bursts
+from burst_gke.resources import GkeResource, autopilot, find_bursts
 from burst_gke.settings import GkeSettings
 
 
@@ -38,8 +38,9 @@ def examine_cloud(
         return found, None
     cluster = next((c for c in clusters if c.name == settings.cluster), None)
     found += _shared(cluster, settings, clusters)
-    usable = cluster is not None and cluster.phase is Phase.RUNNING
-    return found, cluster if usable else None
+    if cluster is None or cluster.autopilot or cluster.phase is not Phase.RUNNING:
+        return found, None
+    return found, cluster
 
 
 def _leases(settings: GkeSettings) -> Iterator[Finding]:
@@ -64,6 +65,9 @@ def _shared(
             f"there is no cluster {settings.cluster}; there are: {names}",
             'set cluster to one of these, or to "" for one for each burst',
         )
+        return
+    if cluster.autopilot:
+        yield wrong(*autopilot(cluster.name))
         return
     if cluster.phase is Phase.RUNNING:
         yield ok(f"cluster {cluster.name} runs")

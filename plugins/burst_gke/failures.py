@@ -19,6 +19,14 @@ _LACK = re.compile(
     r"|quota(?! project)|resource_availability",
     re.IGNORECASE,
 )
+# GKE's and Compute Engine's words: IP_SPACE_EXHAUSTED, also _WITH_DETAILS, "IP space of
+# ... is exhausted", "does not have available private IP space in 10.0.0.0/8".
+_NO_ADDRESSES = re.compile(
+    r"ip_space_exhausted|\bip (address )?space\b.*exhausted"
+    r"|available (private )?ip space"
+    r"|(insufficient|not have enough|not enough|no) free ip\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _RATE = re.compile(
     r"per (minute|second|100 seconds)|rate.?limit|concurrent|too many|too frequent",
     re.IGNORECASE,
@@ -62,6 +70,8 @@ class CloudFailure(msgspec.Struct, frozen=True):
         if self.code == "RESOURCE_EXHAUSTED" and _RATE.search(self.message):
             again = self.retry_after or _LIMITED_AGAIN_S
             return Transient(what, retry_after=again)
+        if _NO_ADDRESSES.search(self.message):
+            return InsufficientCapacity(what, NO_ADDRESSES)
         if self.code == "FAILED_PRECONDITION" and _BUSY.search(self.message):
             again = self.retry_after or _BUSY_AGAIN_S
             return Transient(what, retry_after=again)
@@ -73,7 +83,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
 
     @property
     def lack(self) -> bool:
-        """Whether it is a stock-out or a quota of the project."""
+        """Whether it is a stock-out, a quota of the project, or a lack of addresses."""
         return self.code == "RESOURCE_EXHAUSTED" or is_lack(self.message)
 
     def _advice(self) -> str:
@@ -91,6 +101,10 @@ class CloudFailure(msgspec.Struct, frozen=True):
         return "correct the settings of the provider"
 
 
+NO_ADDRESSES = (
+    "have old clusters and node pools deleted, or name a subnetwork or pods_range with"
+    " more free addresses: a node takes a /24 of the pods' range, by default"
+)
 LOG_IN = (
     "run with Workload Identity or on a VM with a service account, or run"
     " gcloud auth application-default login"
@@ -98,5 +112,5 @@ LOG_IN = (
 
 
 def is_lack(message: str) -> bool:
-    """Return whether a message reports a stock-out or a quota."""
-    return bool(_LACK.search(message))
+    """Return whether a message reports a stock-out, a quota, or a lack of addresses."""
+    return bool(_LACK.search(message) or _NO_ADDRESSES.search(message))

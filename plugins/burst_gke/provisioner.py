@@ -12,7 +12,13 @@ from burst.provider import BurstSpec, Phase
 from burst_gke.cloud import Cloud, ResourceExists
 from burst_gke.names import SPEC, Labels
 from burst_gke.requests import cluster_request, node_pool_request
-from burst_gke.resources import BurstResources, GkeOperation, GkeResource, find_bursts
+from burst_gke.resources import (
+    BurstResources,
+    GkeOperation,
+    GkeResource,
+    autopilot,
+    find_bursts,
+)
 from burst_gke.settings import GkeSettings
 
 # After how many seconds to repeat a provision that waits for GKE. Its operations take
@@ -68,6 +74,8 @@ class Provisioner:
                 f" {shared.why if shared else 'it does not exist'}",
                 'set cluster to another, or to "" for one for each burst',
             )
+        if shared.autopilot:
+            raise Refused(*autopilot(name))
         if shared.phase is Phase.PENDING:
             raise Transient(f"cluster {name} cannot be used yet: {shared.why}")
         pools = {pool.name: pool for pool in shared.pools}
@@ -159,7 +167,10 @@ class Provisioner:
         """Return the labels of a burst of one of our offers. Raises Refused."""
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
-        hashed = spec_hash(spec, *kind, self._settings.node_zone)
+        placed = (machine.reservation, machine.compact_placement)
+        # Where neither is set, bursts of before have the same hash.
+        further = placed if any(placed) else ()
+        hashed = spec_hash(spec, *kind, self._settings.node_zone, *further)
         return self._labels.labels_of(spec, hashed)
 
     def _operations(self, burst_id: BurstId) -> list[GkeOperation]:

@@ -15,6 +15,7 @@ import msgspec
 
 from burst.kits.pods import Toleration
 from burst.provider import BurstSpec
+from burst_gke.network import add_network, pool_network
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
 
 Request = dict[str, Any]
@@ -47,13 +48,7 @@ def cluster_request(
     }
     if settings.zone:
         cluster["locations"] = [settings.zone]
-    if settings.endpoint == "dns":
-        # Otherwise only its own network could connect to it.
-        dns = {"dns_endpoint_config": {"allow_external_traffic": True}}
-        cluster["control_plane_endpoints_config"] = dns
-    for key in ("network", "subnetwork"):
-        if value := getattr(settings, key):
-            cluster[key] = value
+    add_network(settings, cluster)
     return {"parent": settings.parent, "cluster": cluster}
 
 
@@ -64,6 +59,8 @@ def node_pool_request(
     pool = _pool(settings, spec, labels, now)
     taint = {"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}
     pool["config"]["taints"] = [taint]
+    if network := pool_network(settings):
+        pool["network_config"] = network
     parent = f"{settings.parent}/clusters/{settings.cluster}"
     return {"parent": parent, "node_pool": pool}
 
@@ -72,6 +69,7 @@ def _pool(
     settings: GkeSettings, spec: BurstSpec, labels: Mapping[str, str], now: float
 ) -> Request:
     nodes = len(spec.hosts)
+    machine = settings.machine(spec.offer)
     pool: Request = {
         "name": settings.name_of(spec.burst_id),
         # All nodes at once, so that a stock-out is reported while the pool is made. If
@@ -87,8 +85,10 @@ def _pool(
         },
         # Clusters in a release channel, as they are by default, take nothing else.
         "management": {"auto_upgrade": True, "auto_repair": True},
-        "config": _node(settings, settings.machine(spec.offer), labels),
+        "config": _node(settings, machine, labels),
     }
+    if machine.compact_placement:
+        pool["placement_policy"] = {"type_": "COMPACT"}
     if settings.zone:
         pool["locations"] = [settings.zone]
     life = life_of(settings, spec, now)
@@ -112,6 +112,8 @@ def _node(
         node["service_account"] = settings.node_service_account
     if settings.disk_gb:
         node["disk_size_gb"] = settings.disk_gb
+    if machine.reservation:
+        node["reservation_affinity"] = _reservation(machine.reservation)
     if machine.gpus:
         node["accelerators"] = [
             {
@@ -121,6 +123,16 @@ def _node(
             }
         ]
     return node
+
+
+def _reservation(name: str) -> Request:
+    if name == "any":
+        return {"consume_reservation_type": "ANY_RESERVATION"}
+    return {
+        "consume_reservation_type": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": [name],
+    }
 
 
 def with_lease(settings: GkeSettings, spec: BurstSpec, now: float) -> BurstSpec:

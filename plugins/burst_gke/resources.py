@@ -34,6 +34,8 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     """Certificate of its authority, PEM."""
     pools: tuple[GkeResource, ...] = ()
     """Of a cluster."""
+    autopilot: bool = False
+    """Whether GKE makes the cluster's nodes as pods need them, and takes no pools."""
 
     def reach(self, by: str) -> tuple[str, str]:
         """Return the API server's URL by that setting, and its authority.
@@ -86,6 +88,15 @@ class BurstResources(msgspec.Struct, frozen=True):
             return self.pool or self.cluster
         unwell = (p for p in self.cluster.pools if p.phase is not Phase.RUNNING)
         return next(unwell, self.cluster)
+
+
+def autopilot(cluster: str) -> tuple[str, str]:
+    """Return what is wrong with a cluster that is an Autopilot one, and advice."""
+    return (
+        f"cluster {cluster} is of GKE's Autopilot, which takes no node pools",
+        'set cluster to a Standard one, or to "" for one for each burst, or use a'
+        ' provider with type = "kube", whose pods make Autopilot add nodes',
+    )
 
 
 def find_bursts(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
 from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
+from burst_gke.network import wrong_network
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 # Compute Engine takes 30 seconds to 120 days as the longest life of a VM.
@@ -25,6 +27,9 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
 # n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
 _VCPUS = re.compile(r"([a-z][a-z0-9]*)-[a-z]+-([0-9]+)(-[a-z]+)?\Z")
+_RESERVATION = re.compile(
+    r"(projects/[a-z][a-z0-9.:-]*/reservations/)?[a-z]([a-z0-9-]*[a-z0-9])?\Z"
+)
 # In these families a vCPU is a core; in others a core is two, and Flux counts cores.
 _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
 # Published medians for a cluster (n=126) and for more nodes in a pool (n=1788); a new
@@ -45,6 +50,13 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
     spot: bool = False
     """A third of the price or less, and Google may take a node back at any time. With
     `pool`: whether that pool's nodes are such."""
+    reservation: str = ""
+    """The reservation of Compute Engine whose VMs are used, and no others: its name, or
+    `projects/PROJECT/reservations/NAME` of another project that shares it. "any": any
+    that fits, and other VMs where none does; empty: GKE's default."""
+    compact_placement: bool = False
+    """Nodes close to each other in one zone, for MPI. Google has it for some families
+    of machines, and for fewer nodes at a time."""
     join_time: Seconds = Seconds(0)
     """From provision to join, as far as is known; 0 for published medians."""
 
@@ -52,6 +64,13 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
         """Fill in cores, and check what the types cannot express. Raises ValueError."""
         if bool(self.gpus) != bool(self.accelerator):
             raise ValueError("gpus and accelerator: set both or none")
+        if self.reservation and self.spot:
+            raise ValueError("reservation: Google has none for spot nodes")
+        if self.reservation and not _RESERVATION.match(self.reservation):
+            raise ValueError(
+                f"reservation: {self.reservation!r} is neither any, nor a name, nor"
+                " projects/PROJECT/reservations/NAME"
+            )
         if self.cores:
             return
         match = _VCPUS.match(self.machine_type)
@@ -96,7 +115,21 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Further resource labels, which appear on the bill."""
     network: str = ""
     subnetwork: str = ""
-    """Of a cluster of its own; the project's `default` if empty."""
+    """Of a cluster of its own; the project's `default` if empty. A shared VPC's are
+    `projects/HOST/global/networks/NAME` and `projects/HOST/regions/R/subnetworks/NAME`.
+    """
+    pods_range: str = ""
+    services_range: str = ""
+    """Names of that subnetwork's secondary ranges, for pods and for Services, of a
+    cluster of its own; GKE makes its own if empty, which it cannot in a shared VPC.
+    A node pool of its own has its pods' addresses from `pods_range`, too."""
+    private_nodes: bool = False
+    """Nodes without external addresses: they pull images from Google's registries, and
+    reach a lead outside of their network by a Cloud NAT only. A cluster of its own
+    then has no public endpoint either, but with `endpoint = "default"`."""
+    authorized_networks: tuple[str, ...] = ()
+    """CIDR ranges from which a cluster of its own lets itself be called by address, the
+    daemon's among them; empty for all. Its name (`endpoint = "dns"`) is not limited."""
     tags: tuple[str, ...] = ()
     """Network tags of the nodes, for firewall rules."""
     node_service_account: str = ""
@@ -104,13 +137,16 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     disk_gb: _AtLeast0 = 0
     """Boot disk of a node; GKE's default (100) if 0."""
     max_run_duration: Seconds = Seconds(math.inf)
-    """After this time Google deletes the nodes and Kubernetes ends the pods, even if no
-    daemon runs. It limits the cost of a burst that is forgotten. At most 120 days."""
+    """After this time from its own start Google deletes each VM of nodes that are made
+    for a burst, and Kubernetes ends the pods, even if no daemon runs. A cluster of its
+    own stays, and costs its fee, until the daemon or `burst gc` deletes it. Of the
+    nodes of `pool` it ends pods only. 30 seconds to 120 days."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
-        for wrong in (*_wrong_place(self), *_wrong_labels(self.labels)):
+        checks = (_wrong_place(self), wrong_network(self), _wrong_labels(self.labels))
+        for wrong in itertools.chain(*checks, _wrong_machines(self)):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
@@ -171,6 +207,15 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
         yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
         yield "offers: name at least one machine_type in a table offers.NAME"
+
+
+def _wrong_machines(settings: GkeSettings) -> Iterator[str]:
+    for name, machine in settings.offers.items():
+        for key in ("reservation", "compact_placement"):
+            if settings.pool and getattr(machine, key):
+                yield f"offers.{name}.{key}: goes with nodes that are made, not pool"
+        if machine.compact_placement and not settings.node_zone:
+            yield f"offers.{name}.compact_placement: say in which zone nodes are to be"
 
 
 def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:

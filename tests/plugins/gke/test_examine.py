@@ -95,6 +95,16 @@ def test_a_cluster_that_does_not_run_is_wrong(world: World) -> None:
     assert "shared is ERROR: it broke" in found
 
 
+def test_an_autopilot_cluster_is_said_at_once(world: World) -> None:
+    world.gke.add_cluster("shared", autopilot={"enabled": True})
+    (found,) = words(examine(world, **POOL), Level.WRONG)
+    assert "shared is of GKE's Autopilot, which takes no node pools" in found
+    assert 'type = "kube"' in found
+    with pytest.raises(Refused, match="Autopilot"):
+        world.make(**POOL).provision(world.spec)
+    assert not world.gke.orders
+
+
 def test_image_and_address_are_looked_at_before_there_is_a_cluster(
     world: World,
 ) -> None:

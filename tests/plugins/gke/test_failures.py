@@ -13,6 +13,16 @@ ACT_AS = "No access to the service account: ask for iam.serviceAccounts.actAs"
 DISABLED = (
     "Kubernetes Engine API has not been used in project 1 before or it is disabled."
 )
+# As users of GKE have reported them.
+NO_NODES = (
+    "Not all instances running in IGM after 24.1s. Expected 1, running 0, transitioning"
+    " 1. Current errors: [IP_SPACE_EXHAUSTED]: Instance 'gke-x' creation failed: IP"
+    " space of 'projects/p/regions/r/subnetworks/s' is exhausted."
+)
+NO_BLOCK = (
+    'The network "default" does not have available private IP space in 10.0.0.0/8 to'
+    " reserve a /14 block for containers for cluster x, which is currently made"
+)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +65,13 @@ DISABLED = (
             Transient,
             "operation-1",
         ),
+        (
+            "INVALID_ARGUMENT",
+            NO_NODES,
+            InsufficientCapacity,
+            "a /24 of the pods' range",
+        ),
+        ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "subnetwork"),
         ("FAILED_PRECONDITION", "The network is in legacy mode", Refused, "correct"),
         ("INVALID_ARGUMENT", "machine type x does not exist", Refused, "correct"),
         ("UNAUTHENTICATED", "invalid credentials", Refused, "gcloud auth"),

@@ -16,7 +16,7 @@ from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Failure, Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
-from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
+from tests.plugins.gke.gke import EXHAUSTED, NO_ADDRESSES, STOCKOUT, Denied, Fate
 
 CREATE = "create_cluster", "create_node_pool"
 
@@ -87,6 +87,15 @@ def test_failed_and_gone_it_is_not_ordered_again(
     with pytest.raises(kind):
         form.provision()
     assert orders(form) == 1
+
+
+def test_addresses_that_are_used_up_are_a_lack(form: World) -> None:
+    form.gke.fates = [Fate(looks=100, conditions=[NO_ADDRESSES], remains="ERROR")]
+    with pytest.raises(InsufficientCapacity, match="is exhausted"):
+        form.provision()
+    status = form.status()
+    assert status
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
 
 
 @pytest.mark.parametrize("looks", [3, 100])

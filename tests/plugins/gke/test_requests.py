@@ -22,6 +22,7 @@ from google.cloud.container_v1.types import (
     CreateNodePoolRequest,
     NodePool,
     NodeTaint,
+    ReservationAffinity,
     WorkloadMetadataConfig,
 )
 
@@ -29,15 +30,14 @@ from burst.provider import BurstSpec
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings, spec
 
 NOW = 1_800_000_000.0
-ALL = {
+NODES = {
     "labels": {"team": "x"},
-    "network": "net",
-    "subnetwork": "sub",
     "tags": ["flux"],
     "node_service_account": "nodes@some-project.iam.gserviceaccount.com",
     "disk_gb": 50,
     "max_run_duration": "2h",
 }
+ALL = {**NODES, "network": "net", "subnetwork": "sub"}
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_cluster_pool_and_vms_bear_our_labels(burst: BurstSpec) -> None:
     assert dict(cluster.resource_labels) == wanted
     assert dict(cluster.node_pools[0].config.resource_labels) == wanted
     assert dict(cluster.node_pools[0].config.labels) == ours
-    assert dict(order_pool(burst, **ALL).config.resource_labels) == wanted
+    assert dict(order_pool(burst, **NODES).config.resource_labels) == wanted
 
 
 def test_what_the_settings_say_is_in_the_order(burst: BurstSpec) -> None:
@@ -109,6 +109,84 @@ def test_pods_never_get_the_nodes_credentials(burst: BurstSpec) -> None:
     mode = WorkloadMetadataConfig.Mode.GKE_METADATA
     assert config.workload_metadata_config.mode == mode
     assert all("cloud-platform" not in scope for scope in config.oauth_scopes)
+
+
+def test_a_cluster_in_a_shared_vpc_names_its_ranges(burst: BurstSpec) -> None:
+    shared = {
+        "network": "projects/host/global/networks/net",
+        "subnetwork": "projects/host/regions/us-central1/subnetworks/sub",
+        "pods_range": "pods",
+        "services_range": "services",
+    }
+    cluster = order_cluster(burst, **shared)
+    assert (cluster.network, cluster.subnetwork) == tuple(shared.values())[:2]
+    policy = cluster.ip_allocation_policy
+    assert policy.use_ip_aliases
+    assert policy.cluster_secondary_range_name == "pods"
+    assert policy.services_secondary_range_name == "services"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "closed"), [("default", False), ("private", True), ("dns", True)]
+)
+def test_private_nodes_and_who_may_call_their_cluster(
+    burst: BurstSpec, endpoint: str, closed: bool
+) -> None:
+    table = {"private_nodes": True, "authorized_networks": ["10.0.0.0/8"]}
+    cluster = order_cluster(burst, endpoint=endpoint, **table)
+    assert cluster.network_config.default_enable_private_nodes
+    plane = cluster.control_plane_endpoints_config.ip_endpoints_config
+    assert plane.enabled
+    # Where nothing is said of it, it is open.
+    said = CreateClusterRequest.pb(CreateClusterRequest(cluster=cluster)).cluster
+    by_address = said.control_plane_endpoints_config.ip_endpoints_config
+    assert by_address.HasField("enable_public_endpoint") is closed
+    assert not plane.enable_public_endpoint
+    allowed = plane.authorized_networks_config
+    assert allowed.enabled
+    assert [block.cidr_block for block in allowed.cidr_blocks] == ["10.0.0.0/8"]
+
+
+def test_without_a_word_of_networks_there_is_none_in_the_order(
+    burst: BurstSpec,
+) -> None:
+    cluster = order_cluster(burst)
+    assert "network_config" not in cluster
+    assert "control_plane_endpoints_config" not in cluster
+    assert not cluster.ip_allocation_policy.cluster_secondary_range_name
+    assert "network_config" not in order_pool(burst)
+    assert "placement_policy" not in order_pool(burst)
+    assert "reservation_affinity" not in order_pool(burst).config
+
+
+def test_a_pool_of_its_own_may_be_private(burst: BurstSpec) -> None:
+    network = order_pool(burst, private_nodes=True, pods_range="pods").network_config
+    assert network.enable_private_nodes
+    assert network.pod_range == "pods"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "values"),
+    [
+        ("any", ReservationAffinity.Type.ANY_RESERVATION, []),
+        ("mine", ReservationAffinity.Type.SPECIFIC_RESERVATION, ["mine"]),
+    ],
+)
+def test_nodes_of_a_reservation_close_to_each_other(
+    burst: BurstSpec, name: str, kind: ReservationAffinity.Type, values: list[str]
+) -> None:
+    machine = {
+        "machine_type": "c2-standard-8",
+        "max_nodes": 2,
+        "reservation": name,
+        "compact_placement": True,
+    }
+    pool = order_pool(burst, offers={OFFER: machine})
+    affinity = pool.config.reservation_affinity
+    assert affinity.consume_reservation_type == kind
+    assert list(affinity.values) == values
+    assert bool(affinity.key) is bool(values)
+    assert pool.placement_policy.type_ == NodePool.PlacementPolicy.Type.COMPACT
 
 
 def test_the_nodes_of_a_region_are_in_one_zone(burst: BurstSpec) -> None:

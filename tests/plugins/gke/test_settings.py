@@ -11,6 +11,12 @@ from burst_gke.settings import offers_of
 from burst.errors import ConfigError, Refused
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings
 
+SHARED = {
+    "network": "projects/host/global/networks/net",
+    "subnetwork": "projects/host/regions/us-central1/subnetworks/sub",
+    "pods_range": "pods",
+}
+
 
 def one_offer(**table: Any) -> dict[str, Any]:
     return {
@@ -39,6 +45,37 @@ def one_offer(**table: Any) -> dict[str, Any]:
         (one_offer(accelerator="nvidia-l4"), "set both or none"),
         (one_offer(max_nodes=0), "max_nodes"),
         (one_offer(sport=True), "sport"),
+        (
+            one_offer(reservation="r", spot=True),
+            "reservation: Google has none for spot",
+        ),
+        (one_offer(reservation="a/b"), "reservation: 'a/b' is neither any"),
+        ({**NAMED_POOL, **one_offer(reservation="r")}, f"offers.{OFFER}.reservation"),
+        (
+            {**NAMED_POOL, **one_offer(compact_placement=True)},
+            f"offers.{OFFER}.compact_placement",
+        ),
+        (
+            {**POOL, "location": "us-central1", **one_offer(compact_placement=True)},
+            "compact_placement: say in which zone",
+        ),
+        ({**POOL, "network": "n"}, "network: is of a cluster that is made"),
+        ({**POOL, "services_range": "s"}, "services_range: is of a cluster"),
+        ({**POOL, "authorized_networks": ["10.0.0.0/8"]}, "authorized_networks: is of"),
+        ({**NAMED_POOL, "private_nodes": True}, "private_nodes: is of nodes"),
+        ({**NAMED_POOL, "pods_range": "p"}, "pods_range: is of nodes"),
+        ({"pods_range": "p"}, "pods_range: name the subnetwork"),
+        ({"services_range": "s"}, "services_range: name the subnetwork"),
+        ({"network": "a/b"}, "network: is neither a name nor projects/HOST/global"),
+        ({"subnetwork": "a/b"}, "subnetwork: is neither a name nor projects/HOST/reg"),
+        (
+            {"subnetwork": "projects/p/regions/us-east1/subnetworks/s"},
+            "subnetwork: is in us-east1, and location is not",
+        ),
+        ({"network": SHARED["network"]}, "subnetwork: name one of host"),
+        ({**SHARED, "pods_range": ""}, "pods_range: GKE makes no range"),
+        ({"authorized_networks": ["10.0.0.1/8"]}, "authorized_networks: '10.0.0.1/8'"),
+        ({"authorized_networks": ["10.0.0.0/8"] * 101}, "GKE takes 100 ranges"),
     ],
 )
 def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
@@ -46,6 +83,24 @@ def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
         settings(**table)
     assert says in str(caught.value)
     assert str(caught.value).startswith("providers.gke")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        SHARED,
+        {**SHARED, "location": "us-central1", "zone": "us-central1-b"},
+        {"network": "projects/some-project/global/networks/net"},
+        {**POOL, "private_nodes": True, "pods_range": "p"},
+        one_offer(reservation="any", compact_placement=True),
+        one_offer(reservation="projects/host/reservations/r-1"),
+    ],
+)
+def test_what_can_be_is_taken(table: dict[str, Any]) -> None:
+    found = settings(**table)
+    assert [getattr(found, key) for key in table if key != "offers"] == [
+        value for key, value in table.items() if key != "offers"
+    ]
 
 
 @pytest.mark.parametrize(
