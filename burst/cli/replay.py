@@ -21,7 +21,12 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.progress import show_progress
-from burst.cli.replay_sites import PolicyFile, PolicyFiles, SiteOptions
+from burst.cli.replay_sites import (
+    PolicyFile,
+    PolicyFiles,
+    SiteOptions,
+    userids_of,
+)
 from burst.core.worth.queue_model import Order
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.replay.picture import draw
@@ -29,6 +34,7 @@ from burst.replay.policies import FilePolicy, Policy
 from burst.replay.read_trace import TraceError, read_trace
 from burst.replay.report import PolicyResult, json_report, policy_result
 from burst.replay.simulator import replay
+from burst.replay.spending import Spending
 from burst.replay.trace import Machine, Trace
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -237,7 +243,15 @@ def _tell(trace: Trace, machine: Machine) -> None:
 
 def _replay_one(trace: Trace, file: PolicyFile, policy: Policy) -> PolicyResult:
     with show_progress(policy.name, len(trace.jobs), "jobs") as show:
-        outcome = replay(trace.jobs, file.site, policy, show)
+        spending = None
+        if isinstance(policy, FilePolicy) and file.settings.budget:
+            users = userids_of(file.settings, trace)
+            price = file.sold.price
+            spending = Spending(file.settings, users, trace.started, price)
+        outcome = replay(trace.jobs, file.site, policy, show, spending)
+    if outcome.turned_down:
+        told = counted(outcome.turned_down, "job")
+        click.echo(f"{policy.name}: no budget had the money for {told}", err=True)
     unused = policy.unused() if isinstance(policy, FilePolicy) else []
     if unused:
         names = ", ".join(unused)

@@ -78,7 +78,7 @@ class PolicyFiles:
         fixed = (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths)))
         yield from ((policy, self.usual) for policy in fixed)
         for path, file in self._files.items():
-            rules = RuleSet(file.settings.rules, _userids(file.settings, trace))
+            rules = RuleSet(file.settings.rules, userids_of(file.settings, trace))
             started = trace.started
             policy = FilePolicy(str(path), rules, file.sold, started, self._machine)
             yield policy, file
@@ -90,7 +90,7 @@ class PolicyFiles:
             # Of a lead's intake nothing is asked: all jobs may burst in a replay.
             intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
             alone = msgspec.structs.replace(settings, intake=intake)
-            userids = _userids(settings, trace) if trace.numbers_of_host else None
+            userids = userids_of(settings, trace) if trace.numbers_of_host else None
             for text in find_rule_warnings(alone, userids):
                 yield f"{path}: {text}"
 
@@ -143,6 +143,6 @@ def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
         return {}
 
 
-def _userids(settings: Settings, trace: Trace) -> Mapping[str, int]:
+def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:
     """Return the numbers of users that rules name, none where a trace made them up."""
     return find_userids(named_users(settings)) if trace.numbers_of_host else {}

@@ -104,7 +104,7 @@ def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
                 running += sum(map(_runs, rows))
         except (msgspec.MsgspecError, *MALFORMED) as error:
             broken += 1
-            first_broken = first_broken or f"line {number}: {error}"
+            first_broken = first_broken or f"line {number}: {_why_broken(error)}"
     # What was submitted before the journal begins is not known.
     entries = [entry for entry in jobs.values() if "submit" in entry.times]
     found_all = [*listed, *(entry.record() for entry in entries)]
@@ -156,3 +156,12 @@ def _time(value: Any) -> float:
     if not 0 <= seconds < LONGEST_S:
         raise ValueError("a time that cannot be")
     return seconds
+
+
+def _why_broken(error: Exception) -> str:
+    """Return in words why a line is none; Python's own say nothing of the trace."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    if isinstance(error, (ValueError, msgspec.MsgspecError)):
+        return str(error)
+    return "it is no event, response of the journal, or job"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -29,6 +30,13 @@ class Asks(msgspec.Struct, frozen=True):
     """Of a node and hour that is bought; None where there is but one price."""
     boot: float | None = None
     """Seconds that it takes to come online; None for as long as any."""
+    sold: ProviderOffer | None = None
+    """The offer that is bought; None where none is known."""
+    rival: ProviderOffer | None = None
+    """That of another provider, which races with it."""
+    fails: bool = False
+    """Whether a job is failed for which no budget has the money, and that own nodes
+    could never run."""
 
 
 class Policy(Protocol):
@@ -89,7 +97,7 @@ class FilePolicy:
 
     All jobs of the trace count as burstable. Bought is the offer that the daemon would
     take first by `providers` and `max_price` of the rule. Where none is known, there is
-    one price, and above `max_price` nothing is bought. `race` is not looked at.
+    one price, and above `max_price` nothing is bought.
     """
 
     forecasts = True
@@ -108,7 +116,7 @@ class FilePolicy:
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
         self._rules = rules
         self._sold = sold
-        self._first: dict[str, ProviderOffer | None] = {}
+        self._first: dict[str, Sequence[ProviderOffer]] = {}
         self._offset = offset
         self._machine = machine
 
@@ -131,18 +139,33 @@ class FilePolicy:
         rule = self._rules.find(facts, self._offset + now)
         self._used.add(rule.name)
         worth, wait = rule.worth or 0.0, rule.wait or 0.0
+        fails = rule.over_budget == "fail"
         if not self._sold.offers:
             dear = rule.max_price is not None and rule.max_price < self._sold.price
-            return Asks(math.inf) if dear else Asks(worth, wait)
+            return Asks(math.inf) if dear else Asks(worth, wait, fails=fails)
         if rule.name not in self._first:
-            self._first[rule.name] = self._first_offer(rule)
-        first = self._first[rule.name]
-        if first is None:
+            self._first[rule.name] = self._first_offers(rule)
+        if not self._first[rule.name]:
             return Asks(math.inf)
-        return Asks(worth, wait, first.offer.price, first.offer.join_time or None)
+        first, *others = self._first[rule.name]
+        return Asks(
+            worth=worth,
+            wait=wait,
+            price=first.offer.price,
+            boot=first.offer.join_time or None,
+            sold=first,
+            rival=others[0] if others else None,
+            fails=fails,
+        )
 
-    def _first_offer(self, rule: PolicyRule) -> ProviderOffer | None:
-        """Return the offer that the daemon would try first for a job of a rule."""
+    def _first_offers(self, rule: PolicyRule) -> Sequence[ProviderOffer]:
+        """Return the offer that the daemon would try first for a job of a rule.
+
+        Where the rule races, the first of another provider, too.
+        """
         wish = narrowed(BurstPreferences(), rule)
-        wanted = (each for each in self._sold.offers if not why_unwanted(wish, each))
-        return next(wanted, None)
+        wanted = [each for each in self._sold.offers if not why_unwanted(wish, each)]
+        if not rule.race:
+            return wanted[:1]
+        rivals = [each for each in wanted if each.provider != wanted[0].provider]
+        return [*wanted[:1], *rivals[:1]]

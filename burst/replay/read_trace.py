@@ -50,7 +50,8 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
     counted = _counted(lines, lambda part: progress(int(part * size)))
     trace = read(path.name, counted)
     if not trace.jobs:
-        found = f"{trace.broken} lines cannot be read, such as {trace.first_broken}"
+        lines_are = "1 line" if trace.broken == 1 else f"{trace.broken} lines"
+        found = f"{lines_are} cannot be read, such as {trace.first_broken}"
         raise TraceError(
             f"{path}: no job in it that ran" + (f"; {found}" if trace.broken else ""),
             "docs/replay.md shows which formats are read",

@@ -4,7 +4,7 @@
 Own nodes are one pool of cores, the cloud has no end, and no job fails. A burst is made
 for one job; while it is up, its idle nodes may serve others. It decides as the daemon
 does: whenever a job was submitted or has ended, all that wait are judged in their order
-(`simulate_queue`, `judge`).
+(`simulate_queue`, `judge`). With budgets, also when money comes back.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from burst.core.placement.offers import ProviderOffer
 from burst.core.worth.estimate import (
     JUDGED_AGAIN_S,
     OnlineTime,
@@ -29,11 +30,12 @@ from burst.model.jobid import JobId
 from burst.replay.bought_nodes import BoughtNodes, NodeHours
 from burst.replay.own_scheduler import OwnScheduler
 from burst.replay.policies import Asks, Policy
+from burst.replay.spending import BurstPlan, Spending
 from burst.replay.trace import Machine, TraceJob
 from burst.replay.trace_forecasts import TraceForecasts
 
 # What happens at one time, in this order; then jobs are submitted.
-_END, _IDLE, _ASK, _LATE = range(4)
+_END, _IDLE, _LOST, _GONE, _MONEY, _ASK, _LATE = range(7)
 _PROGRESS_EVERY = 128
 
 
@@ -64,6 +66,8 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
     bursts: int
     made: Sequence[int]
     """For each job: how many nodes the burst has that was made for it; 0 for none."""
+    turned_down: int = 0
+    """Jobs for which nothing was bought at some time, as no budget had the money."""
 
     @property
     def bought(self) -> NodeHours:
@@ -79,18 +83,29 @@ def replay(
     site: Site,
     policy: Policy,
     progress: Callable[[int], None] = lambda _: None,
+    spending: Spending | None = None,
 ) -> ReplayOutcome:
-    """Run a trace. `progress` is now and then called with the jobs submitted so far."""
-    return _Replay(jobs, site, policy).run(progress)
+    """Run a trace. `progress` is now and then called with the jobs submitted so far.
+
+    `spending` has the budgets; None where there are none.
+    """
+    return _Replay(jobs, site, policy, spending).run(progress)
 
 
 class _Replay:
     """The state of one."""
 
-    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        site: Site,
+        policy: Policy,
+        spending: Spending | None,
+    ) -> None:
         self._jobs = jobs
         self._site = site
         self._policy = policy
+        self._spending = spending
         self._own = OwnScheduler(jobs, site.machine.total, site.order)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
@@ -107,6 +122,12 @@ class _Replay:
         self._judged = 0
         self._paid: defaultdict[float | None, NodeHours] = defaultdict(NodeHours)
         self._made: dict[int, int] = {}
+        self._bought = 0
+        self._too_large: list[int] = []
+        self._turned_down: set[int] = set()
+        # Of bursts that are being taken down: what they are paid for in the end.
+        self._leaving: dict[int, NodeHours] = {}
+        self._asked_again = -math.inf
         self._own_work = 0.0
 
     def run(self, progress: Callable[[int], None]) -> ReplayOutcome:
@@ -127,19 +148,23 @@ class _Replay:
             if changed and own.waiting:
                 self._started(own.schedule(due), due)
                 self._judge(ripe, due)
+            if changed and self._too_large:
+                self._judge_too_large(due)
             self._release_empty(due)
         progress(count)
         return ReplayOutcome(
             waits=self._waits,
             own_work=self._own_work / 3600.0,
             bought_at={price: _in_hours(paid) for price, paid in self._paid.items()},
-            bursts=len(self._made),
+            bursts=self._bought,
+            turned_down=len(self._turned_down),
             made=[self._made.get(job, 0) for job in range(count)],
         )
 
     def _submit(self, job: int, now: float) -> None:
         if self._jobs[job].cores > self._own.total:
-            self._judge_too_large(job, now)
+            self._too_large.append(job)
+            self._judge_too_large(now)
         elif self._own.submit(job, now):
             self._started((job,), now)
         else:
@@ -172,7 +197,14 @@ class _Replay:
             if burst is not None and burst.busy_until + self._site.idle <= now:
                 self._take_down(number, now)
             return False
-        else:
+        elif what == _LOST:
+            self._take_down(number, now)
+            return False
+        elif what == _GONE:
+            assert self._spending is not None
+            self._spending.settle(number, self._leaving.pop(number), now)
+            return bool(self._turned_down)
+        elif what == _END:
             self._end(number, now)
         return True
 
@@ -185,16 +217,24 @@ class _Replay:
             return
         burst = self._bursts[number]
         burst.end(self._nodes(job), now)
+        if self._spending is not None:
+            facts = self._jobs[job]
+            self._spending.work(number, facts, self._nodes(job) * facts.run_time)
         self._with_room[number] = burst
         if not burst.jobs:
             self._emptied.add(number)
 
-    def _judge_too_large(self, job: int, now: float) -> None:
-        asks = self._asked(job, now)
-        if asks.worth < math.inf and self._pays(
-            self._purchase(job, asks), math.inf, asks.worth, now
-        ):
-            self._buy(job, asks, now)
+    def _judge_too_large(self, now: float) -> None:
+        """Judge the jobs for which own nodes are too few; most are asked about once."""
+        left: list[int] = []
+        for job in self._too_large:
+            asks = self._asked(job, now)
+            pays = asks.worth < math.inf and self._pays(
+                self._purchase(job, asks), math.inf, asks.worth, now
+            )
+            if pays and not self._buy(job, asks, now) and not asks.fails:
+                left.append(job)
+        self._too_large = left
 
     def _judge(self, ripe: Sequence[int], now: float) -> None:
         """Judge the jobs that wait, and run on bought nodes those for which that pays.
@@ -239,13 +279,14 @@ class _Replay:
         for number, burst in self._with_room.items():
             if self._may_use(job, burst, now):
                 keep = self._keep_purchase(job, burst, now)
-                if self._pays(keep, at, asks.worth, now):
+                if self._pays(keep, at, asks.worth, now) and self._keeps(
+                    number, job, now
+                ):
                     self._run_on(job, number, now)
                     return True
         if not self._pays(self._purchase(job, asks), at, asks.worth, now):
             return False
-        self._buy(job, asks, now)
-        return True
+        return self._buy(job, asks, now)
 
     def _pays(self, purchase: Purchase, at: float, asks: float, now: float) -> bool:
         here = StartEstimate(expected=at, latest=at, earliest=at)
@@ -297,13 +338,63 @@ class _Replay:
                 self._take_down(number, now)
         self._emptied.clear()
 
-    def _buy(self, job: int, asks: Asks, now: float) -> None:
-        online = now + self._boot(asks)
-        number, nodes = len(self._made), self._nodes(job)
-        userid = self._jobs[job].userid
-        self._bursts[number] = BoughtNodes(nodes, now, online, userid, asks.price)
-        self._made[job] = nodes
-        self._run_on(job, number, online)
+    def _buy(self, job: int, asks: Asks, now: float) -> bool:
+        """Make a burst for a job, two where its rule races; tell whether.
+
+        Of two, the one that is online first runs the job, and the other is taken down.
+        """
+        plans = [self._plan(job, asks.sold, asks.price, self._boot(asks))]
+        if asks.rival is not None:
+            offer = asks.rival.offer
+            boot = offer.join_time or self._site.boot
+            plans.append(self._plan(job, asks.rival, offer.price, boot))
+        if not self._has_money(job, plans, now):
+            return False
+        first = min(plans, key=lambda plan: plan.boot)
+        online = now + first.boot
+        for plan in plans:
+            number = self._bought
+            self._bought += 1
+            self._bursts[number] = BoughtNodes(
+                plan.nodes, now, online, self._jobs[job].userid, plan.price
+            )
+            if self._spending is not None:
+                self._spending.make(number, self._jobs[job], plan, now)
+            if plan is first:
+                self._made[job] = plan.nodes
+                self._run_on(job, number, online)
+            else:
+                heapq.heappush(self._events, (online, _LOST, number))
+        return True
+
+    def _plan(
+        self, job: int, sold: ProviderOffer | None, price: float | None, boot: float
+    ) -> BurstPlan:
+        lasts = boot + self._jobs[job].limit + self._site.idle + self._site.teardown
+        return BurstPlan(self._nodes(job), price, boot, lasts, sold)
+
+    def _has_money(self, job: int, plans: Sequence[BurstPlan], now: float) -> bool:
+        if self._spending is None:
+            return True
+        again = self._spending.may_make(self._jobs[job], plans, now)
+        if again is None:
+            return True
+        self._turned_down.add(job)
+        if now < again < math.inf and again != self._asked_again:
+            self._asked_again = again
+            heapq.heappush(self._events, (again, _MONEY, job))
+        return False
+
+    def _keeps(self, number: int, job: int, now: float) -> bool:
+        """Keep a burst for a job, if the budgets have the money; tell whether."""
+        if self._spending is None:
+            return True
+        facts = self._jobs[job]
+        lasts = facts.limit + self._site.idle + self._site.teardown
+        if not self._spending.may_use(number, facts, lasts, now):
+            return False
+        self._spending.use(number, facts, lasts, now)
+        return True
 
     def _run_on(self, job: int, number: int, start: float) -> None:
         facts, burst = self._jobs[job], self._bursts[number]
@@ -317,7 +408,11 @@ class _Replay:
     def _take_down(self, number: int, now: float) -> None:
         self._with_room.pop(number, None)
         burst = self._bursts.pop(number)
-        self._paid[burst.price].add(burst.take_down(now, self._site.teardown))
+        paid = burst.take_down(now, self._site.teardown)
+        self._paid[burst.price].add(paid)
+        if self._spending is not None:
+            self._leaving[number] = paid
+            heapq.heappush(self._events, (now + self._site.teardown, _GONE, number))
 
     def _nodes(self, job: int) -> int:
         return self._site.machine.nodes_for(self._jobs[job].cores)

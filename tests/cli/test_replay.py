@@ -309,6 +309,16 @@ def test_nodes_are_as_the_settings_sell_them(trace: Path, tmp_path: Path) -> Non
     assert found[str(alone)] == found["never"]
 
 
+def test_the_budgets_of_a_file_hold_for_its_rules(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(SITE + "[[budget]]\nlimit = 1\n")
+    done = run(trace, "--policy", rules, "--json")
+    found = json.loads(done.stdout)["policies"]
+    assert found[str(rules)] == found["never"]
+    assert found["at once"]["bursts"] == 1
+    assert f"{rules}: no budget had the money for 1 job" in done.stderr
+
+
 def test_options_overrule_the_settings(trace: Path, tmp_path: Path) -> None:
     rules = tmp_path / "new.toml"
     rules.write_text(SITE + '[[policy]]\nproviders = ["near"]\n')

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
@@ -167,3 +168,16 @@ def test_lines_that_cannot_be_read_are_counted() -> None:
     found = read_eventlog("x", lines)
     assert (len(found.jobs), found.broken) == (1, 10)
     assert found.first_broken.startswith("line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("5", "it is no event, response of the journal, or job"),
+        ('{"jobs": 5}', "it is no event, response of the journal, or job"),
+        ('{"id": 3}', "it has no 't_submit'"),
+        ('{"t_submit": -1}', "a time that cannot be"),
+    ],
+)
+def test_a_broken_line_says_what_is_wrong_with_it(line: str, why: str) -> None:
+    assert read_eventlog("x", [line]).first_broken == f"line 1: {why}"

@@ -105,7 +105,7 @@ def test_a_file_may_be_compressed(tmp_path: Path) -> None:
         (b"; MaxNodes: 16\n", "no job"),
         (line(run_time=0).encode(), "no job in it that ran;"),
         (b'{"jobs": []}', "no job"),
-        (b"\xff\xfe what", "1 lines cannot be read, such as line 1"),
+        (b"\xff\xfe what", "1 line cannot be read, such as line 1"),
         (_PACKED[:-9], "not whole"),
         (_PACKED[:12] + b"\xff" * 20, "not whole"),
         (_PACKED[:-4] + b"abcd", "cannot be read"),

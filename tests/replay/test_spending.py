@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Budgets and races in a replay."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from burst.core.placement.offers import ProviderOffer
+from burst.replay.policies import AT_ONCE, Asks, Policy
+from burst.replay.simulator import ReplayOutcome, Site, replay
+from burst.replay.spending import Spending
+from burst.replay.trace import Machine, TraceJob
+from tests.builders import offer, settings
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+STARTED = datetime.datetime(2026, 10, 1, tzinfo=datetime.UTC).timestamp()
+# What the daemon reserves for beside a job's time limit: five minutes in all.
+DEADLINES = dict.fromkeys(("provision", "join", "release", "idle", "reap"), "1m")
+ONE = Machine(nodes=1, cores=1)
+SITE = Site(ONE, boot=60.0, teardown=60.0)
+
+
+def job(submit: float, hours: float, limit: float = 0.0, **more: Any) -> TraceJob:
+    """A job of one core, all in hours."""
+    return TraceJob(submit * HOUR, hours * HOUR, 1, (limit or hours) * HOUR, **more)
+
+
+def run(
+    jobs: list[TraceJob],
+    *budgets: dict[str, Any],
+    policy: Policy = AT_ONCE,
+    site: Site = SITE,
+) -> ReplayOutcome:
+    """Replay with budgets; a node and hour costs 1."""
+    found = settings(budget=list(budgets), deadlines=DEADLINES)
+    return replay(jobs, site, policy, spending=Spending(found, {}, STARTED, 1.0))
+
+
+def waits(outcome: ReplayOutcome) -> list[float]:
+    """In hours."""
+    return [round(wait / HOUR, 2) for wait in outcome.waits]
+
+
+class Rule:
+    """The same for all jobs, judged again whenever something happens."""
+
+    name = "rule"
+    forecasts = True
+    by_hours = False
+
+    def __init__(self, **asks: Any) -> None:
+        self._asks = Asks(0.0, **asks)
+
+    def asks(self, job: TraceJob, now: float) -> Asks:
+        """Return it."""
+        return self._asks
+
+
+def sold(provider: str, price: float, boot: float, lease: float = 0.0) -> ProviderOffer:
+    """An offer of a provider."""
+    found = offer("n", price=price, join_time=boot)
+    return ProviderOffer(
+        provider=provider, offer=found, lease_end=lease, run_time=math.inf, place=""
+    )
+
+
+def test_what_a_budget_has_no_money_for_waits_for_own_nodes() -> None:
+    jobs = [job(0, 9), job(0, 1), job(0, 1)]
+    enough = run(jobs, {"limit": 2.2})
+    assert (waits(enough), enough.bursts, enough.turned_down) == ([0, 0.02, 0.02], 2, 0)
+    # One hour and five minutes are reserved for each.
+    short = run(jobs, {"limit": 1.5})
+    assert (waits(short), short.bursts, short.turned_down) == ([0, 0.02, 9.0], 1, 1)
+
+
+def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
+    jobs = [job(0, 90), *(job(0, 1, limit=20, userid=user) for user in (1, 2))]
+    found = run(jobs, {"limit": 22}, policy=Rule())
+    # The first was on for an hour and its minutes of boot; it is gone a minute later.
+    assert waits(found) == [0, 0.02, 1.05]
+    assert found.bursts == 2
+    assert found.turned_down == 1
+
+
+def test_a_budget_begins_anew() -> None:
+    budget = {"limit": 1.5, "per": "day"}
+    jobs = [job(20, 90), *(job(20, 1, userid=user) for user in (1, 2))]
+    assert waits(run(jobs, budget, policy=Rule())) == [0, 0.02, 4.02]
+    # At midnight the first burst lives, so it counts in the next day until it is gone.
+    late = [job(23, 90), *(job(23, 1, userid=user) for user in (1, 2))]
+    assert waits(run(late, budget, policy=Rule())) == [0, 0.02, 1.05]
+
+
+def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
+    large = [
+        msgspec.structs.replace(each, cores=2) for each in (job(0, 1), job(0.5, 1))
+    ]
+    found = run(large, {"limit": 2.5, "per": "day"}, policy=Rule())
+    assert waits(found) == [0.02, 23.52]
+    never = run(large, {"limit": 2.0, "per": "day"}, policy=Rule())
+    assert never.waits == [math.inf, math.inf]
+
+
+def test_a_rule_may_fail_what_would_pass_a_budget_and_fits_nowhere_else() -> None:
+    large = [msgspec.structs.replace(job(0, 1, userid=n), cores=2) for n in (1, 2)]
+    jobs = [*large, job(0, 9), job(0, 1, userid=3)]
+    found = run(jobs, {"limit": 2.5, "per": "day"}, policy=Rule(fails=True))
+    # The last waits for own nodes.
+    assert waits(found) == [0.02, math.inf, 0, 9.0]
+    assert found.turned_down == 2
+
+
+def test_after_its_last_day_a_budget_buys_nothing() -> None:
+    jobs = [job(0, 90), job(1, 1), job(49, 1)]
+    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)}, policy=Rule())
+    assert waits(found) == [0, 0.02, 41.0]
+
+
+def test_budgets_are_by_user_bank_queue_and_provider() -> None:
+    jobs = [
+        job(0, 9),
+        job(0, 1, userid=7),
+        job(0, 1, bank="a"),
+        job(0, 1, queue="q"),
+        job(0, 1, userid=8),
+    ]
+    matches = [{"user": 7}, {"bank": "a"}, {"queue": "q"}]
+    found = run(jobs, *({"match": match, "limit": 1.0} for match in matches))
+    assert waits(found) == [0, 9.0, 10.0, 11.0, 0.02]
+    there = sold("gke", 1.0, 60.0)
+    budget = {"match": {"provider": "gke"}, "limit": 1.0}
+    providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
+    known = settings(budget=[budget], deadlines=DEADLINES, providers=providers)
+    for offered, bursts in ((there, 0), (sold("kube", 1.0, 60.0), 1)):
+        spending = Spending(known, {}, STARTED, 1.0)
+        policy = Rule(sold=offered, price=1.0, boot=60.0)
+        assert replay(jobs[:2], SITE, policy, spending=spending).bursts == bursts
+
+
+def test_by_a_lease_all_of_it_is_reserved() -> None:
+    jobs = [job(0, 9), job(0, 1)]
+    rule = Rule(sold=sold("kube", 1.0, 60.0, lease=3 * HOUR), price=1.0, boot=60.0)
+    # Three hours, and a minute to be deleted.
+    assert run(jobs, {"limit": 3.01}, policy=rule).bursts == 0
+    assert run(jobs, {"limit": 3.02}, policy=rule).bursts == 1
+
+
+def test_a_burst_is_not_kept_for_a_job_without_money() -> None:
+    site = msgspec.structs.replace(SITE, idle=HOUR)
+    jobs = [job(0, 90), job(0, 1), job(1.5, 3)]
+    kept = run(jobs, {"limit": 9}, site=site, policy=Rule())
+    assert (waits(kept), kept.bursts) == ([0, 0.02, 0.0], 1)
+    dropped = run(jobs, {"limit": 2.5}, site=site, policy=Rule())
+    assert (waits(dropped), dropped.bursts) == ([0, 0.02, 88.5], 1)
+
+
+def test_of_two_that_race_the_first_runs_the_job() -> None:
+    jobs = [job(0, 9), job(0, 1)]
+    slow, quick = sold("kube", 1.0, 600.0), sold("gke", 5.0, 60.0)
+    asks = {"sold": slow, "price": 1.0, "boot": 600.0, "rival": quick}
+    found = run(jobs, policy=Rule(**asks))
+    assert (waits(found), found.bursts) == ([0, 0.02], 2)
+    by_price = {price: paid.total * 60 for price, paid in found.bought_at.items()}
+    # In minutes: boot, an hour of work and the tear-down; the other booted in vain.
+    assert by_price == {1.0: pytest.approx(2), 5.0: pytest.approx(62)}
+    other = run(jobs, policy=Rule(**{**asks, "boot": 30.0}))
+    paid = {price: paid.total * 60 for price, paid in other.bought_at.items()}
+    assert paid == {1.0: pytest.approx(61.5), 5.0: pytest.approx(1.5)}
+    # Money is reserved for both before either is made: 1.25 and 5 * 1.1 hours.
+    assert run(jobs, {"limit": 6.5}, policy=Rule(**asks)).bursts == 0
+    assert run(jobs, {"limit": 6.8}, policy=Rule(**asks)).bursts == 2
+
+
+_JOBS = st.lists(
+    st.builds(
+        job,
+        st.floats(0, 72),
+        st.floats(0.01, 20),
+        st.floats(0.01, 40),
+        userid=st.integers(1, 2),
+    ).map(lambda j: msgspec.structs.replace(j, run_time=min(j.run_time, j.limit))),
+    min_size=2,
+    max_size=12,
+)
+
+
+@given(jobs=_JOBS, limit=st.floats(0, 60), idle=st.sampled_from([0.0, HOUR]))
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_never_more_is_paid_than_the_budget_has(
+    jobs: list[TraceJob], limit: float, idle: float
+) -> None:
+    jobs = sorted(jobs, key=lambda each: each.submit)
+    site = msgspec.structs.replace(SITE, idle=idle, share_users=True)
+    found = run(jobs, {"limit": limit}, site=site, policy=Rule())
+    assert found.bought.total <= limit + 1e-5
+    # Own nodes run what is not bought, at last.
+    assert max(found.waits) < math.inf
+    assert found.bursts + found.turned_down or not any(found.waits)
