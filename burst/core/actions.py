@@ -66,6 +66,10 @@ class EndJob(msgspec.Struct, frozen=True):
     job: JobId
     memo: dict[str, str]
     reason: str
+    """Of the exception that ends it where it gets no exit status."""
+    exit_status: int | None = None
+    """None where it is not known whether it ran."""
+    output: str = ""
 
 
 class TellJobs(msgspec.Struct, frozen=True):

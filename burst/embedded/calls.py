@@ -64,6 +64,14 @@ class RaiseException(_Body, frozen=True):
     note: str
 
 
+class FinishJob(_Body, frozen=True):
+    """End a held job with the result of a run elsewhere. Answer: whether it was."""
+
+    job: JobId
+    exit_status: int
+    output: str
+
+
 class DrainCall(_Body, frozen=True):
     """Drain ranks; those that are keep their reason. Answer: nothing."""
 
@@ -133,6 +141,7 @@ Body = (
     | SetUrgencies
     | MergeMemos
     | RaiseException
+    | FinishJob
     | DrainCall
     | UndrainCall
     | ListJobs

@@ -70,6 +70,7 @@ class Control:
             calls.SetUrgencies: self._urge,
             calls.MergeMemos: self._note,
             calls.RaiseException: self._throw,
+            calls.FinishJob: self._finish,
             calls.DrainCall: lambda body: queue.drain(body.ranks, body.reason),
             calls.UndrainCall: lambda body: queue.undrain(body.ranks),
             calls.ListJobs: self._list,
@@ -186,6 +187,13 @@ class Control:
 
     def _throw(self, body: calls.RaiseException) -> None:
         self._queue.raise_exception(body.job, body.kind, body.note, time.time())
+
+    def _finish(self, body: calls.FinishJob) -> bool:
+        done = self._queue.finish_held(body.job, body.exit_status, time.time())
+        piece = Output(body.job, 0, 1, body.output.encode())
+        if done and self._queue.take_output(piece):
+            self.output(piece)
+        return done
 
     def _list(self, body: calls.ListJobs) -> list[calls.JobInfo]:
         wanted = body.jobs or tuple(self._queue.jobs)

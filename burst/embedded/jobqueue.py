@@ -115,6 +115,22 @@ class JobQueue:
         for rank in sorted(set(job.running.values())):
             self.orders.append((rank, KillTasks(job.id)))
 
+    def finish_held(self, job_id: JobId, exit_status: int, now: float) -> bool:
+        """Give a held job the result of a run elsewhere; False if it is not held.
+
+        Raises LeadError.
+        """
+        job = self._active(job_id)
+        if job.state is not JobState.SCHED or job.priority:
+            return False
+        job.t_start = job.t_finish = now
+        job.status = exit_status << 8
+        self._post(job, now, "alloc", bypass=True)
+        self._post(job, now, "start")
+        self._post(job, now, "finish", status=job.status)
+        self._clean(job, now)
+        return True
+
     def schedule(self, now: float) -> None:
         """Start what can start, in order, until the first that cannot."""
         while self._line:

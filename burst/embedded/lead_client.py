@@ -119,6 +119,10 @@ class EmbeddedLead:
         """Raise a fatal exception of type `burst`."""
         self._ask(calls.RaiseException(job, "burst", reason), _NOTHING)
 
+    def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
+        """Give a held job the result of a run elsewhere."""
+        return self._ask(calls.FinishJob(job, exit_status, output), bool)
+
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
         """Return a job's jobspec."""
         return self._ask(calls.Lookup(job), dict[str, Any])

@@ -14,6 +14,7 @@ from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
+from burst.flux.finish_job import finish_job
 from burst.flux.handle import Handle, library_version
 from burst.flux.identity import read_identity
 from burst.flux.intake import (
@@ -218,6 +219,10 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
         self._client.ask("job-manager.raise", exception)
+
+    def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
+        """See `burst.lead.Lead`."""
+        return finish_job(self._client, job, exit_status, output)
 
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
         """See `burst.lead.Lead`. With all updates, as `flux job info` shows it."""

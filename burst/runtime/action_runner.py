@@ -121,9 +121,9 @@ class ActionRunner:
                 self._report("move", queues_of(self._lead).move(queues))
             case FailJob(job, reason):
                 self._lead.fail_job(job, reason)
-            case EndJob(job, memo, reason):
+            case EndJob(job, memo):
                 self._report("write the memo of", self._lead.write_memos({job: memo}))
-                self._lead.fail_job(job, reason)
+                self._end_job(action)
             case TellJobs(jobs, memo):
                 memos = dict.fromkeys(jobs, memo)
                 self._report("write the memo of", self._lead.write_memos(memos))
@@ -131,6 +131,14 @@ class ActionRunner:
                 self._lead.drain(ranks, reason)
             case UndrainBurst(_, ranks):
                 self._lead.undrain(ranks)
+
+    def _end_job(self, action: EndJob) -> None:
+        """Give the job the result of its run elsewhere, or fail it with the reason."""
+        status = action.exit_status
+        if status is None or not self._lead.finish_job(
+            action.job, status, action.output
+        ):
+            self._lead.fail_job(action.job, action.reason)
 
     def _report(self, what: str, failures: JobFailures) -> None:
         for job, why in failures.items():

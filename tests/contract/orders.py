@@ -174,6 +174,45 @@ class OrdersContract(WithInstance):
             with pytest.raises(LeadError):
                 watch.lead.fail_job(job, "too late")
 
+    @pytest.mark.parametrize(("status", "result"), [(0, "completed"), (3, "failed")])
+    def test_finish_gives_a_held_job_the_result_of_a_run_elsewhere(
+        self, instance: Instance, watch: Watch, status: int, result: str
+    ) -> None:
+        job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
+        watch.lead.hold([job])
+        assert watch.lead.finish_job(job, status, "some\nwords\n")
+        assert watch.state(job, JobState.INACTIVE).result == result
+        assert instance.output(job) == "some\nwords\n"
+
+        def ended(_: LeadView) -> bool:
+            return end_of(watch.lead.events(job)) is not None
+
+        watch.until(ended, "its last event")
+        note = f"exit status {status}" if status else ""
+        end = end_of(watch.lead.events(job))
+        assert end == JobEnd(result, note=note)
+
+    def test_finish_of_a_job_that_may_start_here_changes_nothing(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        waits = instance.submit(nodes=4)
+        watch.state(waits, JobState.SCHED)
+        runs = instance.submit(slots=1, command=SLEEP, urgency=31)
+        watch.job(runs, lambda view: view.t_start > 0, "started")
+        for job, state in ((waits, JobState.SCHED), (runs, JobState.RUN)):
+            assert not watch.lead.finish_job(job, 0, "")
+            assert watch.lead.observe().jobs[job].state is state
+            watch.lead.fail_job(job, "ran elsewhere")
+            assert watch.state(job, JobState.INACTIVE).result == "failed"
+
+    def test_finish_of_a_job_that_is_gone_says_so(
+        self, watch: Watch, ended: JobId
+    ) -> None:
+        for job in (ended, UNKNOWN):
+            with pytest.raises(LeadError):
+                watch.lead.finish_job(job, 0, "")
+
     def test_orders_need_no_listening(self, instance: Instance) -> None:
         job = instance.submit(nodes=4)
         with closing(instance.lead()) as second:

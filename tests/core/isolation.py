@@ -23,9 +23,9 @@ def over(sim):
 
 
 def reason(sim, job):
-    """Why the job ended."""
-    (found,) = [text for what, number, text in sim.lead.log if number == job]
-    return found
+    """Why the job ended: it was told, and ended once."""
+    (_,) = [text for what, number, text in sim.lead.log if number == job]
+    return sim.lead.memos[job]["why"]
 
 
 def ask(sim, demand):

@@ -94,6 +94,42 @@ def test_the_exit_status_comes_back(sim, code):
     assert reason(sim, job).endswith(f": exit status {code}")
 
 
+@pytest.mark.parametrize(("code", "result"), [(0, "completed"), (3, "failed")])
+def test_the_job_has_the_result_of_its_run(sim, code, result):
+    sim.provider.ends_with = code
+    job = submit(sim)
+    sim.until(over(sim))
+    assert sim.lead.jobs[job].result == result
+    assert ("finish", job, f"exit status {code}") in sim.lead.log
+
+
+def test_a_job_that_cannot_be_given_its_result_is_ended_with_the_reason(sim):
+    sim.lead.can_finish = False
+    job = submit(sim)
+    sim.until(over(sim))
+    told = f"ran in isolated burst {sim.burst.id}: exit status 0"
+    assert sim.lead.log == [("fail", job, told)]
+    assert sim.lead.jobs[job].result == "failed"
+
+
+@pytest.mark.parametrize("state", [JobState.RUN, JobState.CLEANUP])
+def test_what_a_crash_cut_short_is_asked_for_again(sim, state):
+    """Flux has taken in the allocation that is none, and not what comes after it."""
+    asked = []
+
+    def cut_short(job, status, output):
+        asked.append((job, status, output))
+        sim.lead.change(job, state=state)
+        return True
+
+    sim.lead.finish_job = cut_short
+    job = submit(sim)
+    sim.until(over(sim))
+    sim.tick(2)
+    assert len(asked) > 2
+    assert set(asked) == {(job, 0, "done\n")}
+
+
 def test_what_it_writes_may_be_anything(sim):
     sim.provider.writes = "a\0b\n" + "x" * 2000
     job = submit(sim)

@@ -63,14 +63,19 @@ def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
     made.close()
 
 
-def flux(instance: FluxInstance, *words: str) -> str:
-    done = subprocess.run(
+def run(instance: FluxInstance, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [FLUX, *words],
         env={**os.environ, "FLUX_URI": instance.uri},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+
+
+def flux(instance: FluxInstance, *words: str) -> str:
+    done = run(instance, *words)
+    assert not done.returncode, done.stderr
     return done.stdout.strip()
 
 
@@ -90,23 +95,30 @@ def turn_until_ended(engine: Engine, lead: Lead, job: JobId) -> None:
     wait_until(ended, lambda: str(engine.snapshot.records.bursts))
 
 
-def test_it_is_held_told_and_ended_and_never_had_nodes(
-    instance: FluxInstance, lead: Lead, engine: Engine, provider: FakeProvider
+@pytest.mark.parametrize("ended", [(0, "COMPLETED"), (3, "FAILED")])
+def test_it_has_the_result_of_its_run_and_never_had_nodes(
+    instance: FluxInstance,
+    lead: Lead,
+    engine: Engine,
+    provider: FakeProvider,
+    ended: tuple[int, str],
 ) -> None:
-    provider.ends_with, provider.writes = 3, "some\nwords\0\n"
+    status, result = ended
+    provider.ends_with, provider.writes = status, "some\nwords\0\n"
     job = instance.submit(nodes=3, attributes={"burst": {"mode": "isolated"}})
     turn_until_ended(engine, lead, job)
     (burst,) = engine.snapshot.records.bursts.values()
     seen = events(instance, job)
     names = [event["name"] for event in seen]
-    assert "alloc" not in names
-    (raised,) = [event["context"] for event in seen if event["name"] == "exception"]
-    assert isinstance(raised, dict)
-    assert raised["type"] == "burst"
-    assert raised["note"] == f"ran in isolated burst {burst.id}: exit status 3"
-    fields = "{user.burst.state}|{user.burst.burst}|{status}"
+    assert "exception" not in names
+    assert [e["context"] for e in seen if e["name"] == "alloc"] == [{"bypass": True}]
+    fields = "{user.burst.state}|{user.burst.burst}|{status}|{returncode}|{ranks}"
     told = flux(instance, "jobs", "-ano", fields, format_f58(job))
-    assert told == f"exit 3|{burst.id}|FAILED"
+    assert told == f"exit {status}|{burst.id}|{result}|{status}|"
+    attached = run(instance, "job", "attach", format_f58(job))
+    assert (attached.returncode, attached.stdout) == (status, "some\nwords\ufffd\n")
+    idle = run(instance, "resource", "list", "-s", "allocated", "-no", "{nnodes}")
+    assert idle.stdout == "0\n"
     output = flux(instance, "jobs", "-ano", "{user.burst.output}", format_f58(job))
     assert output.startswith("some\nwords")
     assert provider.cloud.begun == [burst.id]

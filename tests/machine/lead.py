@@ -142,6 +142,13 @@ class SimLead(FakeLead):
         self.orders += 1
         self.silence.call("fail", lambda: super(SimLead, self).fail_job(job, reason))
 
+    def finish_job(self, job, exit_status, output):
+        self.touched.append(job)
+        self.orders += 1
+        return self.silence.call(
+            "finish", lambda: super(SimLead, self).finish_job(job, exit_status, output)
+        )
+
     def jobspec(self, job):
         if job in self.specs:
             return self.specs[job]

@@ -40,7 +40,7 @@ def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
     if burst.may_have_run:
         for job in sorted(burst.jobs):
             view = lead.jobs.get(job)
-            if view and view.state in _PENDING:
+            if view and (view.state in _PENDING or _is_half_ended(burst, view)):
                 tx.actions.append(end_job(tx, burst, job))
         return burst
     on_its_way = burst.state in (State.NEW, *UNDER_WAY)
@@ -48,6 +48,15 @@ def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
         note = "its job is not held any more, so this burst does not run it"
         return tx.fail(burst.id, NOT_HELD, note)
     return burst
+
+
+def _is_half_ended(burst: Burst, view: JobView) -> bool:
+    """Tell whether a crash of the lead cut short what gives the job its result.
+
+    It has left the state SCHED then, with no ranks, as no job has that Flux started.
+    """
+    active = view.state in (JobState.RUN, JobState.CLEANUP)
+    return active and not view.ranks and burst.exit_status is not None
 
 
 def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> None:

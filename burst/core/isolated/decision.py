@@ -40,7 +40,7 @@ def end_job(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
     output = tx.outputs.get(burst.id)
     if output is not None:
         text["output"] = output[-_OUTPUT_IN_MEMO:]
-    return EndJob(job, text, decision.text())
+    return EndJob(job, text, decision.text(), burst.exit_status, output or "")
 
 
 def _reason_of_end(burst: Burst) -> Reason:

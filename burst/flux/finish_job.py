@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Gives a held job the result of its run in another instance, as if it had run here.
+
+Flux has no request for that. Its job manager takes any event for an active job from the
+instance owner, by `job-manager.post-event.post` (flux-core 0.61 or later, the command
+`flux post-job-event`), and its state machine (RFC 21) follows the events:
+
+* `set-flags` with `alloc-bypass`: no scheduler is asked for the job's resources, nor
+  told of them, from here on;
+* `prolog-start`: in state RUN, no start request is sent while a prolog is running;
+* `alloc`: from SCHED to RUN. dependency-after needs it of a job that was to succeed;
+* `start`, then `finish` with the wait status: to CLEANUP. It is the job's result;
+* `release`: the output is to be read from the job's own directory in the KVS;
+* `free`, `prolog-finish`: nothing is left to clean up, and the job is INACTIVE.
+
+A job without an allocation has no R, so the journal leaves out its `alloc`.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.errors import MALFORMED, BurstError, LeadError
+from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.request import unreadable
+
+_POST = "job-manager.post-event.post"
+_PROLOG = "burst-isolated"
+"""By this description our prolog is told from others."""
+_HIGHEST = 255
+_FATAL = 0
+# From SCHED, these make the job wait for a priority again.
+_BACK = ("depend", "urgency", "jobspec-update", "flux-restart")
+_Step = tuple[str, Mapping[str, Any]]
+_BEGIN: tuple[_Step, ...] = (
+    ("set-flags", {"flags": ["alloc-bypass"]}),
+    ("prolog-start", {"description": _PROLOG}),
+)
+_END: _Step = ("prolog-finish", {"description": _PROLOG, "status": 0})
+
+
+def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> bool:
+    """Give a held job this exit status, and its output.
+
+    Returns False where that cannot be, and the job is to be ended by an exception: it
+    is not held, the instance has scripts that run before or after each job, which need
+    an allocation, or its Flux is older than 0.61. What a crash left of an earlier
+    attempt is completed. Raises LeadError if the job is gone, Unreadable.
+    """
+    if _has_scripts(client):
+        return False
+    events = _read_events(client, job)
+    if _is_fatal(events):
+        _post(client, job, [_END] if _is_ours(events) else [])
+        return True
+    if not _is_ours(events):
+        if not is_held(events):
+            return False
+        _write_output(client, job, output)
+        try:
+            _post(client, job, _BEGIN)
+        except (RequestFailed, ServiceMissing):
+            return False
+        # Its user may have released it until then; now it bypasses the scheduler.
+        events = _read_events(client, job)
+        if not is_held(events):
+            _post(client, job, [_END])
+            return False
+    _post(client, job, missing(events, exit_status))
+    return True
+
+
+def is_held(events: Sequence[Event]) -> bool:
+    """Tell whether a job is in state SCHED with no request to the scheduler."""
+    held = False
+    for event in events:
+        if event.name == "priority":
+            held = event.context["priority"] == 0
+        elif event.name in (*_BACK, "alloc"):
+            held = False
+    return held and not _is_fatal(events)
+
+
+def missing(events: Sequence[Event], exit_status: int) -> list[_Step]:
+    """Return what is to be posted yet, of all that ends a job that we have begun to.
+
+    What was posted before a restart of the job manager is posted again, as its plugins
+    do not know it any more; the states do not change by it. But each prolog-start needs
+    a prolog-finish of its own.
+    """
+    posted = {event.name for event in events}
+    return [
+        *(step for step in _BEGIN if step[0] not in posted),
+        ("alloc", {"bypass": True}),
+        ("start", {}),
+        ("finish", {"status": min(max(exit_status, 0), _HIGHEST) << 8}),
+        ("release", {"ranks": "all", "final": True}),
+        ("free", {}),
+        _END,
+    ]
+
+
+def _is_ours(events: Sequence[Event]) -> bool:
+    return any(
+        event.name == "prolog-start" and event.context.get("description") == _PROLOG
+        for event in events
+    )
+
+
+def _is_fatal(events: Sequence[Event]) -> bool:
+    return any(
+        event.name == "exception" and event.context["severity"] == _FATAL
+        for event in events
+    )
+
+
+def _has_scripts(client: RpcClient) -> bool:
+    """Tell whether perilog.so would run something for the job; it asks for its R."""
+    table = client.ask("config.get").get("job-manager", {})
+    return any(name in table for name in ("prolog", "epilog"))
+
+
+def _read_events(client: RpcClient, job: JobId) -> list[Event]:
+    """Return all events of an active job, as of this moment. Raises LeadError."""
+    request = {"id": job, "attrs": ["eventlog"]}
+    try:
+        found = client.ask("job-manager.getattr", request)["eventlog"]
+        events = msgspec.convert(found, list[Event])
+    except MALFORMED as error:
+        raise unreadable("eventlog", error) from error
+    if any(event.name == "clean" for event in events):
+        raise LeadError("job is inactive")
+    return events
+
+
+def _post(client: RpcClient, job: JobId, steps: Sequence[_Step]) -> None:
+    """Post these events at once, in order. Raises the first error."""
+    queries: list[Query] = [
+        (_POST, {"id": job, "name": name, "context": context})
+        for name, context in steps
+    ]
+    for answer in client.ask_all(queries):
+        if isinstance(answer, BurstError):
+            raise answer
+
+
+def _write_output(client: RpcClient, job: JobId, output: str) -> None:
+    """Write where `flux job attach` reads: RFC 24, and what the shell logs (RFC 32)."""
+    stream = {"stream": "stdout", "rank": "0"}
+    counts = {"stdout": 1, "stderr": 1}
+    encodings = {"stdout": "UTF-8", "stderr": "UTF-8"}
+    header = {"version": 1, "encoding": encodings, "count": counts, "options": {}}
+    logs: dict[str, list[_Step]] = {
+        "guest.output": [
+            ("header", header),
+            ("data", {**stream, "data": output}),
+            ("data", {**stream, "eof": True}),
+        ],
+        "guest.exec.eventlog": [
+            ("shell.init", {"leader-rank": 0, "size": 1, "service": _PROLOG}),
+            ("done", {}),
+        ],
+    }
+    if not output:
+        del logs["guest.output"][1]
+    directory = _directory(job)
+    operations = [_write(f"{directory}.{key}", steps) for key, steps in logs.items()]
+    client.ask("kvs.commit", {"namespace": "primary", "flags": 0, "ops": operations})
+
+
+def _directory(job: JobId) -> str:
+    """Return the job's directory in the KVS, flux_job_kvs_key(3)."""
+    digits = f"{job:016x}"
+    return ".".join(("job", *(digits[at : at + 4] for at in range(0, 16, 4))))
+
+
+def _write(key: str, steps: Sequence[_Step]) -> dict[str, Any]:
+    lines = [
+        msgspec.json.encode(
+            {"timestamp": time.time(), "name": name, "context": context}
+        )
+        for name, context in steps
+    ]
+    data = base64.b64encode(b"".join(line + b"\n" for line in lines)).decode()
+    return {"key": key, "flags": 0, "dirent": {"ver": 1, "type": "val", "data": data}}

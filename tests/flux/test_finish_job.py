@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""A held job is given the result of a run elsewhere, as real Flux takes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from burst.lead import Lead
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+PROLOG = {"description": "burst-isolated"}
+
+
+@pytest.fixture
+def instance() -> Iterator[FluxInstance]:
+    with flux_instance() as found:
+        yield found
+
+
+@pytest.fixture
+def lead(instance: FluxInstance) -> Iterator[Lead]:
+    with listening(instance) as found:
+        yield found
+
+
+def listening(instance: FluxInstance) -> closing[Any]:
+    found = instance.lead()
+    found.listen(lambda: None)
+    return closing(found)
+
+
+def held(instance: FluxInstance, lead: Lead) -> JobId:
+    job = instance.submit(nodes=3)
+    wait_until(lambda: state(lead, job) is JobState.SCHED, "it waits")
+    assert not lead.hold([job])
+    return job
+
+
+def state(lead: Lead, job: JobId) -> JobState | None:
+    view = lead.observe().jobs.get(job)
+    return view.state if view else None
+
+
+def flux(instance: FluxInstance, *words: str) -> str:
+    done = subprocess.run(
+        [FLUX, *words],
+        env={**os.environ, "FLUX_URI": instance.uri},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, (words, done.stderr)
+    return done.stdout.strip()
+
+
+def dependents(instance: FluxInstance, job: JobId) -> dict[str, str]:
+    """Submit one job for each kind of dependency; return their ids."""
+    return {
+        kind: flux(instance, "submit", f"--dependency={kind}:{format_f58(job)}", "true")
+        for kind in ("afterok", "afternotok", "afterany", "afterstart")
+    }
+
+
+def results(instance: FluxInstance, jobs: dict[str, str]) -> dict[str, str]:
+    for job in jobs.values():
+        flux(instance, "job", "wait-event", "-t", "120", job, "clean")
+    return {
+        kind: flux(instance, "jobs", "-no", "{result}", job)
+        for kind, job in jobs.items()
+    }
+
+
+def post(instance: FluxInstance, job: JobId, name: str, context: Any) -> None:
+    event = {"id": job, "name": name, "context": context}
+    instance.rpc("job-manager.post-event.post", event)
+
+
+@pytest.mark.parametrize(
+    ("status", "ran"),
+    [
+        (0, {"afterok", "afterany", "afterstart"}),
+        (3, {"afternotok", "afterany", "afterstart"}),
+    ],
+)
+def test_those_that_depend_on_it_go_by_its_result(
+    instance: FluxInstance, lead: Lead, status: int, ran: set[str]
+) -> None:
+    job = held(instance, lead)
+    waiting = dependents(instance, job)
+    assert lead.finish_job(job, status, "")
+    expected = {kind: "COMPLETED" if kind in ran else "FAILED" for kind in waiting}
+    assert results(instance, waiting) == expected
+    late = flux(instance, "submit", f"--dependency=afterany:{format_f58(job)}", "true")
+    assert results(instance, {"": late}) == {"": "COMPLETED"}
+
+
+def test_who_is_attached_while_it_waits_gets_output_and_status(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    job = held(instance, lead)
+    with subprocess.Popen(
+        [FLUX, "job", "attach", "--show-events", format_f58(job)],
+        env={**os.environ, "FLUX_URI": instance.uri},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as attached:
+        assert attached.stderr is not None
+        assert b"submit" in attached.stderr.readline()
+        assert lead.finish_job(job, 7, "what it wrote\n")
+        output, _ = attached.communicate(timeout=30)
+    assert (attached.returncode, output) == (7, b"what it wrote\n")
+
+
+def test_the_lead_and_its_scheduler_are_as_before(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    """After it, after the scheduler is loaded anew, and after a restart."""
+    job = held(instance, lead)
+    assert lead.finish_job(job, 0, "kept\n")
+    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+    assert flux(instance, "run", "echo", "runs") == "runs"
+    instance.reload_scheduler()
+    assert flux(instance, "run", "echo", "runs") == "runs"
+    lead.close()
+    instance.stop()
+    instance.start()
+    assert flux(instance, "run", "echo", "runs") == "runs"
+    assert flux(instance, "jobs", "-ano", "{result}", format_f58(job)) == "COMPLETED"
+    assert flux(instance, "job", "attach", format_f58(job)) == "kept"
+
+
+STEPS: list[tuple[str, dict[str, Any]]] = [
+    ("set-flags", {"flags": ["alloc-bypass"]}),
+    ("prolog-start", PROLOG),
+    ("alloc", {"bypass": True}),
+    ("start", {}),
+    ("finish", {"status": 0}),
+    ("release", {"ranks": "all", "final": True}),
+    ("free", {}),
+]
+
+
+@pytest.mark.parametrize("posted", range(2, len(STEPS) + 1))
+def test_what_a_crash_cut_short_is_completed(
+    instance: FluxInstance, lead: Lead, posted: int
+) -> None:
+    """The lead is killed, and started again, after each event but the last."""
+    job = held(instance, lead)
+    dependent = dependents(instance, job)["afterok"]
+    for name, context in STEPS[:posted]:
+        post(instance, job, name, context)
+    last = STEPS[posted - 1][0]
+    flux(instance, "job", "wait-event", "-t", "30", format_f58(job), last)
+    lead.store().write({"all-before": "is kept"})
+    lead.close()
+    instance.kill()
+    instance.start()
+    with listening(instance) as again:
+        assert state(again, job) is not JobState.INACTIVE
+        assert again.observe().jobs[job].ranks == frozenset()
+        assert again.finish_job(job, 0, "")
+        wait_until(lambda: state(again, job) is JobState.INACTIVE, "its end")
+    assert results(instance, {"afterok": dependent}) == {"afterok": "COMPLETED"}
+    assert flux(instance, "run", "echo", "runs") == "runs"
+
+
+def test_one_that_was_canceled_meanwhile_ends(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    job = held(instance, lead)
+    post(instance, job, *STEPS[1])
+    instance.cancel(job)
+    wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is running")
+    assert lead.finish_job(job, 0, "")
+    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+    assert lead.observe().jobs[job].result == "canceled"
+
+
+def test_one_that_is_released_meanwhile_is_left_to_be_failed(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    job = held(instance, lead)
+    assert not lead.release({job: 16})
+    assert not lead.finish_job(job, 0, "")
+    lead.fail_job(job, "ran elsewhere")
+    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+
+
+@pytest.mark.parametrize("script", ["prolog", "epilog"])
+def test_where_jobs_have_scripts_it_is_left_to_be_failed(script: str) -> None:
+    """perilog.so would ask for the ranks on which to run them."""
+    tables = {
+        "job-manager": {
+            script: {"command": ["true"]},
+            "plugins": [{"load": "perilog.so"}],
+        }
+    }
+    with flux_instance(tables) as instance, listening(instance) as lead:
+        job = held(instance, lead)
+        assert not lead.finish_job(job, 0, "")
+        assert state(lead, job) is JobState.SCHED
+        lead.fail_job(job, "ran elsewhere")
+        wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
