@@ -84,7 +84,7 @@ class GkeProvider:
             dependencies.cloud, settings, self._labels, dependencies.clock
         )
         self._make_followers = dependencies.followers
-        self._reached: dict[str, Cluster] = {}
+        self._reached: dict[str, tuple[Cluster, Bursts]] = {}
         """Connections, by the address of the API server and its authority."""
         self._clock = dependencies.clock
         self._leaving: dict[BurstId, float] = {}
@@ -137,7 +137,10 @@ class GkeProvider:
         bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
-        for cluster in self._inhabited(clusters, bursts.values()):
+        inhabited = self._inhabited(clusters, bursts.values())
+        for left in self._reached.keys() - map(self._key_of, inhabited):
+            self._reached.pop(left)[0].close()
+        for cluster in inhabited:
             try:
                 listed = self._followers(cluster).observe()
             except ProviderError as error:
@@ -237,13 +240,20 @@ class GkeProvider:
         running = [c for c in clusters if c.name in names and c.endpoint]
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
+    def _key_of(self, cluster: GkeResource) -> str:
+        return " ".join(cluster.reach(self._settings.endpoint))
+
     def _followers(
         self, cluster: GkeResource, settings: GkeSettings | None = None
     ) -> Bursts:
-        url, authority = cluster.reach(self._settings.endpoint)
-        key = f"{url} {authority}"
+        key = self._key_of(cluster)
         if key not in self._reached:
+            url, authority = cluster.reach(self._settings.endpoint)
             access = Endpoint(url, authority, self._cloud.token)
-            self._reached[key] = Cluster(access, timeout=self._settings.timeout)
-        settings = settings or self._settings
-        return self._make_followers(self._reached[key], settings, self._tags)
+            reached = Cluster(access, timeout=self._settings.timeout)
+            pods = self._make_followers(reached, self._settings, self._tags)
+            self._reached[key] = reached, pods
+        reached, pods = self._reached[key]
+        if settings is None:
+            return pods  # the same each time: it knows what has not changed
+        return self._make_followers(reached, settings, self._tags)

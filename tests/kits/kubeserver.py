@@ -4,12 +4,31 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
+
+
+class Watch:
+    """One watch that was begun, as a test plays the API server's side of it."""
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+        self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.cut = False
+
+    def say(self, kind: str, found: Any) -> None:
+        """Send an event."""
+        self.lines.put(json.dumps({"type": kind, "object": found}).encode() + b"\n")
+
+    def end(self, *, cut: bool = False) -> None:
+        """End the answer, or `cut` the connection in the midst of it."""
+        self.cut = cut
+        self.lines.put(None)
 
 
 class Said:
@@ -20,6 +39,8 @@ class Said:
         self.answers: dict[tuple[str, str], list[tuple[int, Any]]] = {}
         self.asked: list[tuple[str, str, str]] = []
         """Method, path with query, and the Authorization header."""
+        self.watches: dict[str, list[Watch]] = {}
+        """By path, where watches are served. Other paths answer as ever."""
         self.bodies: list[Any] = []
         """What was sent with it; None if nothing was."""
         self.warnings: list[str] = []
@@ -45,7 +66,12 @@ class _Answering(BaseHTTPRequestHandler):
         said.bodies.append(json.loads(sent) if sent else None)
         authorization = self.headers.get("Authorization", "")
         said.asked.append((self.command, self.path, authorization))
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
+        if "watch=true" in query and path in said.watches:
+            watch = Watch(query)
+            said.watches[path].append(watch)
+            self._stream(watch)
+            return
         answers = said.answers.get((self.command, path), [(404, {})])
         status, body = answers[0] if len(answers) == 1 else answers.pop(0)
         encoded = body.encode() if isinstance(body, str) else json.dumps(body).encode()
@@ -56,6 +82,18 @@ class _Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(encoded)))
         self.end_headers()
         self.wfile.write(encoded)
+
+    def _stream(self, watch: Watch) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        while (line := watch.lines.get()) is not None:
+            self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+            self.wfile.flush()
+        self.close_connection = watch.cut
+        if not watch.cut:
+            self.wfile.write(b"0\r\n\r\n")
 
     do_GET = do_POST = do_PATCH = do_DELETE = reply  # noqa: N815
 

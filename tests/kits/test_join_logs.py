@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from burst.kits.join_errors import explain_log
-from burst.kits.kube.kinds import Manifest, name_of
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.container_log import ContainerLog, running_logs
 from burst.kits.pods.join_logs import JoinLogs
 
 REFUSED = "<7>overlay.debug[1]: parent sockevent tcp://10.0.0.1:8050 closed"
@@ -33,49 +34,52 @@ class Nodes:
         self.read: list[str] = []
         self.joining = JoinLogs(self._tail)
 
-    def _tail(self, pod: Manifest) -> str:
-        self.read.append(name_of(pod))
-        return self.logs.get(name_of(pod), "")
+    def say(self, pods: list[Manifest], now: float) -> dict[str, str]:
+        return self.joining.read(running_logs(pods), now)
+
+    def _tail(self, log: ContainerLog) -> str:
+        self.read.append(log.pod)
+        return self.logs.get(log.pod, "")
 
 
 def test_a_broker_gets_time_to_join_first() -> None:
     nodes = Nodes(a=REFUSED)
-    assert nodes.joining.read([pod("a", 1000)], 1003) == {}
+    assert nodes.say([pod("a", 1000)], 1003) == {}
     assert not nodes.read
-    found = nodes.joining.read([pod("a", 1000)], 1004)
+    found = nodes.say([pod("a", 1000)], 1004)
     assert "nothing listens" in explain_log(found["a"])
 
 
 def test_one_that_has_joined_is_read_once() -> None:
     nodes = Nodes(a=JOINED)
     for now in range(1000, 3000, 2):
-        assert nodes.joining.read([pod("a", 1000)], now) == {}
+        assert nodes.say([pod("a", 1000)], now) == {}
     assert nodes.read == ["a"]
 
 
 def test_one_that_does_not_is_read_less_and_less_often_and_at_last_not_at_all() -> None:
     nodes = Nodes(a=REFUSED)
     for now in range(1000, 3000, 2):
-        found = nodes.joining.read([pod("a", 1000)], now)
+        found = nodes.say([pod("a", 1000)], now)
     assert found == {"a": REFUSED}, "what was read last is still told"
     assert 10 < len(nodes.read) < 25
     nodes.logs["a"] = JOINED
-    assert nodes.joining.read([pod("a", 3000, restarts=1)], 3004) == {}, "another one"
+    assert nodes.say([pod("a", 3000, restarts=1)], 3004) == {}, "another one"
 
 
 def test_one_that_joins_after_all_has_nothing_to_explain() -> None:
     nodes = Nodes(a=REFUSED)
-    assert nodes.joining.read([pod("a", 1000)], 1004)
+    assert nodes.say([pod("a", 1000)], 1004)
     nodes.logs["a"] = JOINED
-    assert nodes.joining.read([pod("a", 1000)], 1009) == {}
+    assert nodes.say([pod("a", 1000)], 1009) == {}
 
 
 def test_only_some_are_read_at_a_time_and_those_that_wait_longest_first() -> None:
     pods = [pod(name, 1000) for name in "abcdef"]
     nodes = Nodes(**dict.fromkeys("abcdef", JOINED))
-    nodes.joining.read(pods, 2000)
+    nodes.say(pods, 2000)
     assert len(nodes.read) == 4
-    nodes.joining.read(pods, 2002)
+    nodes.say(pods, 2002)
     assert sorted(nodes.read) == list("abcdef")
 
 
@@ -83,13 +87,13 @@ def test_what_does_not_run_is_not_read() -> None:
     nodes = Nodes(a=REFUSED)
     waiting = pod("a", 1000)
     waiting["status"]["containerStatuses"][0]["state"] = {"waiting": {}}
-    assert nodes.joining.read([waiting], 2000) == {}
+    assert nodes.say([waiting], 2000) == {}
     assert not nodes.read
 
 
 def test_what_is_gone_is_forgotten() -> None:
     nodes = Nodes(a=REFUSED)
-    assert nodes.joining.read([pod("a", 1000)], 1004)
-    assert nodes.joining.read([], 1006) == {}
-    assert nodes.joining.read([pod("a", 1000)], 1008), "it is new again"
+    assert nodes.say([pod("a", 1000)], 1004)
+    assert nodes.say([], 1006) == {}
+    assert nodes.say([pod("a", 1000)], 1008), "it is new again"
     assert nodes.read == ["a", "a"]

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,6 +42,26 @@ class Api:
             connection.request(method, path, body=body, headers=authorized)
             answer = connection.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    @contextlib.contextmanager
+    def stream(
+        self, path: str, accept: str = ""
+    ) -> Iterator[tuple[http.client.HTTPResponse, socket.socket]]:
+        """Give an answer that is read as it comes, and its connection."""
+        connection = http.client.HTTPSConnection(
+            self._where.hostname or "",
+            self._where.port,
+            context=self._context,
+            timeout=60,
+        )
+        headers = {"Authorization": f"Bearer {self._token}"}
+        headers |= {"Accept": accept} if accept else {}
+        try:
+            connection.request("GET", path, headers=headers)
+            way = connection.sock
+            yield connection.getresponse(), way
         finally:
             connection.close()
 

@@ -42,6 +42,7 @@ class KubeBackend(Backend):
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         self.way.faults += [Fault(method, "", drop=True) for method in METHODS]
+        self.way.cut_watches()
         yield
         self.way.faults.clear()
 

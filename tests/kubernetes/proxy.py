@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -59,6 +62,8 @@ class Proxy:
         self.seen: list[tuple[str, str]] = []
         self.memory: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.closed = threading.Event()
+        self.relays: set[socket.socket] = set()
+        """Connections, of both sides, of watches that are passed on as they come."""
         self._server = _Server(("127.0.0.1", 0), _Relay)
         self._server.proxy = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=[0.05])
@@ -70,8 +75,15 @@ class Proxy:
         self._thread.start()
         return self
 
+    def cut_watches(self) -> None:
+        """Close the connections of all watches, as if the way were lost."""
+        for relay in list(self.relays):
+            with contextlib.suppress(OSError):
+                relay.shutdown(socket.SHUT_RDWR)
+
     def __exit__(self, *_: object) -> None:
         self.closed.set()
+        self.cut_watches()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -100,6 +112,9 @@ class _Relay(BaseHTTPRequestHandler):
         if fault and not fault.after:
             self._fail(proxy, fault)
             return
+        if "watch=true" in self.path and not fault:
+            self._pass_events_on(proxy)
+            return
         answer = self._pass_on(proxy, body)
         if fault:
             self.close_connection = True
@@ -107,6 +122,32 @@ class _Relay(BaseHTTPRequestHandler):
             self._answer(*answer)
 
     do_GET = do_POST = do_PATCH = do_DELETE = relay  # noqa: N815
+
+    def finish(self) -> None:
+        """As ever, also where the client has closed the connection of a watch."""
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    def _pass_events_on(self, proxy: Proxy) -> None:
+        accept = self.headers.get("Accept", "")
+        with proxy.api.stream(self.path, accept) as (answer, way):
+            near = self.connection
+            self.close_connection = True
+            self.send_response(answer.status)
+            self.send_header("Connection", "close")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.flush()
+            proxy.relays |= {near, way}
+            try:
+                while line := answer.readline():
+                    self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+                    self.wfile.flush()
+                self.wfile.write(b"0\r\n\r\n")
+            except (OSError, http.client.HTTPException, ValueError):
+                return  # one side is gone
+            finally:
+                proxy.relays -= {near, way}
 
     def _pass_on(
         self, proxy: Proxy, body: bytes | None

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
-
-import msgspec
+from typing import Any, Literal, TypeVar
 
 from burst.errors import Refused, Transient
 from burst.kits.kube.access import Access
+from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.connect import (
     ApiConnection,
     ApiRequest,
@@ -19,14 +18,15 @@ from burst.kits.kube.connect import (
 )
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
+from burst.kits.kube.selection import METADATA, Page, Selection, decode
 
 FIELD_MANAGER = "burst"
 Propagation = Literal["Foreground", "Background"]
+_T = TypeVar("_T")
 
 _APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
 _MERGE = {"Content-Type": "application/merge-patch+json"}
 _JSON = {"Content-Type": "application/json"}
-_METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
 _PAGE = 500
 _MOST_PAGES = 100
 _LONGEST_LOG = 16 * 1024 * 1024
@@ -136,7 +136,7 @@ class Cluster:
         a Secret.
         """
         attempt = ApiCall(self.access, "get", kind, namespace, name)
-        accept = _METADATA.format("PartialObjectMetadata")
+        accept = METADATA.format("PartialObjectMetadata")
         headers = {"Accept": accept} if metadata_only else {}
         answer = self._send("GET", kind.path(namespace, name), headers=headers)
         if is_absent(answer) or (answer.status == 404 and kind.plural == "namespaces"):
@@ -158,28 +158,64 @@ class Cluster:
         A label with the value "" is one that they have, whatever its value. `fields` is
         a field selector; `metadata_only` as with `get`.
         """
+        found, _ = self.find_as(
+            Manifest,
+            Selection(kind, namespace, labels or {}, metadata_only=metadata_only),
+            fields=fields,
+        )
+        return [{**item, "apiVersion": kind.api, "kind": kind.name} for item in found]
+
+    def find_as(
+        self, form: type[_T], selected: Selection, *, fields: str = ""
+    ) -> tuple[list[_T], str]:
+        """Return these objects in another form, and the resource version of the list.
+
+        `form` is a msgspec.Struct: what it does not name is skipped as it is read.
+        """
+        kind, namespace = selected.kind, selected.namespace
         attempt = ApiCall(self.access, "list", kind, namespace)
-        query = {"limit": str(_PAGE), "fieldSelector": fields}
-        selected = (f"{k}={v}" if v else k for k, v in (labels or {}).items())
-        query["labelSelector"] = ",".join(selected)
-        query = {key: value for key, value in query.items() if value}
-        accept = _METADATA.format("PartialObjectMetadataList")
-        headers = {"Accept": accept} if metadata_only else {}
-        found: list[Manifest] = []
+        query = {"limit": str(_PAGE), **selected.query()}
+        query |= {"fieldSelector": fields} if fields else {}
+        headers = selected.headers("PartialObjectMetadataList")
+        found: list[_T] = []
         for _ in range(_MOST_PAGES):
             answer = self._ask(
                 attempt, kind.path(namespace), query=query, headers=headers
             )
-            page = _decode(answer)
-            found += [
-                {**item, "apiVersion": kind.api, "kind": kind.name}
-                for item in page.get("items") or []
-            ]
-            more = page.get("metadata", {}).get("continue")
-            if not more:
-                return found
-            query["continue"] = more
+            page = decode(answer.body, Page[form])  # type: ignore[valid-type]
+            found += page.items or []
+            if not page.metadata.more:
+                return found, page.metadata.version
+            query["continue"] = page.metadata.more
         raise Transient(f"cannot {attempt}: the list has too many pages")
+
+    def watch(self, selected: Selection, version: str, seconds: int) -> ApiStream:
+        """Return the events of these objects since a resource version, as JSON lines.
+
+        The API server ends it after so many seconds, and sends a bookmark before. It
+        needs the verb `watch`. Raises Transient where that version is too old.
+        """
+        kind, namespace = selected.kind, selected.namespace
+        attempt = ApiCall(self.access, "watch", kind, namespace)
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+            **selected.query(),
+        }
+        answer = self._connection.open_stream(
+            ApiRequest(
+                method="GET",
+                path=kind.path(namespace),
+                query=query,
+                headers=selected.headers("PartialObjectMetadata"),
+                timeout=self._timeout,
+            )
+        )
+        if isinstance(answer, ApiStream):
+            return answer
+        raise explain(answer, attempt)
 
     def delete(
         self,
@@ -308,7 +344,4 @@ def _checked(answer: ApiResponse, attempt: ApiCall) -> ApiResponse:
 
 
 def _decode(answer: ApiResponse) -> Manifest:
-    try:
-        return msgspec.json.decode(answer.body, type=Manifest)
-    except msgspec.MsgspecError as error:
-        raise Transient("the API server's answer is not a JSON object") from error
+    return decode(answer.body, Manifest)

@@ -28,10 +28,11 @@ from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
 from burst.kits.kube.access import UNREADABLE, Access, InCluster, Kubeconfig
+from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 from burst.kits.shorten import shorten
 
-_UNAUTHORIZED = 401
+_OK, _UNAUTHORIZED = 200, 401
 # Code, agent, and a quoted text; several are in one header, by commas.
 _WARNING = re.compile(r'\b\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 # What the client logs of an exec plugin that ended with an error.
@@ -126,6 +127,21 @@ class ApiConnection:
             self._failing_since = self._clock()
         return self._clock() - self._failing_since < _CREDENTIALS_RETRIED_S
 
+    def open_stream(self, request: ApiRequest) -> ApiStream | ApiResponse:
+        """Send once; return the answer as it comes, or if its status is not 200, whole.
+
+        Raises as `send`. Credentials are not read anew: the next `send` does that.
+        """
+        try:
+            answer = self._request(request, preload_content=False)
+            if answer.status == _OK:
+                return ApiStream(answer)
+            return ApiResponse(answer.status, dict(answer.headers), answer.data)
+        except _PluginFailedError as error:
+            raise Transient(error.refusal.what, error.refusal.advice) from None
+        except urllib3.exceptions.HTTPError as error:
+            raise _unreachable(self.access, str(self.access), error) from None
+
     def close(self) -> None:
         """Close the connections. The next request opens new ones."""
         if self._opened:
@@ -133,6 +149,12 @@ class ApiConnection:
             self._opened = None
 
     def _send(self, request: ApiRequest) -> ApiResponse:
+        answer = self._request(request)
+        return ApiResponse(answer.status, dict(answer.headers), answer.data)
+
+    def _request(
+        self, request: ApiRequest, *, preload_content: bool = True
+    ) -> urllib3.BaseHTTPResponse:
         if self._opened is None:
             settings = _load(self.access)
             self._opened = settings, rest.RESTClientObject(settings).pool_manager
@@ -140,7 +162,7 @@ class ApiConnection:
         query = f"?{urlencode(request.query)}" if request.query else ""
         encoded = None if request.body is None else msgspec.json.encode(request.body)
         try:
-            answer = pool.request(
+            return pool.request(
                 request.method,
                 f"{settings.host}{request.path}{query}",
                 body=encoded,
@@ -148,10 +170,10 @@ class ApiConnection:
                 timeout=urllib3.Timeout(request.timeout),
                 retries=False,
                 redirect=False,
+                preload_content=preload_content,
             )
         except urllib3.exceptions.HTTPError as error:
             raise _unreachable(self.access, settings.host, error) from None
-        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
 
 def _load(access: Access) -> Any:

@@ -35,22 +35,22 @@ _OPERATOR = "operator-system", "operator-controller-manager"
 _OLDEST = 1, 29
 # Kind, subresource, verbs. A Secret is only made: Kubernetes deletes it with its owner.
 _PODS = (
-    (POD, "", "list delete"),
+    (POD, "", "list watch delete"),
     (POD, "log", "get"),
     (EVENT, "", "list"),
     (SECRET, "", "create"),
 )
 _JOB_RIGHTS = (
-    (JOB, "", "get list create patch delete"),
+    (JOB, "", "get list watch create patch delete"),
     (CONFIG_MAP, "", "get create"),
     (SERVICE, "", "get create"),
 )
 # The operator makes the Job, which we only list and delete; a probe makes one.
 _OPERATOR_RIGHTS = (
-    (MINICLUSTER, "", "get list create delete"),
-    (JOB, "", "get list create patch delete"),
-    (CONFIG_MAP, "", "get list create patch delete"),
-    (SERVICE, "", "get list create delete"),
+    (MINICLUSTER, "", "get list watch create delete"),
+    (JOB, "", "get list watch create patch delete"),
+    (CONFIG_MAP, "", "get list watch create patch delete"),
+    (SERVICE, "", "get list watch create delete"),
 )
 _IMAGE_VERSION = re.compile(r"(?:^|[^0-9.])v?(\d+\.\d+\.\d+)(?:[^0-9.]|$)")
 

@@ -8,12 +8,10 @@ why not. It costs a request to the node for each pod, so they are spread over th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from burst.kits.join_errors import has_joined
-from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.containers import container_status_of, state_of
-from burst.kits.pods.pod_status import seconds_of
+from burst.kits.pods.container_log import ContainerLog
 
 # Most brokers join in the first second.
 _FIRST_S = 4.0
@@ -27,50 +25,39 @@ _MOST = 4
 class JoinLogs:
     """The ends of logs of brokers that may not have joined yet."""
 
-    def __init__(self, tail: Callable[[Manifest], str]) -> None:
-        """`tail` returns the end of the log of a pod."""
+    def __init__(self, tail: Callable[[ContainerLog], str]) -> None:
+        """`tail` returns the end of a log."""
         self._tail = tail
         self._found: dict[str, str] = {}
-        """By the uid of a pod and its restarts; empty once it has joined."""
+        """By the key of a log; empty once the broker has joined."""
         self._due: dict[str, float] = {}
         """When the log is read again, in seconds since the epoch."""
 
-    def read(self, pods: Iterable[Manifest], now: float) -> dict[str, str]:
-        """Return what the logs of these pods say, by the name of the pod.
+    def read(self, logs: Iterable[ContainerLog], now: float) -> dict[str, str]:
+        """Return what these logs say, by the name of the pod.
 
-        Called with all pods of all bursts; what is known of others is forgotten.
+        Called with those of all pods that run, of all bursts; what is known of others
+        is forgotten.
         """
-        running = dict(_running(pods))
+        running = {log.key: log for log in logs}
         for known in (self._found, self._due):
             for key in known.keys() - running.keys():
                 del known[key]
-        waiting = [key for key in running if now >= self._due_at(key, running[key])]
+        waiting = [key for key in running if now >= self._due_at(running[key])]
         # Those that were never read come last: others have waited for longer.
         waiting.sort(key=lambda key: self._due.get(key, math.inf))
         for key in waiting[:_MOST]:
-            self._read(key, running[key], now)
-        said = ((running[key], log) for key, log in self._found.items() if log)
-        return {pod["metadata"]["name"]: log for pod, log in said}
+            self._read(running[key], now)
+        return {running[key].pod: text for key, text in self._found.items() if text}
 
-    def _due_at(self, key: str, pod: Manifest) -> float:
-        return self._due.get(key, _started(pod) + _FIRST_S)
+    def _due_at(self, log: ContainerLog) -> float:
+        return self._due.get(log.key, log.started + _FIRST_S)
 
-    def _read(self, key: str, pod: Manifest, now: float) -> None:
-        log, age = self._tail(pod), now - _started(pod)
-        joined = has_joined(log)
-        self._found[key] = "" if joined else log
+    def _read(self, log: ContainerLog, now: float) -> None:
+        text, age = self._tail(log), now - log.started
+        joined = has_joined(text)
+        self._found[log.key] = "" if joined else text
         over = joined or age > _GIVEN_UP_S
         # Twice as long each time.
         pause = min(max(age, _FIRST_S), _LONGEST_PAUSE_S)
-        self._due[key] = math.inf if over else now + pause
-
-
-def _running(pods: Iterable[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    for pod in pods:
-        if "running" in state_of(pod):
-            restarts = container_status_of(pod).get("restartCount", 0)
-            yield f"{pod['metadata'].get('uid', '')}/{restarts}", pod
-
-
-def _started(pod: Manifest) -> float:
-    return seconds_of((state_of(pod).get("running") or {}).get("startedAt") or "")
+        self._due[log.key] = math.inf if over else now + pause

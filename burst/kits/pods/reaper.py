@@ -30,8 +30,8 @@ from burst.kits.pods.stuck_pods import delete_stuck
 from burst.model.burst import BurstId
 
 _OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
-# What they contain is not needed.
-_METADATA_ONLY = CONFIG_MAP, SERVICE
+METADATA_ONLY = CONFIG_MAP, SERVICE
+"""What they contain is not needed."""
 
 
 def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
@@ -52,7 +52,7 @@ def find_ours(
         for kind in kinds_of(settings)
         if may_exist(cluster, settings, kind)
         for item in cluster.find(
-            kind, settings.namespace, labels, metadata_only=kind in _METADATA_ONLY
+            kind, settings.namespace, labels, metadata_only=kind in METADATA_ONLY
         )
     ]
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""The bursts of a provider that is kept: what changed is read, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import PodBursts
+from burst.kits.pods.kept_fields import KeptObject
+from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
+from burst.provider import Phase
+from tests.kits.kubeserver import Said, Watch, api_server
+from tests.kits.pods import SETTINGS, TAGS, make_spec
+from tests.support.waiting import wait_until
+
+ROOT = "/api/v1/namespaces/jobs"
+PODS = f"{ROOT}/pods"
+JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
+NOW = 1_767_225_700.0
+"""Some seconds after the brokers were started."""
+BURSTS = "burst-0-aaaaaa", "burst-1-bbbbbb"
+JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"
+REFUSED = "<7>x: parent sockevent tcp://h:1 connect delayed/closed"
+
+
+def meta(name: str, burst: str, index: str = "") -> dict[str, Any]:
+    labels = {ID: burst, "other": "x", **({INDEX: index} if index else {})}
+    host = burst.rpartition("-")[0]
+    annotations = {HOSTS: f"{host}-0", SPEC: "1", STARTED: "1", "other": "y"}
+    uid = f"uid-{name}"
+    return {"name": name, "uid": uid, "labels": labels, "annotations": annotations}
+
+
+def job(burst: str) -> Manifest:
+    return {"metadata": meta(burst, burst), "spec": {"template": {"spec": {}}}}
+
+
+def pod(burst: str, restarts: int = 0, **state: Any) -> Manifest:
+    status = {
+        "name": "broker",
+        "restartCount": restarts,
+        "state": state or {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+    }
+    return {
+        "metadata": meta(f"{burst}-0-x", burst, "0"),
+        "spec": {"nodeName": "n", "containers": [{"name": "broker", "env": ["big"]}]},
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    }
+
+
+class Namespace:
+    """Two bursts of one pod each that run, and their provider."""
+
+    def __init__(self, server: Said) -> None:
+        self.server = server
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+        self.bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
+        self.serve(JOBS, *map(job, BURSTS))
+        self.serve(PODS, *map(pod, BURSTS))
+        for kind in ("configmaps", "secrets", "services", "events"):
+            self.serve(f"{ROOT}/{kind}")
+        for burst in BURSTS:
+            self.log(burst, JOINED)
+
+    def serve(self, path: str, *items: Manifest) -> None:
+        page = {"metadata": {"resourceVersion": "7"}, "items": items}
+        self.server.answer("GET", path, (200, page))
+
+    def log(self, burst: str, text: str) -> None:
+        self.server.answer("GET", f"{PODS}/{burst}-0-x/log", (200, text))
+
+    def phases(self) -> list[Phase]:
+        return [status.phase for status in self.bursts.observe()]
+
+    def watch(self) -> Watch:
+        """Observe until pods are watched."""
+        self.bursts.observe()
+        self.bursts.observe()
+        return self.server.watches[PODS][-1]
+
+    def asked(self, part: str) -> int:
+        return sum(part in path for _, path, _ in self.server.asked)
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    with api_server() as server:
+        server.watches |= {PODS: [], JOBS: []}
+        namespace = Namespace(server)
+        yield namespace
+        for watch in (*server.watches[PODS], *server.watches[JOBS]):
+            watch.end(cut=True)
+        namespace.bursts.close()
+
+
+def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
+    namespace.watch()
+    before = namespace.bursts.observe()
+    asked = len(namespace.server.asked)
+    for _ in range(5):
+        found = namespace.bursts.observe()
+        assert [status.phase for status in found] == [Phase.RUNNING] * 2
+        assert all(a is b for a, b in zip(found, before, strict=True))
+    assert len(namespace.server.asked) == asked
+
+
+def test_a_pod_that_changes_changes_its_burst_alone(namespace: Namespace) -> None:
+    watch = namespace.watch()
+    _, other = namespace.bursts.observe()
+    watch.say("MODIFIED", pod(BURSTS[0], waiting={"reason": "ContainerCreating"}))
+    wait_until(
+        lambda: namespace.phases() == [Phase.PENDING, Phase.RUNNING], namespace.phases
+    )
+    assert namespace.bursts.observe()[1] is other
+    watch.say("MODIFIED", pod(BURSTS[0]))
+    wait_until(
+        lambda: namespace.phases() == [Phase.RUNNING, Phase.RUNNING], namespace.phases
+    )
+    assert namespace.asked("/pods?") == 2 + len(namespace.server.watches[PODS])
+
+
+def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
+    pods = namespace.watch()
+    jobs = namespace.server.watches[JOBS][-1]
+    pods.say("DELETED", pod(BURSTS[0]))
+    jobs.say("DELETED", job(BURSTS[0]))
+    wait_until(
+        lambda: [s.burst_id for s in namespace.bursts.observe()] == [BURSTS[1]],
+        namespace.phases,
+    )
+
+
+def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -> None:
+    now = [NOW]
+    cluster = Cluster(Endpoint(namespace.server.url, "", lambda: "t"), timeout=5)
+    bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: now[0])
+    namespace.log(BURSTS[0], REFUSED)
+    for _ in range(3):
+        first, second = bursts.observe()
+        assert "it has no answer from tcp://h:1" in first.why
+        assert not second.why
+    namespace.log(BURSTS[0], JOINED)
+    now[0] += 900
+    first, _ = bursts.observe()
+    assert not first.why
+    bursts.close()
+
+
+def test_the_log_of_a_crashed_broker_is_read_once(namespace: Namespace) -> None:
+    ended = {"exitCode": 1, "reason": "Error"}
+    crashed = pod(BURSTS[0], 2, terminated=ended)
+    namespace.serve(PODS, crashed, pod(BURSTS[1]))
+    namespace.log(BURSTS[0], "broker.crit: no such file")
+    for _ in range(5):
+        assert "no such file" in namespace.bursts.observe()[0].why
+    log = f"{BURSTS[0]}-0-x/log"
+    assert namespace.asked(log) == 1
+    namespace.log(BURSTS[0], "broker.crit: another reason")
+    again = pod(BURSTS[0], 3, terminated=ended)
+    namespace.server.watches[PODS][-1].say("MODIFIED", again)
+    wait_until(lambda: "another" in namespace.bursts.observe()[0].why, namespace.phases)
+    assert namespace.asked(log) == 2
+
+
+def test_a_log_that_cannot_be_read_is_asked_for_again(namespace: Namespace) -> None:
+    namespace.serve(PODS, pod(BURSTS[0], 1, terminated={"exitCode": 1}), pod(BURSTS[1]))
+    path = f"{PODS}/{BURSTS[0]}-0-x/log"
+    namespace.server.answer("GET", path, (500, {"message": "no kubelet"}), (200, "why"))
+    assert "its log cannot be read" in namespace.bursts.observe()[0].why
+    assert namespace.bursts.observe()[0].why.endswith("why")
+
+
+def test_what_was_provisioned_is_there_with_the_next_look(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    """The watch may be late; then all is listed."""
+    namespace.watch()
+    spec = make_spec(tmp_path)
+    made = job(spec.burst_id)
+    made["metadata"]["namespace"] = "jobs"
+    absent = {"kind": "Status", "details": {"name": "x", "kind": "y"}}
+    for path in (JOBS, f"{ROOT}/configmaps", f"{ROOT}/secrets", f"{ROOT}/services"):
+        namespace.server.answer("GET", f"{path}/{spec.burst_id}", (404, absent))
+        namespace.server.answer("POST", path, (201, made))
+    namespace.server.answer("PATCH", f"{JOBS}/{spec.burst_id}", (200, made))
+    namespace.bursts.provision(spec)
+    namespace.serve(JOBS, *map(job, (*BURSTS, spec.burst_id)))
+    listed = namespace.asked("/jobs?limit")
+    assert spec.burst_id in [status.burst_id for status in namespace.bursts.observe()]
+    assert namespace.asked("/jobs?limit") == listed + 1
+    namespace.bursts.observe()
+    assert namespace.asked("/jobs?limit") == listed + 1, "once is enough"
+
+
+def test_kept_is_what_the_status_is_made_of() -> None:
+    full: dict[str, Any] = {
+        "metadata": {
+            "name": "p",
+            "uid": "u",
+            "labels": {ID: "b", INDEX: "0"},
+            "annotations": {HOSTS: "h", SPOT: "", STARTED: ""},
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "deletionTimestamp": "2026-01-02T00:00:00Z",
+        },
+        "spec": {
+            "suspend": True,
+            "nodeName": "n",
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"memory": "1Gi"}}}
+            ],
+            "initContainers": [{"name": "s", "restartPolicy": "Always"}],
+        },
+        "status": {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "m",
+            "completedIndexes": "0",
+            "failedIndexes": "1",
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "r",
+                    "message": "m",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
+            "containerStatuses": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "ready": True,
+                    "restartCount": 3,
+                    "state": {"terminated": {"exitCode": 0, "message": "m"}},
+                    "lastState": {"terminated": {"exitCode": 9, "reason": "OOMKilled"}},
+                }
+            ],
+            "initContainerStatuses": [
+                {"name": "s", "started": True, "state": {"running": {}}},
+                {"name": "t", "state": {"waiting": {"reason": "r", "message": "m"}}},
+            ],
+        },
+    }
+    more = {"metadata": {**full["metadata"], "managedFields": [1]}}
+    text = msgspec.json.encode({**full, **more, "kind": "Pod"})
+    kept = msgspec.json.encode(msgspec.json.decode(text, type=KeptObject))
+    assert msgspec.json.decode(kept) == full
