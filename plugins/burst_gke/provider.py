@@ -137,11 +137,10 @@ class GkeProvider:
         bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
-        inhabited = self._inhabited(clusters, bursts.values())
-        for left in self._reached.keys() - map(self._key_of, inhabited):
-            self._reached.pop(left)[0].close()
-        for cluster in inhabited:
+        used: set[str] = set()
+        for cluster in self._inhabited(clusters, bursts.values()):
             try:
+                used.add(self._key_of(cluster))
                 listed = self._followers(cluster).observe()
             except ProviderError as error:
                 if cluster.name == self._settings.cluster:
@@ -150,6 +149,8 @@ class GkeProvider:
                 troubles[cluster.name] = error
             else:
                 statuses.update((status.burst_id, status) for status in listed)
+        for gone in self._reached.keys() - used:
+            self._reached.pop(gone)[0].close()
         found = []
         for burst_id in sorted({*bursts, *statuses}):
             resources = bursts.get(burst_id)
