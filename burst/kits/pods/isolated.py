@@ -23,6 +23,7 @@ from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import job
+from burst.kits.pods.broker_socket import rundir_of
 from burst.kits.pods.commands import start_broker
 from burst.kits.pods.containers import BROKER
 from burst.kits.pods.dns_names import headless_service
@@ -40,8 +41,6 @@ from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.provider import BurstSpec
 
-SOCKET = f"{RUN_PATH}/broker/local"
-"""Of the lead's broker, in its pod."""
 _PORT = 8050
 _JOBSPEC = "jobspec.json"
 _RUNNER = "run-isolated.py"
@@ -75,7 +74,7 @@ def render_isolated(
 
 def access(namespace: str, pod: str, settings: PodSettings) -> str:
     """Return the command that gives a person a shell in the instance."""
-    shell = f"{flux_of(settings)} proxy local://{SOCKET}"
+    shell = f"{flux_of(settings)} proxy local://{rundir_of(settings)}/local"
     return f"kubectl exec -it -n {namespace} {pod} -c {BROKER} -- {shell}"
 
 
@@ -121,7 +120,7 @@ def _resources(spec: BurstSpec) -> ResourceSet:
 
 def _start_script(settings: PodSettings) -> str:
     """Return what each container runs, for sh."""
-    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
+    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
     # Errors only: what the job prints is in the same log.
     argv = flux_follower_argv(settings.flux, config, job.HOST, rundir, log_level=3)
     return f"""\

@@ -19,6 +19,7 @@ from burst.kits.broker import (
 )
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
+from burst.kits.pods.broker_socket import rundir_of, socket_mounts, socket_volumes
 from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.dns_names import name_fields
@@ -69,7 +70,7 @@ def render_config_map(
 
 def start_script(spec: BurstSpec, settings: PodSettings) -> str:
     """Return what the container runs, for sh."""
-    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(RUN_PATH, "broker")
+    config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
     if spec.lead.kind == "embedded":
         argv = embedded_follower_argv(config, HOST, rundir)
         argv[0] = settings.python
@@ -86,8 +87,8 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 # A broker refuses a certificate that its group can read, as a mounted one may be.
 (umask 077; cat {SECRET_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
 # Remove what an earlier broker in this pod left.
-rm -rf {RUN_PATH}/broker
-mkdir -m 700 {RUN_PATH}/broker
+rm -rf {rundir_of(settings)}
+mkdir -m 700 {rundir_of(settings)}
 {make_directories(settings)}{find_view(settings)}{start_munged(settings, SECRET_PATH)}\
 {run_before(settings)}"""
 
@@ -175,6 +176,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         "resources": pod.resources(table, settings),
         "volumeMounts": [
             *mounts,
+            *socket_mounts(settings),
             *munge_mounts(settings),
             *pod.host_mounts(settings),
             *storage_mounts(settings),
@@ -192,6 +194,7 @@ def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
         {"name": "run", "emptyDir": {"medium": "Memory"}},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
+        *socket_volumes(settings),
         *munge_volumes(settings),
         *pod.host_volumes(settings),
         *storage_volumes(settings),

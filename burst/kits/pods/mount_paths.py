@@ -16,6 +16,8 @@ SECRET_PATH = f"{OUR_PATH}/secret"
 there. A broker refuses such a file, so it is copied from there."""
 RUN_PATH = f"{OUR_PATH}/run"
 """The broker's run directory and its copy of the certificate, in memory."""
+SOCKET_PATH = f"{OUR_PATH}/socket"
+"""The broker's run directory is below it if other containers share its socket."""
 VIEW_COPY_PATH = f"{OUR_PATH}/view"
 """What the init container of a view copies to. Brokers have it elsewhere: a directory
 of the view's image may be there."""

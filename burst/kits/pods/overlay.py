@@ -25,6 +25,7 @@ from burst.kits.pods.overlay_rules import (
     OUR_VOLUMES,
     POD_FIELDS,
     RESOURCES,
+    SOCKET_VOLUME,
     find_prefix,
 )
 
@@ -211,7 +212,7 @@ def _check_other(container: Mapping[str, Any], where: str) -> Iterator[str]:
         return
     for mount in mounts:
         name = str(mount.get("name"))
-        if name in OUR_VOLUMES:
+        if name in OUR_VOLUMES and name != SOCKET_VOLUME:
             yield (
                 f"{where}.volumeMounts.{mount.get('mountPath')}: volume {name} is the"
                 " broker's alone, as the certificate is in it or its settings are"

@@ -65,11 +65,14 @@ ENVIRONMENT = {
     "FLUX_URI": f"is the address {_BROKERS}",
 }
 
+SOCKET_VOLUME = "socket"
+"""With `share_socket` other containers may mount it, which is none of the others."""
 OUR_VOLUMES = {
     "config": "has the broker's settings; use another name",
     "secret": "has the certificate; use another name",
     "run": "has the broker's run directory; use another name",
     "munge": "has the munge key; use another name",
+    SOCKET_VOLUME: "has the broker's socket, with share_socket; use another name",
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",
 }

@@ -165,6 +165,10 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     the same host names."""
     cluster_domain: str = "cluster.local"
     """The domain of the cluster's DNS, for `names`."""
+    share_socket: bool = False
+    """Let further containers of `pod` mount the volume `socket`, in which Flux is at
+    `broker/local`: a RESTful service, a monitor. They have all of the instance if they
+    run as `user`, which is the default."""
     queue: str = ""
     """A queue of Kueue in the namespace, which then starts the bursts' Jobs."""
     environment: Mapping[str, str] = {}
@@ -249,8 +253,8 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     yield from wrong
     if settings.form == "operator" and not wrong:
         yield from check_for_minicluster(settings.volumes)
-        for key, value in (("scratch", settings.scratch), ("cwd", settings.cwd)):
-            if value:
+        for key in ("scratch", "cwd", "share_socket"):
+            if getattr(settings, key):
                 yield f"{key}: {LACKS}"
 
 

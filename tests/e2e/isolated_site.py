@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""A lead outside of real nodes, its daemon, and a provider of isolated bursts there.
+
+Pods have this machine's Flux, by mounts.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from burst.lead_setup.lead_plan import PlannedSlot
+from burst.model.shape import Shape
+from tests.e2e.programs import BURST, host_paths, run, running, says
+from tests.e2e.seed import some_user
+from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster
+from tests.support.fluxlead import FluxLead, flux_lead
+from tests.support.waiting import wait_until
+
+KINDS = "pods,jobs,configmaps,secrets,services"
+OURS = ("-l", "burst.flux-framework.org/owner")
+SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+FLUX = shutil.which("flux") or ""
+
+
+class IsolatedSite:
+    """A lead, its daemon, and a cluster where its jobs can run."""
+
+    def __init__(self, lead: FluxLead, cluster: GivenCluster, place: Path) -> None:
+        self.lead = lead
+        self.cluster = cluster
+        self.place = place
+        self.config = place / "burst.toml"
+        self.log = place / "daemon.log"
+        self.namespace = ""
+        self.daemon: subprocess.Popen[bytes]
+        self.start: Callable[[], subprocess.Popen[bytes]]
+
+    def flux(self, *words: str) -> str:
+        done = self.lead.flux(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def burst(self, *words: str) -> str:
+        where = ("-c", str(self.config), "--uri", self.lead.files.uri)
+        first = words.index("--") if "--" in words else len(words)
+        return run(BURST, *words[:first], *where, *words[first:])
+
+    def objects(self, kinds: str = KINDS) -> list[dict[str, Any]]:
+        where = ("-n", self.namespace, *OURS, "-o", "json")
+        return list(json.loads(self.cluster.kubectl("get", kinds, *where))["items"])
+
+    def look(self) -> str:
+        where = ("-n", self.namespace)
+        logs = ("logs", *where, *OURS, "--all-containers", "--tail=30")
+        return "\n".join(
+            [
+                self.log.read_text(),
+                self.cluster.kubectl("get", KINDS, *where),
+                self.cluster.kubectl(*logs, check=False),
+            ]
+        )
+
+    def ended(self, job: str) -> str:
+        """Wait for the end of a job; return what its user is told of it."""
+        wait_until(lambda: "clean" in self.flux("job", "eventlog", job), self.look)
+        lines = self.flux("job", "eventlog", "-f", "json", job).splitlines()
+        events = [json.loads(line) for line in lines]
+        given = [e["context"] for e in events if e["name"] == "alloc"]
+        assert given in ([], [{"bypass": True}])  # no nodes of the lead
+        note = self.flux("jobs", "-ano", "{user.burst.why}", job)
+        status = self.lead.flux("job", "status", job).returncode
+        assert not given or note.endswith(f": exit status {status}")
+        return note
+
+    def gone(self) -> None:
+        """Wait until nothing of any burst is left."""
+        wait_until(lambda: not self.objects(), self.look)
+
+
+@contextmanager
+def isolated_site(
+    cluster: GivenCluster, namespace: str, place: Path, more: dict[str, Any]
+) -> Iterator[IsolatedSite]:
+    """Start a lead and its daemon; `more` goes into the provider's table."""
+    table = {
+        "type": "kube",
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "image": PAUSE_IMAGE,
+        "image_pull": "Never",
+        "one_per_node": False,
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "flux": FLUX,
+        "environment": {"PATH": f"{Path(FLUX).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+        "user": some_user(),
+        **more,
+    }
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        found = IsolatedSite(lead, cluster, place)
+        found.namespace = namespace
+        tables = {
+            "daemon": {"cadence": "1s", "observe": "0.2s"},
+            "providers": {"far": table},
+        }
+        found.config.write_text(tomli_w.dumps(tables))
+        command = [BURST, "daemon", "-c", str(found.config), "--uri", lead.files.uri]
+        with ExitStack() as stack:
+
+            def start() -> subprocess.Popen[bytes]:
+                daemon = stack.enter_context(running(command, found.log))
+                says(found.log, " serves ")
+                return daemon
+
+            found.start = start
+            found.daemon = start()
+            yield found

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Several containers in a pod, on real nodes: sidecars, a service.
+
+Examples are used as they are, but for images, which are empty with this machine's
+programs in them.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_kube import KubeProvider, KubeSettings
+
+from burst.config import convert, load
+from burst.provider import Phase
+from tests.e2e.fluxbursts import burst, reap_all
+from tests.e2e.isolated_site import FLUX, SLOT, IsolatedSite, isolated_site
+from tests.e2e.programs import ROOT, host_paths, running
+from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster
+from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, needs_flux]
+EXAMPLES = ROOT / "examples"
+TOKEN = "not-a-secret"
+# It does not end by itself, nor when it is told to.
+ENDLESS = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+NEVER = {"exec": {"command": ["false"]}, "periodSeconds": 1}
+PATH = {"name": "PATH", "value": f"{Path(FLUX).parent}:/usr/bin:/bin"}
+SOCKET = {"name": "FLUX_URI", "value": "local:///burst/socket/broker/local"}
+
+
+def container(name: str, **fields: Any) -> dict[str, Any]:
+    """Return one with this machine's programs beside the broker's."""
+    mounts = [
+        {"name": f"host-{number}", "mountPath": path, "readOnly": True}
+        for number, path in enumerate(host_paths(flux=True))
+    ]
+    return {
+        "name": name,
+        "command": ENDLESS,
+        **fields,
+        "image": PAUSE_IMAGE,
+        "imagePullPolicy": "Never",
+        "env": [PATH, *fields.get("env", ())],
+        "volumeMounts": [*mounts, *fields.get("volumeMounts", ())],
+    }
+
+
+def shared(name: str) -> dict[str, Any]:
+    """Return a native sidecar that has the broker's socket and is never ready."""
+    mount = {"name": "socket", "mountPath": "/burst/socket", "readOnly": True}
+    return container(
+        name,
+        restartPolicy="Always",
+        readinessProbe=NEVER,
+        env=[SOCKET],
+        volumeMounts=[mount],
+    )
+
+
+@contextmanager
+def site_with(
+    cluster: GivenCluster, namespace: str, place: Path, **more: Any
+) -> Iterator[IsolatedSite]:
+    with isolated_site(cluster, namespace, place, more) as found:
+        yield found
+
+
+def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
+    cluster: GivenCluster, namespace: str
+) -> None:
+    table = {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "image": PAUSE_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "flux": FLUX,
+        "environment": {"PATH": PATH["value"], "HOME": "/tmp"},
+        "share_socket": True,
+        "pod": {
+            "spec": {
+                "initContainers": [shared("watcher")],
+                "containers": [container("endless", readinessProbe=NEVER)],
+            }
+        },
+    }
+    settings = convert(KubeSettings, table, "providers.far")
+    provider = KubeProvider("far", settings, "owner-1")
+    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+        spec = burst(lead, provider, 2)
+        where = ("-n", namespace)
+        pods = json.loads(cluster.kubectl("get", "pods", *where, "-o", "json"))["items"]
+        for pod in pods:
+            conditions = {c["type"]: c["status"] for c in pod["status"]["conditions"]}
+            assert conditions["Ready"] == "False"
+        name = pods[0]["metadata"]["name"]
+        inside = ("exec", *where, name, "-c", "watcher", "--", "flux", "getattr")
+        assert cluster.kubectl(*inside, "size").strip() == "3"
+        # The broker ends on purpose, and the pod goes on.
+        end = ("exec", *where, name, "-c", "broker", "--", "sh", "-c", "kill -TERM 1")
+        cluster.kubectl(*end, check=False)
+        ended = "its broker has ended"
+        wait_until(lambda: ended in provider.observe()[0].why, provider.observe)
+        assert provider.observe()[0].phase is Phase.FAILED
+        reap_all(provider, spec)
+
+
+def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    pod = {"spec": {"containers": [container("endless", readinessProbe=NEVER)]}}
+    with site_with(cluster, namespace, tmp_path, pod=pod) as site:
+        said = site.burst("request", "-N2", "--isolated", "--", "hostname")
+        hosts = {line for line in said.splitlines() if line.endswith(("-0", "-1"))}
+        assert len(hosts) == 2, said
+        assert site.objects() == []
+
+
+def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    pod = {"spec": {"initContainers": [shared("watcher")]}}
+    more = {"pod": pod, "share_socket": True}
+    with site_with(cluster, namespace, tmp_path, **more) as site:
+        words = ("--isolated", "--no-wait", "--", "sleep", "5")
+        site.burst("request", "-N2", *words)
+        wait_until(lambda: len(site.objects("pods")) == 2, site.look)
+        site.daemon.kill()
+        site.daemon.wait()
+
+        def complete() -> bool:
+            (job,) = site.objects("jobs")
+            conditions = job["status"].get("conditions", [])
+            return any(
+                c["type"] == "Complete" and c["status"] == "True" for c in conditions
+            )
+
+        wait_until(complete, site.look)
+
+
+@contextmanager
+def forwarded(site: IsolatedSite, pod: str, port: int) -> Iterator[str]:
+    """Give the URL at which `kubectl port-forward` has a port of a pod."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        own = free.getsockname()[1]
+    where = ["kubectl", "--kubeconfig", str(site.cluster.kubeconfig)]
+    words = ["-n", site.namespace, "port-forward", pod, f"{own}:{port}"]
+    with running([*where, *words], site.place / "forward.log"):
+        yield f"http://127.0.0.1:{own}"
+
+
+def ask(url: str, token: str, **body: Any) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body that the service answers; 0 if it does not."""
+    data = json.dumps(body).encode() if body else None
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(url, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+    except OSError:
+        return 0, {}
+
+
+def test_the_service_of_the_example_has_the_instance(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    source = EXAMPLES / "service"
+    where = ("-n", namespace, "create")
+    made = f"--from-file={source / 'queue_service.py'}"
+    cluster.kubectl(*where, "configmap", "queue-service", made)
+    token = f"--from-literal=token={TOKEN}"
+    cluster.kubectl(*where, "secret", "generic", "queue-service", token)
+    options = load(source / "burst.toml").providers["far"].options
+    pod = json.loads(json.dumps(options["pod"]))
+    pod["spec"]["initContainers"] = [
+        container(**each) for each in pod["spec"]["initContainers"]
+    ]
+    more = {"pod": pod, "share_socket": options["share_socket"]}
+    with site_with(cluster, namespace, tmp_path, **more) as site:
+        site.burst("request", "-N2", "--isolated")
+        row = json.loads(site.burst("status", "--json"))["bursts"][0]
+        name = next(
+            p["metadata"]["name"]
+            for p in site.objects("pods")
+            if p["metadata"]["name"].startswith(f"{row['id']}-0-")
+        )
+        with forwarded(site, name, 5000) as url:
+            queue = f"{url}/v1/queue"
+            wait_until(lambda: ask(queue, TOKEN)[0] == 200, site.look)
+            assert ask(queue, TOKEN) == (200, {"nodes": 2, "jobs": {}})
+            assert ask(queue, "wrong")[0] == 401
+            asked = {"command": ["sh", "-c", "exit 3"], "nodes": 2}
+            status, job = ask(f"{url}/v1/jobs", TOKEN, **asked)
+            assert status == 201
+            path = f"{url}/v1/jobs/{job['id']}"
+            wait_until(lambda: ask(path, TOKEN)[1]["state"] == "INACTIVE", site.look)
+            assert ask(path, TOKEN)[1]["exit_status"] == 3
+        site.burst("down", row["id"])
+        assert site.objects() == []

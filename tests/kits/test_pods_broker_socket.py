@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The broker's socket, shared with other containers of the pod."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.config import convert
+from burst.errors import ConfigError
+from burst.kits.pods import PodSettings, isolated
+from burst.kits.pods.job import start_script
+from burst.provider import Program
+from tests.kits.pods import SETTINGS, by_kind, make_spec, pod_spec, replace
+
+SHARED = replace(SETTINGS, share_socket=True)
+VOLUME = {"name": "socket", "emptyDir": {"medium": "Memory"}}
+TABLE = """\
+image = "flux:1"
+share_socket = true
+offers.nodes = { cores = 4, max_nodes = 4 }
+"""
+SERVICE = """\
+[[pod.spec.containers]]
+name = "service"
+volumeMounts = [{ name = "NAME", mountPath = "/flux", readOnly = true }]
+"""
+
+
+def read(text: str) -> PodSettings:
+    return convert(PodSettings, tomllib.loads(TABLE + text), "providers.far")
+
+
+@pytest.mark.parametrize("program", [None, Program(kind="interactive")])
+def test_its_run_directory_is_a_volume_without_the_certificate(
+    tmp_path: Path, program: Program | None
+) -> None:
+    spec = replace(make_spec(tmp_path), program=program)
+    pod = pod_spec(spec, SHARED)
+    assert VOLUME in pod["volumes"]
+    mount = {"name": "socket", "mountPath": "/burst/socket"}
+    assert mount in pod["containers"][0]["volumeMounts"]
+    start = by_kind(spec, SHARED)["ConfigMap"]["data"]["start"]
+    assert "-Srundir=/burst/socket/broker" in start
+    assert "-Slocal-uri=local:///burst/socket/broker/local" in start
+    assert "/burst/run/broker" not in start
+    lines = [line for line in start.splitlines() if "curve.cert" in line]
+    assert lines
+    assert not any("/burst/socket" in line for line in lines)
+
+
+def test_without_the_setting_nothing_is_shared(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    assert VOLUME not in pod_spec(spec, SETTINGS)["volumes"]
+    assert "-Srundir=/burst/run/broker" in start_script(spec, SETTINGS)
+
+
+def test_a_person_is_told_where_it_is() -> None:
+    assert isolated.access("jobs", "p0", SHARED).endswith(
+        "flux proxy local:///burst/socket/broker/local"
+    )
+
+
+def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:
+    found: Any = pod_spec(make_spec(tmp_path), read(SERVICE.replace("NAME", "socket")))
+    assert [c["name"] for c in found["containers"]] == ["broker", "service"]
+    for name in ("run", "secret", "config", "munge"):
+        with pytest.raises(ConfigError, match="is the broker's alone"):
+            read(SERVICE.replace("NAME", name))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ('form = "operator"', "share_socket: a MiniCluster cannot have it"),
+        ('[[pod.spec.volumes]]\nname = "socket"', "has the broker's socket"),
+    ],
+)
+def test_what_cannot_be_is_refused(more: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        read(more)
