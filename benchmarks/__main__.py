@@ -27,6 +27,7 @@ NAMES = (
     "idle",
     "week",
     "minicluster",
+    "many_bursts",
     "replay",
 )
 _ENDS = """\

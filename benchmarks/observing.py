@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""A process that observes the bursts of a namespace, and tells what that costs it.
+
+`benchmarks.many_bursts` starts it, once for each way, as memory is that of a process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from benchmarks.process import cpu_seconds, memory_mb
+from burst.core.provider_answers import check_statuses
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
+from burst.kits.pods.observer import Observer
+from burst.kits.pods.reaper import find_ours
+from burst.kits.pods.status import BurstObjects, group_by_burst
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, Phase
+
+EVERY_S = 2.0
+"""`[daemon] observe`."""
+NAME = "far"
+_JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What observing cost."""
+
+    share: float
+    """Of a core, in percent."""
+    call: float
+    """Milliseconds of CPU of one call."""
+    memory: float
+    """MB that the process has more than before it knew of any burst."""
+    bursts: int
+    """How many were seen to run."""
+
+
+class PlayedLogs(Cluster):
+    """A cluster of kwok's nodes, which have no logs: all brokers have joined."""
+
+    def tail(self, *_: object, **__: object) -> str:
+        """Return what the broker of any pod says."""
+        return _JOINED
+
+
+class ListedBursts:
+    """The way of before: all objects are listed with each call, with all they have."""
+
+    def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
+        self._how = cluster, settings, tags.labels()
+        self._found: dict[BurstId, BurstObjects] = {}
+
+    def refresh(self) -> set[BurstId]:
+        """List; every burst counts as changed."""
+        before = self._found.keys()
+        found = group_by_burst(find_ours(*self._how))
+        self._found = {burst.id: burst for burst in found}
+        return {*before, *self._found}
+
+    def ids(self) -> list[BurstId]:
+        """Return all bursts, in order."""
+        return list(self._found)
+
+    def objects(self, burst: BurstId) -> BurstObjects:
+        """Return those of a burst."""
+        return self._found[burst]
+
+
+def settings_for(namespace: str) -> PodSettings:
+    """Return the settings with which the bursts are made."""
+    return PodSettings(
+        namespace=namespace,
+        image="local.test/flux:v0.88.0",
+        user=1000,
+        one_per_node=False,
+        offers={"nodes": OfferTable(cores=1, max_nodes=8, cpu="10m", memory="16Mi")},
+    )
+
+
+def watching(kubeconfig: str, namespace: str, owner: str) -> PodBursts:
+    """Return the bursts as providers have them."""
+    cluster = PlayedLogs(Kubeconfig(kubeconfig))
+    return PodBursts(cluster, settings_for(namespace), Tags(owner, NAME))
+
+
+def listing(kubeconfig: str, namespace: str, owner: str) -> Observer:
+    """Return what observes in the way of before."""
+    cluster, settings = PlayedLogs(Kubeconfig(kubeconfig)), settings_for(namespace)
+    source = ListedBursts(cluster, settings, Tags(owner, NAME))
+    return Observer(cluster, settings, source, time.time)
+
+
+class Observing(Protocol):
+    """One way to observe."""
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return the status of all bursts."""
+        ...
+
+
+WAYS: dict[str, Callable[[str, str, str], Observing]] = {
+    "watch": watching,
+    "list": listing,
+}
+
+
+def observe(way: str, kubeconfig: str, namespace: str, calls: int) -> Cost:
+    """Observe as the daemon does while nothing moves."""
+    make, pid = WAYS[way], os.getpid()
+    nobody = make(kubeconfig, namespace, "nobody")
+    for _ in range(3):
+        check_statuses(nobody.observe())
+    before = memory_mb(pid)["uss"]
+    bursts = make(kubeconfig, namespace, "bench")
+    for _ in range(2):
+        found = check_statuses(bursts.observe())
+    begun, spent = time.monotonic(), cpu_seconds(pid)
+    for count in range(calls):
+        found = check_statuses(bursts.observe())
+        time.sleep(max(0.0, begun + (count + 1) * EVERY_S - time.monotonic()))
+    spent = cpu_seconds(pid) - spent
+    return Cost(
+        share=100 * spent / (time.monotonic() - begun),
+        call=1000 * spent / calls,
+        memory=memory_mb(pid)["uss"] - before,
+        bursts=sum(status.phase is Phase.RUNNING for status in found),
+    )
+
+
+if __name__ == "__main__":
+    which, config, where, times = sys.argv[1:]
+    print(msgspec.json.encode(observe(which, config, where, int(times))).decode())
