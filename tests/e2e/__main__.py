@@ -25,7 +25,7 @@ from tests.e2e.programs import MONTH, MONTH_JOBS, OPERATOR
 from tests.e2e.shellimage import write_images, write_view
 from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
-from tests.kubelab.kind import lab
+from tests.kubelab.kind import baseimage, lab
 from tests.kubernetes.access import CRD, GIVEN, WANTED
 
 # pytest's, where the arguments choose no test of this mark.
@@ -77,13 +77,19 @@ def _run_on_nodes(command: list[str]) -> int:
         return int(nodes.run(command, options))
 
 
+def _run_with_docker(command: list[str]) -> int:
+    # There is no network in the lab.
+    os.environ[baseimage.WHEELS] = str(baseimage.fetch())
+    return int(lab.run(command))
+
+
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 STAGES = (
     Stage("kubernetes", _run_with_kubernetes, _LAB),
     Stage("e2e", _run_on_nodes, _NODES, ("flux",)),
-    Stage("kind", lab.run, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
     Stage("minutes", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
 )
 

@@ -175,6 +175,11 @@ def kind_debian(packages, make):
     return _once("kind-debian", inputs, lambda out: make(out / "root")) / "root"
 
 
+def wheelhouse(inputs, make):
+    """-> a folder of wheels, which make(folder) fills; it is made of these bytes."""
+    return _once("wheels", inputs + sys.version.encode(), make)
+
+
 def kind_module():
     """-> the folder of kind's source."""
     said = _go("mod", "download", "-json", f"{KIND}@{KIND_VERSION}", cwd="/")
