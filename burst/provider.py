@@ -107,6 +107,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     max_nodes: int
     price: float = 0.0
     """Per node and hour, in the site's currency; 0 for free."""
+    fee: float = 0.0
+    """Per burst and hour, however many nodes it has, such as of a cluster that is made
+    for it."""
     join_time: float = 0.0
     """Seconds from `provision` to followers joining, as far as is known; 0 if not."""
     lifetime: float = 0.0

@@ -149,10 +149,11 @@ def _of_burst(found: Row) -> Iterator[str]:
     yield f"jobs that ended: {', '.join(ended) or 'none'}"
     if found["jobs"]:
         yield f"jobs assigned to it: {' '.join(found['jobs'])}"
-    if found["price"]:
+    if found["price"] or found["fee"]:
         each = f"{found['price']:g} for a node and hour"
         source = PRICE_SOURCES[found["priced_by"]]
-        yield f"cost: {money(found['cost'])}, at {each} {source}"
+        fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
+        yield f"cost: {money(found['cost'])}, at {each} {source}{fee}"
 
 
 def _clock(timestamp: float) -> str:

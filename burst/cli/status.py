@@ -171,10 +171,12 @@ def _learnt(key: str, offer: Row) -> str:
         f"offer {key}: 9 of 10 bursts within {_span(online['p90'])}, half within"
         f" {_span(online['p50'])} (of the last {online['bursts']})"
     )
-    if not offer["price"]:
-        return text
-    source = PRICE_SOURCES[offer["priced_by"]]
-    return f"{text}, {money(offer['price'])} for a node and hour {source}"
+    if offer["price"]:
+        source = PRICE_SOURCES[offer["priced_by"]]
+        text += f", {money(offer['price'])} for a node and hour {source}"
+    if offer["fee"]:
+        text += f", {money(offer['fee'])} for a burst and hour"
+    return text
 
 
 def _no_daemon(found: Row) -> str:

@@ -84,6 +84,7 @@ def burst_story(burst: Burst, now: float) -> dict[str, Any]:
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
         "ended_jobs": dict(burst.sums.results),
         "price": lease.price,
+        "fee": lease.fee,
         "priced_by": lease.priced_by,
         "cost": round(cost(burst, now), 4),
     }

@@ -19,7 +19,7 @@ _HOUR_S = 3600.0
 
 def per_hour(burst: Burst) -> float:
     """Return what an hour of all its nodes costs while it is paid for; else 0."""
-    return _rate(burst) if burst.live and _provisioned_at(burst) is not None else 0.0
+    return rate(burst) if burst.live and _provisioned_at(burst) is not None else 0.0
 
 
 def cost(burst: Burst, now: float) -> float:
@@ -31,7 +31,7 @@ def cost(burst: Burst, now: float) -> float:
     if since is None:
         return 0.0
     ends = now if burst.live else burst.since
-    return max(0.0, ends - since) / _HOUR_S * _rate(burst)
+    return max(0.0, ends - since) / _HOUR_S * rate(burst)
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
@@ -62,8 +62,9 @@ def totals(
     }
 
 
-def _rate(burst: Burst) -> float:
-    return burst.lease.price * burst.lease.nodes
+def rate(burst: Burst) -> float:
+    """Return what an hour of it costs: all its nodes, and its fee."""
+    return burst.lease.price * burst.lease.nodes + burst.lease.fee
 
 
 def _provisioned_at(burst: Burst) -> float | None:

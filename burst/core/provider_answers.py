@@ -43,7 +43,7 @@ def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
         small = min(numbers) < 0 or not (shape.cores or shape.gpus)
         if small or max(numbers) > _LARGEST:
             raise BadAnswer(f"offer {offer.name} has {numbers} nodes, cores, GPUs")
-        for key in ("price", "join_time"):
+        for key in ("price", "fee", "join_time"):
             value = getattr(offer, key)
             if not (math.isfinite(value) and value >= 0):
                 raise BadAnswer(f"{key} of offer {offer.name} is {value}")

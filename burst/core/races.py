@@ -64,9 +64,9 @@ def _decide(members: list[Burst], lead: LeadView) -> tuple[Burst | None, str]:
     if len(members) == 1:
         return members[0], "the other burst of its race has ended; it goes on alone"
 
-    def rank(burst: Burst) -> tuple[int, bool, float, bool]:
+    def rank(burst: Burst) -> tuple[int, bool, float, float, bool]:
         lease, nodes = burst.lease, usable_nodes(burst, lead)
-        return -nodes, not is_up(burst), lease.price, lease.id != lease.race
+        return -nodes, not is_up(burst), lease.price, lease.fee, lease.id != lease.race
 
     started = [burst for burst in members if burst.started]
     if started:

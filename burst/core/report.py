@@ -257,6 +257,7 @@ def _provider_row(
                 "spot": offer.spot,
                 "max_nodes": offer.max_nodes,
                 "price": priced[offer.name][0],
+                "fee": offer.fee,
                 "priced_by": priced[offer.name][1],
                 "online": _online(times, name, offer.name),
                 "set_aside_until": health.offers[offer.name].until

@@ -107,4 +107,6 @@ def _compare(offers: Mapping[str, Offer], slots: Sequence[RankSlot]) -> str:
 
 def _describe(offer: Offer) -> str:
     price = f", {offer.price:g} per node and hour" if offer.price else ""
-    return f"offers {offer.name}: up to {offer.max_nodes} nodes of {offer.shape}{price}"
+    fee = f", {offer.fee:g} per burst and hour" if offer.fee else ""
+    nodes = f"up to {offer.max_nodes} nodes of {offer.shape}"
+    return f"offers {offer.name}: {nodes}{price}{fee}"

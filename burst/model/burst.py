@@ -92,6 +92,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     created: float = 0.0
     price: float = 0.0
     """Per node and hour, when it was made."""
+    fee: float = 0.0
+    """Per hour of the burst, however many nodes it has, when it was made."""
     priced_by: PriceSource = "offer"
     end: float = 0.0
     """From then on its provider may end it by itself, seconds since the epoch; 0 for

@@ -22,8 +22,8 @@ from burst.core.worth.budget import (
     commitment_of,
 )
 from burst.core.worth.ledger import Entry, NodeSeconds, Payer, Share, settle
-from burst.core.worth.life import Life, lives_until, price_of_node
-from burst.core.worth.money import Money
+from burst.core.worth.life import Life, lives_until
+from burst.core.worth.money import Money, from_price
 from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.burst import BurstId
 from burst.replay.bought_nodes import NodeHours
@@ -165,7 +165,7 @@ class Spending:
         )
         return Commitment(
             provider=life.provider,
-            price=price_of_node(self._price if plan.price is None else plan.price),
+            price=from_price(self._price if plan.price is None else plan.price),
             nodes=plan.nodes,
             made=at,
             until=max(lives_until(life, self._settings, at), at + plan.lasts),

@@ -136,6 +136,10 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Of the nodes; Compute Engine's default if empty, which has too many rights."""
     disk_gb: _AtLeast0 = 0
     """Boot disk of a node; GKE's default (100) if 0."""
+    cluster_fee: Annotated[float, msgspec.Meta(ge=0)] = 0.10
+    """What Google takes for a cluster and hour beside its nodes, in the site's unit of
+    money; the default is in US dollars. It is the fee of bursts that have a cluster of
+    their own, once for all their nodes."""
     max_run_duration: Seconds = Seconds(math.inf)
     """After this time from its own start Google deletes each VM of nodes that are made
     for a burst, and Kubernetes ends the pods, even if no daemon runs. A cluster of its
@@ -178,12 +182,12 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
 
 def offers_of(settings: GkeSettings) -> list[Offer]:
-    """Return the offers, with a join time for those whose table has none."""
-    time = _CLUSTER_TIME_S
+    """Return the offers, with a fee, and a join time where their table has none."""
+    time, fee = _CLUSTER_TIME_S, settings.cluster_fee
     if settings.cluster:
-        time = _NODE_TIME_S if settings.pool else _POOL_TIME_S
+        time, fee = _NODE_TIME_S if settings.pool else _POOL_TIME_S, 0.0
     return [
-        offer if offer.join_time else msgspec.structs.replace(offer, join_time=time)
+        msgspec.structs.replace(offer, join_time=offer.join_time or time, fee=fee)
         for offer in offers(settings)
     ]
 

@@ -44,6 +44,10 @@ def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
     assert (per_hour(planned), cost(planned, at)) == (0.0, 0.0)
     assert (per_hour(asked), cost(asked, at)) == (1.0, 4.0)
     assert (per_hour(gone), cost(gone, at)) == (0.0, 2.0)
+    with_fee = msgspec.structs.replace(
+        asked, lease=msgspec.structs.replace(asked.lease, fee=0.25)
+    )
+    assert (per_hour(with_fee), cost(with_fee, at)) == (1.25, 5.0)
     assert cost(asked, T0) == 0.0, "a clock that was set back"
 
 

@@ -58,6 +58,34 @@ def test_cheap_offers_go_first_then_quick_ones_then_by_order():
     ]
 
 
+@pytest.mark.parametrize(
+    ("price", "fee", "words"),
+    [
+        (0.0, 0.0, ""),
+        (2.0, 0.0, ", at 2 for a node and hour as offered"),
+        (0.0, 0.1, ", with a fee of 0.1 for the burst and hour"),
+        (
+            *(2.0, 0.1),
+            ", at 2 for a node and hour as offered,"
+            " with a fee of 0.1 for the burst and hour",
+        ),
+    ],
+)
+def test_what_a_burst_costs_is_told_with_it(price, fee, words):
+    made = plan(demand(1, whole(2)), offers={"a": [offer(price=price, fee=fee)]})
+    (lease,) = (proposal.lease for proposal in made.proposals)
+    assert (lease.price, lease.fee) == (price, fee)
+    text = made.decisions[1].text()
+    assert text == f"2 nodes of a/small for it as {lease.id}{words}"
+
+
+def test_of_two_offers_of_one_price_the_one_without_a_fee_is_taken():
+    offers = {"a": [offer(price=1.0, fee=0.1)], "b": [offer(price=1.0, join_time=300)]}
+    assert leases(plan(demand(1, whole(1)), offers=offers)) == [
+        ("burst-0", "b", 1, [1])
+    ]
+
+
 def test_jobs_of_one_user_share_a_burst_that_grows():
     made = plan(demand(1, whole(2)), demand(2, whole(2)), demand(3, whole(2)))
 

@@ -68,6 +68,8 @@ def test_a_duration_of_the_settings_is_a_number():
         [but(OFFER, price=math.nan)],
         [but(OFFER, price=math.inf)],
         [but(OFFER, price=-1.0)],
+        [but(OFFER, fee=-1.0)],
+        [but(OFFER, fee=math.nan)],
         [but(OFFER, join_time="soon")],
         [but(OFFER, join_time=math.nan)],
         [but(OFFER, lifetime=math.nan)],

@@ -87,6 +87,7 @@ class IsolatedPlacement:
                 userids=() if demand.userid is None else (demand.userid,),
                 created=now,
                 price=candidate.offer.price,
+                fee=candidate.offer.fee,
                 priced_by=candidate.priced_by,
                 end=candidate.lease_end,
                 place=candidate.place,

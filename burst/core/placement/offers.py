@@ -245,6 +245,8 @@ def _refused_specs(
 
 
 def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:
-    return sorted(
-        offers, key=lambda candidate: (candidate.offer.price, candidate.offer.join_time)
-    )
+    def key(candidate: ProviderOffer) -> tuple[float, float, float]:
+        offer = candidate.offer
+        return offer.price, offer.fee, offer.join_time
+
+    return sorted(offers, key=key)

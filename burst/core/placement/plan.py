@@ -181,6 +181,7 @@ class PlannedBurst:
             userids=tuple(sorted(self.userids)),
             created=now,
             price=self.provider_offer.offer.price,
+            fee=self.provider_offer.offer.fee,
             priced_by=self.provider_offer.priced_by,
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,

@@ -335,10 +335,13 @@ def _decide_proposed(proposal: Proposal) -> Decision:
 
 def _price_words(lease: Lease) -> str:
     """Return what a node of a burst costs, and where that comes from; or nothing."""
-    if not lease.price:
-        return ""
-    source = PRICE_SOURCES[lease.priced_by]
-    return f", at {lease.price:g} for a node and hour {source}"
+    words = []
+    if lease.price:
+        source = PRICE_SOURCES[lease.priced_by]
+        words.append(f"at {lease.price:g} for a node and hour {source}")
+    if lease.fee:
+        words.append(f"with a fee of {lease.fee:g} for the burst and hour")
+    return "".join(f", {each}" for each in words)
 
 
 def _least_nodes(demand: Demand) -> float:

@@ -23,8 +23,8 @@ from burst.core.worth.budget import (
     commitment_of,
 )
 from burst.core.worth.ledger import Entry, Payer
-from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of, price_of_node
-from burst.core.worth.money import format_money
+from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of
+from burst.core.worth.money import format_money, from_price
 from burst.core.worth.periods import Window
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import Burst, BurstId, State
@@ -196,7 +196,8 @@ class Purchases:
             until, payers = max(until, before.until), payers | before.payers
         return Commitment(
             provider=candidate.provider,
-            price=price_of_node(candidate.offer.price),
+            price=from_price(candidate.offer.price),
+            fee=from_price(candidate.offer.fee),
             nodes=nodes,
             made=self._now,
             until=until,

@@ -23,7 +23,6 @@ from burst.core.worth.life import (
     Life,
     lives_until,
     payer_of,
-    price_of_node,
 )
 from burst.core.worth.money import Money, format_money
 from burst.model.burst import RACED, RECLAIMED, Burst, BurstId, State
@@ -93,8 +92,7 @@ class _Accounts:
         lease, now = burst.lease, self._tx.now
         until = max(now, self._until(burst, burst.jobs))
         payers = self._payers(burst.jobs)
-        price = price_of_node(lease.price)
-        self._tx.entries[burst.id] = open_entry(lease, price, until, payers, now)
+        self._tx.entries[burst.id] = open_entry(lease, until, payers, now)
 
     def keep(self, entry: Entry, burst: Burst) -> None:
         """Count what its nodes did, and reserve for jobs that it got just now."""

@@ -77,6 +77,7 @@ class Commitment(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: str
     price: Money
+    fee: Money = Money(0)
     nodes: int
     made: float
     until: float
@@ -84,8 +85,8 @@ class Commitment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def amount(self) -> Money:
-        """What is reserved: the price of all its nodes for its life."""
-        return reserve_for(self.nodes, self.until - self.made, self.price)
+        """What is reserved: the price of all its nodes, and its fee, for its life."""
+        return reserve_for(self.nodes, self.until - self.made, self.price, self.fee)
 
 
 class Budgets:
@@ -238,6 +239,7 @@ def commitment_of(entry: Entry) -> Commitment:
     return Commitment(
         provider=entry.provider,
         price=entry.price,
+        fee=entry.fee,
         nodes=entry.nodes,
         made=entry.made,
         until=entry.until,

@@ -56,7 +56,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return f"{format_fsd(online.p50)} from {self.provider} ({past})"
 
     def _cost(self) -> str:
-        price = self.purchase.price * self.judgement.bought
+        purchase = self.purchase
+        each = purchase.price + purchase.fee / max(1, purchase.nodes)
+        price = each * self.judgement.bought
         source = PRICE_SOURCES[self.purchase.priced_by]
         return f" for {price:.2f} {source}" if price else ""
 
@@ -75,5 +77,6 @@ def purchase_of(
         online=known or told,
         teardown=times.teardown(*key),
         price=offer.price,
+        fee=offer.fee,
         priced_by=candidate.priced_by,
     )

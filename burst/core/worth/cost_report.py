@@ -120,6 +120,7 @@ class CostReport:
             {
                 "offer": key,
                 "price": to_units(burst.price),
+                "fee": to_units(burst.fee),
                 "from": burst.priced_by,
                 "ended": ended[key],
                 "reclaimed": reclaimed[key],

@@ -59,6 +59,8 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """For which the nodes are paid after the job has ended, in seconds."""
     price: float = 0.0
     """For a node and hour."""
+    fee: float = 0.0
+    """For an hour of the burst."""
     priced_by: PriceSource = "offer"
 
 

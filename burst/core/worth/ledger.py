@@ -24,7 +24,7 @@ from typing import Literal
 
 import msgspec
 
-from burst.core.worth.money import Money, price_of, reserve_for, split
+from burst.core.worth.money import Money, from_price, price_of, reserve_for, split
 from burst.model.burst import BurstId, Lease, PriceSource
 from burst.model.jobid import JobId
 
@@ -121,6 +121,8 @@ class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: int
     price: Money
     """For a node and hour."""
+    fee: Money = Money(0)
+    """For an hour of the burst, however many nodes it has."""
     priced_by: PriceSource = "offer"
     made: float
     reserved: Money
@@ -162,11 +164,7 @@ class SettledBurst(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def open_entry(
-    lease: Lease,
-    price: Money,
-    until: float,
-    shares: Mapping[JobId, Payer],
-    now: float,
+    lease: Lease, until: float, shares: Mapping[JobId, Payer], now: float
 ) -> Entry:
     """Return the entry of a burst that is about to be put on record.
 
@@ -174,16 +172,18 @@ def open_entry(
     """
     found = tuple(Share(payer, job) for job, payer in shares.items())
     known = tuple(Share(Payer(userid)) for userid in lease.userids)
+    price, fee = from_price(lease.price), from_price(lease.fee)
     return Entry(
         burst=lease.id,
         provider=lease.provider,
         offer=lease.offer,
         nodes=lease.nodes,
         price=price,
+        fee=fee,
         priced_by=lease.priced_by,
         made=now,
         until=until,
-        reserved=reserve_for(lease.nodes, until - now, price),
+        reserved=reserve_for(lease.nodes, until - now, price, fee),
         shares=_bounded(found or known or (Share(Payer()),)),
         at=now,
     )
@@ -199,7 +199,7 @@ def extend(entry: Entry, until: float, jobs: Mapping[JobId, Payer]) -> Entry:
     if shares == (Share(Payer()),):
         shares = ()  # nodes that were requested ahead of jobs are these jobs' from now
     until = max(until, entry.until)
-    reserved = reserve_for(entry.nodes, until - entry.made, entry.price)
+    reserved = reserve_for(entry.nodes, until - entry.made, entry.price, entry.fee)
     return msgspec.structs.replace(
         entry,
         until=until,
@@ -224,7 +224,8 @@ def outlive(entry: Entry, now: float) -> Entry:
     if now <= entry.until:
         return entry
     more = max(_GROWS_FOR, _GROWS_BY * (entry.until - entry.made))
-    grows = reserve_for(entry.nodes, now + more - entry.until, entry.price)
+    longer = now + more - entry.until
+    grows = reserve_for(entry.nodes, longer, entry.price, entry.fee)
     return msgspec.structs.replace(
         entry,
         until=now + more,
@@ -247,7 +248,11 @@ def settle(
         kinds = [spent.work, spent.idle, spent.boot, spent.teardown, 0.0]
     else:
         kinds = [spent.work, 0.0, 0.0, 0.0, max(0.0, spent.shown - spent.work)]
-    total = price_of(sum(kinds), entry.price)
+    # The fee is for the burst's time, which is that of its nodes by their number.
+    total = Money(
+        price_of(sum(kinds), entry.price)
+        + price_of(sum(kinds) / max(1, entry.nodes), entry.fee)
+    )
     costs = Costs(*split(total, kinds)) if total else Costs()
     late = max(0, total - entry.reserved)
     common = {name: getattr(entry, name) for name in PaidBurst.__struct_fields__}

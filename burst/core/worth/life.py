@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What money is reserved by: how long a burst may live, at what price, for whom."""
+"""What money is reserved by: how long a burst may live, for whom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.worth.ledger import Payer
-from burst.core.worth.money import MOST_UNITS, Money, from_units
 from burst.model.banks import Banks
 from burst.model.burst import State
 from burst.model.lead import JobView
@@ -58,10 +57,3 @@ def payer_of(job: JobView, banks: Banks, rule: str = "") -> Payer:
     """Return for whom a job's nodes are bought, and by which rule."""
     bank = banks.bank_of(job)
     return Payer(userid=job.userid, bank=bank, queue=job.queue, rule=rule)
-
-
-def price_of_node(price: float) -> Money:
-    """Return the price of a node and hour, which a plug-in gave and may be anything."""
-    if not price > 0:
-        return Money(0)
-    return from_units(min(price, MOST_UNITS))

@@ -2,7 +2,7 @@
 """Amounts of money as whole numbers, so that sums are exact.
 
 An amount is in micro-units: millionths of the site's currency, which has no name here.
-A price is an amount for one node and hour.
+A price is an amount for one node and hour, a fee one for a burst and hour.
 
 Rounding: what is reserved is rounded up, what was paid to the nearest micro-unit, half
 to even. Parts of an amount are made by `split`, whose sum is the amount.
@@ -23,6 +23,7 @@ UNIT = 1_000_000
 """Micro-units of one unit of the currency."""
 MOST_UNITS = 1e12
 """Larger amounts than this many units are refused: they are a slip of the pen."""
+_NOTHING = Money(0)
 _HOUR_S = 3600
 _HUNDREDTH = decimal.Decimal("0.01")
 
@@ -54,14 +55,26 @@ def format_money(amount: Money) -> str:
     return f"{units:.2g}" if abs(amount) >= UNIT // 1000 else f"{units:f}".rstrip("0")
 
 
+def from_price(price: float) -> Money:
+    """Return an offer's price or fee, which a plug-in gave and may be anything."""
+    if not price > 0:
+        return Money(0)
+    return from_units(min(price, MOST_UNITS))
+
+
 def price_of(node_seconds: float, price: Money) -> Money:
     """Return what so many node-seconds cost, rounded to the nearest micro-unit."""
     return Money(round(Fraction(node_seconds) * price / _HOUR_S))
 
 
-def reserve_for(nodes: int, seconds: float, price: Money) -> Money:
-    """Return what so many nodes may cost for so long, rounded up."""
-    return Money(math.ceil(Fraction(seconds) * nodes * price / _HOUR_S))
+def reserve_for(
+    nodes: int, seconds: float, price: Money, fee: Money = _NOTHING
+) -> Money:
+    """Return what a burst of so many nodes may cost for so long, rounded up.
+
+    `fee` is for an hour of the burst.
+    """
+    return Money(math.ceil(Fraction(seconds) * (nodes * price + fee) / _HOUR_S))
 
 
 def split(amount: Money, weights: Sequence[float]) -> list[Money]:

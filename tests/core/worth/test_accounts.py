@@ -16,8 +16,8 @@ from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth import accounts, periods
 from burst.core.worth.ledger import Costs, Payer, SettledBurst
-from burst.core.worth.life import Life, lives_until, price_of_node
-from burst.core.worth.money import MOST_UNITS, UNIT
+from burst.core.worth.life import Life, lives_until
+from burst.core.worth.money import MOST_UNITS, UNIT, from_price
 from burst.errors import InsufficientCapacity
 from burst.model.burst import BurstId, State
 from burst.model.request import BurstPreferences
@@ -82,7 +82,7 @@ def test_a_deadline_without_end_counts_as_the_longest_run():
     [(0.5, UNIT // 2), (-1.0, 0), (math.nan, 0), (math.inf, int(MOST_UNITS * UNIT))],
 )
 def test_a_price_from_a_plug_in_may_be_anything(price, micro):
-    assert price_of_node(price) == micro
+    assert from_price(price) == micro
 
 
 def test_money_is_reserved_in_the_write_that_puts_a_burst_on_record(sim):

@@ -119,6 +119,7 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
         {
             "offer": "gke/n2",
             "price": 2.5,
+            "fee": 0.0,
             "from": "site",
             "ended": 3,
             "reclaimed": 1,
@@ -127,6 +128,7 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
         {
             "offer": "kube/n2",
             "price": 1.0,
+            "fee": 0.0,
             "from": "offer",
             "ended": 0,
             "reclaimed": 0,

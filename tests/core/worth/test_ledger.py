@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burst.core.worth import ledger
 from burst.core.worth.ledger import MOST_SHARES, OTHERS, Costs, Payer, Share, Use
-from burst.core.worth.money import Money, price_of
+from burst.core.worth.money import Money, price_of, to_units
 from burst.model.jobid import JobId
 from tests.builders import T0
 from tests.lifecycles import LEASE
@@ -25,7 +25,8 @@ JOB, OTHER = JobId(1), JobId(2)
 
 def entry(payers=None, until=T0 + HOUR, lease=LEASE):
     payers = {JOB: ANN} if payers is None else payers
-    return ledger.open_entry(lease, PRICE, until, payers, T0)
+    priced = msgspec.structs.replace(lease, price=to_units(PRICE))
+    return ledger.open_entry(priced, until, payers, T0)
 
 
 def lived(*steps, payers=None):
@@ -47,6 +48,21 @@ WHOLE_LIFE = (
     (HOUR, Use("idle", busy=1, jobs=((JOB, 1),)), True),
     (HOUR, Use("teardown"), False),
 )
+
+
+def test_a_fee_is_paid_once_for_all_nodes_and_reserved():
+    lease = msgspec.structs.replace(LEASE, fee=0.1)
+    assert lease.nodes == 2
+    found = entry(lease=lease)
+    hour = 2 * PRICE + 100_000
+    assert found.reserved == hour
+    assert ledger.extend(found, T0 + 2 * HOUR, {}).reserved == 2 * hour
+    later = ledger.outlive(found, T0 + HOUR + 1)
+    assert later.grown == math.ceil(hour * (later.until - T0 - HOUR) / HOUR)
+    for seconds, use, joined in WHOLE_LIFE:
+        found = ledger.count(found, use, found.at, joined=joined)
+        found = ledger.count(found, Use(), found.at + seconds, joined=joined)
+    assert ledger.settle(found, found.at).costs.total == 4 * hour
 
 
 def test_each_hour_of_a_node_is_what_it_did():

@@ -160,6 +160,15 @@ def test_offers_are_the_tables_with_prices() -> None:
     assert (gpu.shape.cores, gpu.shape.gpus, gpu.join_time) == (2, 1, 600.0)
 
 
+def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
+    def fees(**table: Any) -> list[float]:
+        return [offer.fee for offer in offers_of(settings(**table))]
+
+    assert fees() == [0.10]
+    assert fees(cluster_fee=0) == [0.0]
+    assert fees(**POOL) == fees(**NAMED_POOL, cluster_fee=5) == [0.0]
+
+
 def test_the_less_has_to_be_made_the_sooner_nodes_join() -> None:
     times = [
         offers_of(settings(**table))[0].join_time for table in ({}, POOL, NAMED_POOL)
