@@ -33,8 +33,10 @@ from burst.provider import (
     Phase,
 )
 from burst_gke.access import get_credentials
+from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
+from burst_gke.examine_project import examine_project
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
@@ -61,6 +63,8 @@ class Dependencies(msgspec.Struct, frozen=True):
     cloud: Cloud
     followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
     clock: Callable[[], float] = time.time
+    apis: GoogleApis | None = None
+    """None: only GKE is asked."""
 
 
 class GkeProvider:
@@ -75,7 +79,11 @@ class GkeProvider:
         owner: str,
         dependencies: Dependencies | None = None,
     ) -> None:
-        dependencies = dependencies or Dependencies(Cloud(settings.parent))
+        if dependencies is None:
+            cloud = Cloud(settings.parent)
+            apis = GoogleApis(settings.project, cloud.token)
+            dependencies = Dependencies(cloud, apis=apis)
+        self._apis = dependencies.apis
         self._settings = settings
         self._labels = Labels(owner, name)
         self._tags = Tags(owner, name)
@@ -197,6 +205,8 @@ class GkeProvider:
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check credentials, project and the cluster."""
         found, cluster = examine_cloud(self._cloud, self._settings, self._labels)
+        if self._apis is not None and self._has_credentials():
+            found += examine_project(self._apis, self._settings)
         if cluster is not None:
             return [*found, *self._followers(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
@@ -213,6 +223,14 @@ class GkeProvider:
         if settings.pool:
             settings = on_pool(settings, settings.pool)
         return self._followers(cluster, settings).probe(lead, tell)
+
+    def _has_credentials(self) -> bool:
+        """Tell whether there are credentials; that there are none was said."""
+        try:
+            self._cloud.token()
+        except ProviderError:
+            return False
+        return True
 
     def _pods_left(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from burst_gke import GkeProvider, GkeSettings
+from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
 from burst_gke.provider import Dependencies
 from google.cloud.container_v1 import ClusterManagerClient
@@ -59,10 +60,11 @@ def provider(
     clock: Callable[[], float] | None = None,
     *,
     name: str = "gke",
+    apis: GoogleApis | None = None,
 ) -> GkeProvider:
     """Return a provider that works in this world."""
     cloud = Cloud(found.parent, client=client, credentials=Token())
-    dependencies = Dependencies(cloud, kubernetes.followers, clock or Clock())
+    dependencies = Dependencies(cloud, kubernetes.followers, clock or Clock(), apis)
     return GkeProvider(name, found, owner, dependencies)
 
 

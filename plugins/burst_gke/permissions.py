@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Which permissions the daemon's account needs in the project, by the settings.
+
+All of them are in manifests/overlays/gke/iam-role.yaml, with the calls that need them.
+"""
+
+from __future__ import annotations
+
+from burst_gke.settings import GkeSettings
+
+_ALWAYS = ("clusters.get", "clusters.list", "clusters.getCredentials")
+_OF_CLUSTERS = ("clusters.create", "clusters.delete", "operations.list")
+_OF_POOLS = ("clusters.update", "operations.list")
+# In a cluster that others made RBAC may allow these instead, which its API server says.
+_INSIDE = (
+    *("namespaces.get", "namespaces.create", "namespaces.update", "secrets.create"),
+    *(f"configMaps.{verb}" for verb in ("get", "list", "create", "update", "delete")),
+    *(f"services.{verb}" for verb in ("get", "list", "create", "delete")),
+    *(f"jobs.{verb}" for verb in ("get", "list", "create", "update", "delete")),
+    *("pods.list", "pods.delete", "pods.getLogs", "events.list"),
+)
+
+
+def permissions(settings: GkeSettings) -> list[str]:
+    """Return what bursts by these settings need of the project, at most 100."""
+    if not settings.cluster:
+        wanted = (*_ALWAYS, *_OF_CLUSTERS, *_INSIDE)
+    else:
+        wanted = _ALWAYS if settings.pool else (*_ALWAYS, *_OF_POOLS)
+    return [f"container.{name}" for name in wanted]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""`burst doctor` on rights, machine types and quotas of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from burst_gke.apis import Addresses, GoogleApis
+from burst_gke.permissions import permissions
+from google.cloud.container_v1 import ClusterManagerClient
+
+from burst.model.finding import Finding, Level
+from tests.plugins.gke.apis import Google, serve
+from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, provider, settings
+from tests.plugins.gke.gke import PROJECT, Gke
+from tests.plugins.gke.kubernetes import Kubernetes
+
+ROLE = Path(__file__).parents[3] / "manifests" / "overlays" / "gke" / "iam-role.yaml"
+N2 = "n2-standard-8"
+ENOUGH = {"N2_CPUS": (100.0, 20.0), "INSTANCES": (24.0, 1.0)}
+
+
+@pytest.fixture
+def google() -> Google:
+    return Google(
+        granted=set(permissions(settings())),
+        on_accounts={"iam.serviceAccounts.actAs"},
+        machine_types={N2: 8, "g2-standard-4": 4},
+        quotas=dict(ENOUGH),
+    )
+
+
+@pytest.fixture
+def addresses(google: Google) -> Iterator[Addresses]:
+    with serve(google) as found:
+        yield found
+
+
+class Doctor:
+    """A provider that is examined."""
+
+    def __init__(
+        self, addresses: Addresses, client: ClusterManagerClient, pods: Kubernetes
+    ) -> None:
+        self._given = addresses, client, pods
+
+    def __call__(self, **table: Any) -> list[Finding]:
+        addresses, client, pods = self._given
+        plain = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
+        known = settings(**{**plain, **table})
+        apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
+        return list(provider(client, pods, known, apis=apis).examine(None))
+
+    def said(self, level: Level, **table: Any) -> list[str]:
+        found = self(**table)
+        return [f"{each.what}; {each.advice}" for each in found if each.level is level]
+
+
+@pytest.fixture
+def doctor(
+    addresses: Addresses, client: ClusterManagerClient, kubernetes: Kubernetes
+) -> Doctor:
+    return Doctor(addresses, client, kubernetes)
+
+
+def test_who_may_do_all_and_has_enough_is_told_nothing_else(
+    doctor: Doctor, google: Google
+) -> None:
+    assert f"has all rights that it needs in project {PROJECT}; " in doctor.said(
+        Level.OK
+    )
+    assert not doctor.said(Level.WRONG)
+    assert not [text for text in doctor.said(Level.NOTE) if "own cluster" not in text]
+    assert google.tokens == {"Bearer token-1"}
+
+
+def test_each_permission_that_is_lacking_is_named(
+    doctor: Doctor, google: Google
+) -> None:
+    google.granted -= {"container.clusters.create", "container.jobs.list"}
+    (found,) = doctor.said(Level.WRONG)
+    assert "lacks in some-project: container.clusters.create, container.jobs" in found
+    google.granted.clear()
+    (found,) = doctor.said(Level.WRONG)
+    assert all(permission in found for permission in permissions(settings()))
+
+
+def test_what_is_asked_for_is_what_the_settings_need(
+    doctor: Doctor, google: Google, gke: Gke
+) -> None:
+    gke.add_cluster("shared")
+    google.granted = {f"container.clusters.{v}" for v in ("get", "list")}
+    google.granted.add("container.clusters.getCredentials")
+    (found,) = doctor.said(Level.WRONG, **POOL)
+    assert "container.clusters.update, container.operations.list;" in found
+    found_too = doctor.said(Level.WRONG, **NAMED_POOL)
+    assert not [text for text in found_too if "lacks" in text]
+
+
+@pytest.mark.parametrize("table", [{}, POOL, NAMED_POOL])
+def test_the_role_of_the_overlay_has_all_of_them(table: dict[str, Any]) -> None:
+    role = set(yaml.safe_load(ROLE.read_text())["includedPermissions"])
+    assert set(permissions(settings(**table))) <= role
+    assert {"compute.machineTypes.get", "compute.regions.get"} <= role
+
+
+def test_the_nodes_account_has_to_be_lent(doctor: Doctor, google: Google) -> None:
+    google.on_accounts.clear()
+    (found,) = doctor.said(Level.WRONG)
+    assert "may not make nodes that run as nodes@x" in found
+    assert not doctor.said(Level.WRONG, node_service_account="")
+
+
+def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> None:
+    google.machine_types = {}
+    (found,) = doctor.said(Level.WRONG)
+    assert f"offer {OFFER}: zone us-central1-a has no machine type {N2}" in found
+
+
+@pytest.mark.parametrize(
+    ("quotas", "machine", "says"),
+    [
+        ({"N2_CPUS": (40, 20)}, {}, "quota N2_CPUS has 40, of which 20 are used"),
+        ({"N2_CPUS": (40, 20)}, {}, "enough for 2 of 4 nodes"),
+        ({"CPUS": (8, 0)}, {}, "quota CPUS"),
+        ({"INSTANCES": (3, 0)}, {}, "quota INSTANCES"),
+        ({"IN_USE_ADDRESSES": (5, 3)}, {}, "quota IN_USE_ADDRESSES"),
+        (
+            {"PREEMPTIBLE_CPUS": (8, 0), "N2_CPUS": (100, 0)},
+            {"spot": True},
+            "quota PREEMPTIBLE_CPUS",
+        ),
+        (
+            # None was granted, so they count with the others.
+            {"PREEMPTIBLE_CPUS": (0, 0), "N2_CPUS": (24, 0)},
+            {"spot": True},
+            "quota N2_CPUS",
+        ),
+        (
+            {"NVIDIA_L4_GPUS": (1, 0), "CPUS": (100, 0)},
+            {
+                "machine_type": "g2-standard-4",
+                "gpus": 1,
+                "accelerator": "nvidia-l4",
+            },
+            "quota NVIDIA_L4_GPUS has 1, of which 0 are used: it is enough for 1 of",
+        ),
+        ({"N2_CPUS": (0, 0)}, {}, "enough for 0 of 4 nodes"),
+    ],
+)
+def test_a_quota_that_is_not_enough(
+    doctor: Doctor, google: Google, quotas: Any, machine: dict[str, Any], says: str
+) -> None:
+    google.quotas = quotas
+    offer = {"machine_type": N2, "max_nodes": 4, **machine}
+    found = [t for t in doctor.said(Level.NOTE, offers={OFFER: offer}) if "quota" in t]
+    assert len(found) == 1
+    assert says in found[0]
+
+
+def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None:
+    google.quotas = {"IN_USE_ADDRESSES": (0, 0)}
+    assert not [t for t in doctor.said(Level.NOTE, private_nodes=True) if "quota" in t]
+
+
+@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (f"{PROJECT}:test", "rights in the project cannot be checked"),
+        ("nodes@x", "rights on the nodes' account cannot be checked"),
+        ("regions", "quotas of us-central1 cannot be checked"),
+        ("machineTypes", f"machine type {N2} cannot be checked"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_note(
+    doctor: Doctor, google: Google, status: int, part: str, says: str
+) -> None:
+    google.failing = {part: status}
+    assert not doctor.said(Level.WRONG)
+    (found,) = [t for t in doctor.said(Level.NOTE) if "cannot be checked" in t]
+    assert found.startswith(f"{says}: no {part} for you")
+
+
+def test_without_an_answer_there_are_notes(
+    client: ClusterManagerClient, kubernetes: Kubernetes, google: Google
+) -> None:
+    with serve(google) as addresses:
+        pass
+    doctor = Doctor(addresses, client, kubernetes)
+    assert not doctor.said(Level.WRONG)
+    notes = [t for t in doctor.said(Level.NOTE) if "cannot be checked: no answer" in t]
+    assert len(notes) == 4
