@@ -1,25 +1,98 @@
 # SPDX-License-Identifier: MIT
-"""`burst keygen`: makes a CURVE certificate."""
+"""`burst keygen`: makes a CURVE certificate, or replaces a lead's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError, LeadError, NoDaemon, Unreadable
 from burst.kits import certificate
+from burst.kits.rotation import delete_unused, rotate
+from burst.lead import Lead
 from burst.lead_setup.own_host import short_name
+from burst.runtime import service_answers
+
+_OVER = ("reap", "inactive")
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default="burst.cert")
 @click.option("--name", help="Shown by `flux overlay status`. Default: this host's.")
 @click.option("--force", is_flag=True, help="Replace a certificate that is there.")
-def keygen(path: Path, name: str | None, force: bool) -> None:
+@click.option(
+    "--rotate",
+    "rotates",
+    is_flag=True,
+    help="Replace the certificate of a lead, which takes effect when it is restarted."
+    " Until then bursts get the one before.",
+)
+@click.option("--yes", is_flag=True, help="With --rotate: also while there are bursts.")
+@target_options
+def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    path: Path, name: str | None, force: bool, rotates: bool, yes: bool, target: Target
+) -> None:
     """Make a CURVE certificate, in Flux's format, for a lead and all that join it.
 
     PATH is by default burst.cert. Whoever can read it can join; its mode is 0600.
+
+    With --rotate the certificate at PATH is replaced, and the one before is kept beside
+    it, for the lead that runs. Bursts that are not over when the lead is restarted lose
+    it for good, so they are listed first, and nothing is done without --yes.
     """
+    if rotates:
+        if force:
+            raise click.UsageError("--rotate and --force are two ways to replace it")
+        _rotate(path, name, yes, target)
+        return
     made = certificate.create(short_name() if name is None else name)
     certificate.write(made, path, replace=force)
     click.echo(f"{path}: certificate of {made.name}, fingerprint {made.fingerprint}")
+
+
+def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
+    certificate.read(path)
+    started, bursts = 0.0, list[str]()
+    try:
+        with target.lead() as lead:
+            known = lead.identity()
+            if Path(known.certificate).resolve() == path.resolve():
+                started, bursts = known.started, _joined(lead, target)
+            else:
+                click.echo(f"the lead here has another one: {known.certificate}")
+    except (LeadError, Unreadable) as error:
+        click.echo(f"no lead was asked for its bursts: {error}", err=True)
+    if bursts and not yes:
+        raise BurstError(
+            f"{path}: is as it was: {', '.join(bursts)} would not find the lead again"
+            " after its restart",
+            "take them down with `burst down BURST`, wait for their end, or add --yes",
+        )
+    made, kept = rotate(path, name)
+    click.echo(f"{path}: certificate of {made.name}, fingerprint {made.fingerprint}")
+    _tell(kept, bursts, delete_unused(path, started))
+
+
+def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
+    click.echo(f"{kept}: the one before, for what joins before the lead is restarted")
+    for old in deleted:
+        click.echo(f"{old}: deleted, as the lead was restarted since")
+    click.echo("restart the lead and its own nodes, then delete the one before")
+    if bursts:
+        click.echo(f"by that these lose the lead for good: {', '.join(bursts)}")
+
+
+def _joined(lead: Lead, target: Target) -> list[str]:
+    """Return the ids of the bursts that have joined, or are to join, the lead."""
+    try:
+        found = lead.call("status", {})
+    except NoDaemon as error:
+        found = service_answers.status(read_records(lead, target, error), None)
+    rows = found["bursts"]
+    return [
+        row["id"] for row in rows if row["state"] not in _OVER and not row["isolated"]
+    ]

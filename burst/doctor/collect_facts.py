@@ -31,6 +31,7 @@ from burst.flux.handle import library_version
 from burst.flux_setup.setup_files import system_directories, user_directories
 from burst.kits import certificate
 from burst.kits.program import flux_version
+from burst.kits.rotation import running_certificate
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
@@ -91,12 +92,13 @@ def _first(directories: Sequence[str], name: str) -> str:
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
     """Read the certificate, and connect to where followers would."""
-    usable = try_call(lambda: certificate.read(Path(identity.certificate)))
+    path = running_certificate(identity)
+    usable = try_call(lambda: certificate.read(Path(path)))
     seen = try_call(lambda: with_settings(identity, settings.lead))
     facts = EndpointFacts(
         endpoint=seen if isinstance(seen, ReadFailure) else seen.endpoint,
         own=identity.endpoint,
-        certificate=identity.certificate,
+        certificate=path,
         keys=usable
         if isinstance(usable, ReadFailure)
         else f"{usable.name}, fingerprint {usable.fingerprint}",

@@ -7,6 +7,7 @@ Flux needs are passed over, as one file serves both.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The table as it was written."""
     certificate: Certificate
     certificate_path: Path
+    read_at: float
+    """When the certificate was read, in seconds since the epoch."""
     heartbeat_timeout: float
     """How long a follower lives on without its lead, in seconds."""
 
@@ -80,12 +83,14 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
         )
     heartbeat = tables.get("heartbeat", {})
     keypair = Path(str(written["curve_cert"])).absolute()
+    read_at = time.time()
     return BrokerConfig(
         hosts=hosts,
         rank=names.index(hostname),
         bootstrap=bootstrap,
         certificate=certificate.read(keypair),
         certificate_path=keypair,
+        read_at=read_at,
         heartbeat_timeout=convert(_Heartbeat, heartbeat, f"{path}: heartbeat").timeout,
     )
 

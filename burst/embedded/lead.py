@@ -162,6 +162,7 @@ def _identity(
         bootstrap=boot.bootstrap,
         endpoint=boot.hosts[boot.rank].connect,
         certificate=str(boot.certificate_path),
+        started=boot.read_at,
         statedir=str(statedir or ""),
     )
 

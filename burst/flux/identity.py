@@ -41,6 +41,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
+        started=_started(client),
         statedir=_statedir(client),
     )
 
@@ -86,6 +87,13 @@ def propose_owner(host: str) -> str:
     first = host.split(".", maxsplit=1)[0]
     label = dns_label(first, "lead", _OWNER_HOST_LENGTH)
     return f"{label}-{secrets.token_hex(4)}"
+
+
+def _started(client: RpcClient) -> float:
+    try:
+        return float(read_attribute(client, "broker.starttime"))
+    except (RequestFailed, ValueError):
+        return 0.0
 
 
 def _statedir(client: RpcClient) -> str:

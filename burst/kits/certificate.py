@@ -96,8 +96,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",
-            "its followers could not join again with another; to replace it all the"
-            " same, add --force",
+            "its followers could not join again with another; `--rotate` replaces that"
+            " of a lead, and to replace it all the same, add --force",
         ) from error
     except OSError as error:
         raise CertificateError(

@@ -54,7 +54,13 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""
     certificate: str
-    """Path of the CURVE certificate. Never its content."""
+    """Path of the CURVE certificate. Never its content.
+
+    In a `BurstSpec` the one that the running lead has; else that of its configuration,
+    which may have been replaced since the lead's start.
+    """
+    started: float = 0.0
+    """When the lead was started, in seconds since the epoch; 0 if not known."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
 from burst import log
 from burst.core.actions import (
     Action,
@@ -30,6 +32,7 @@ from burst.errors import (
     SpecRefused,
     Unreadable,
 )
+from burst.kits.rotation import running_certificate
 from burst.lead import JobFailures, Lead, queues_of
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
@@ -163,8 +166,12 @@ def _needs_lead(action: Action, records: Records) -> bool:
 def make_spec(
     burst: Burst, identity: LeadIdentity, program: Program | None = None
 ) -> BurstSpec:
-    """Return what a provider is to make, from the record and the lead's identity."""
+    """Return what a provider is to make, from the record and the lead's identity.
+
+    Its certificate is that of the lead that runs, also after a rotation.
+    """
     lease = burst.lease
+    path = running_certificate(identity)
     return BurstSpec(
         burst_id=lease.id,
         owner=identity.owner,
@@ -172,7 +179,7 @@ def make_spec(
         hosts=lease.hosts,
         ranks=lease.ranks,
         shape=lease.shape,
-        lead=identity,
+        lead=msgspec.structs.replace(identity, certificate=path),
         lease_end=lease.end,
         userids=lease.userids,
         program=program,

@@ -18,6 +18,7 @@ from burst.lead_setup.own_host import short_name
 from tests.cli.cli_harness import BURST, burst
 from tests.embedded_instance import short_directory
 
+NO_LEAD = "embedded:///nowhere"
 OWN = ("--hosts", "lead-[0-1]", "--cores", "2", "--gpus", "0")
 
 
@@ -191,6 +192,38 @@ def test_a_certificate_is_made_and_never_replaced_unasked(place: Path) -> None:
     burst("keygen", str(path), "--force")
     assert certificate.read(path) != first
     assert mode_of(path) == 0o600
+    assert list(place.iterdir()) == [path]
+
+
+def test_a_certificate_is_replaced_and_the_one_before_is_kept(place: Path) -> None:
+    path = place / "burst.cert"
+    burst("keygen", str(path), "--name", "site")
+    before = certificate.read(path)
+    done = burst("keygen", str(path), "--rotate", "--uri", NO_LEAD)
+    made = certificate.read(path)
+    (kept,) = set(place.iterdir()) - {path}
+    assert kept.name.startswith("burst.cert.until-")
+    assert certificate.read(kept) == before
+    assert (mode_of(path), mode_of(kept)) == (0o600, 0o600)
+    assert made.name == "site"
+    assert made != before
+    assert done.lines[0].endswith(
+        f"certificate of site, fingerprint {made.fingerprint}"
+    )
+    assert "restart the lead" in done.stdout
+    for secret in (before.secret, made.secret):
+        assert secret.decode() not in done.stdout
+    again = burst("keygen", str(path), "--rotate", "--name", "b", "--uri", NO_LEAD)
+    assert "certificate of b," in again.stdout
+    assert len(list(place.iterdir())) == 3
+
+
+def test_a_certificate_that_is_not_there_is_not_replaced(place: Path) -> None:
+    path = place / "burst.cert"
+    error = burst("keygen", str(path), "--rotate", "--uri", NO_LEAD).error
+    assert error.startswith(f"{path}: no such file; make one with `burst keygen")
+    burst("keygen", str(path))
+    assert "two ways" in burst("keygen", str(path), "--rotate", "--force").stderr
     assert list(place.iterdir()) == [path]
 
 

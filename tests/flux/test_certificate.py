@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
+REFUSED_FOR_S = 4.0
+"""A follower connects again within a second, as Flux has it."""
 NOT_ACCEPTED = "the lead does not accept its certificate"
 
 
@@ -56,6 +59,51 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
         site.wait_for_job(job, "COMPLETED")
         site.wait_for_end(site.bursts()[-1]["id"])
         site.check_that_nothing_is_left()
+
+
+def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
+    site: Site,
+) -> None:
+    path = site.instance.directory / "cert"
+    before = certificate.read(path)
+    site.write(deadlines={"idle": "10m"})
+    with site.cli.daemon():
+        runs = site.submit("-N4", "sleep", "600")
+        site.wait_for_job(runs, "RUN")
+        first = site.wait_for_burst("online")
+        refused = site.cli.run("keygen", str(path), "--rotate")
+        assert f"is as it was: {first} would not find the lead again" in refused.error
+        assert certificate.read(path) == before
+        done = site.cli.run("keygen", str(path), "--rotate", "--yes")
+        assert f"these lose the lead for good: {first}" in done.stdout
+        assert certificate.read(path) != before
+        doctor = site.cli.run("doctor").stdout
+        assert f"fingerprint {before.fingerprint}" in doctor
+        assert "accepts its certificate" in doctor
+        joins = site.submit("-N4", *HOSTNAME)
+        site.wait_for_job(joins, "COMPLETED")
+
+    left = site.followers()
+    assert len(left) == 8
+    site.instance.kill()
+    site.instance.start()
+    end = time.monotonic() + REFUSED_FOR_S
+    while time.monotonic() < end:
+        assert site.online() == "0"
+        time.sleep(0.1)
+    assert site.followers() == left  # they go on trying
+
+    with site.cli.daemon():
+        for row in site.bursts():
+            down = site.cli.run("down", row["id"])
+            assert not down.status, (down, site.cli.row(row["id"]))
+        job = site.submit("-N4", *HOSTNAME)
+        site.wait_for_job(job, "COMPLETED")
+        assert f"fingerprint {before.fingerprint}" not in site.cli.run("doctor").stdout
+        again = site.cli.run("keygen", str(path), "--rotate", "--yes")
+        assert "deleted, as the lead was restarted since" in again.stdout
+        site.cli.run("down", site.wait_for_burst("online"))
+        site.wait_for_end(site.bursts()[-1]["id"])
 
 
 def test_the_job_is_placed_with_another_provider_where_there_is_one(

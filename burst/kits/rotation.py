@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Replaces a lead's certificate, and tells which one a running lead has.
+
+A broker reads its certificate once, when it starts. So after a rotation the lead that
+runs still has the one before, which is kept beside the new one until it is replaced:
+`burst.cert.until-1795385134.63` for the file that was `burst.cert` until then, in
+seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from burst.errors import CertificateError
+from burst.kits import certificate
+from burst.kits.atomic_file import write_atomically
+from burst.kits.certificate import Certificate
+from burst.model.lead import LeadIdentity
+
+_KEPT = re.compile(r"\.until-(\d+(?:\.\d+)?)\Z")
+
+
+def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
+    """Replace the certificate; return the new one, and where the one before is kept.
+
+    It is named as the one before unless `name` is given. Both files have mode 0600, and
+    at every moment `path` is the old certificate or the new one, complete. Raises
+    CertificateError.
+    """
+    before = certificate.read(path)
+    made = certificate.create(before.name if name is None else name)
+    kept = path.with_name(f"{path.name}.until-{time.time():.2f}")
+    try:
+        text = certificate.format_certificate(before)
+        write_atomically(kept, text, private=True, replace=False)
+    except OSError as error:
+        raise CertificateError(
+            f"{kept}: cannot be written: {error.strerror}",
+            "the certificate is as it was; run this as a user who may write there",
+        ) from error
+    certificate.write(made, path, replace=True)
+    return made, kept
+
+
+def running_certificate(lead: LeadIdentity) -> str:
+    """Return the path of the certificate that the running lead has.
+
+    It is that of its configuration, or the first that was replaced since it was
+    started. Where it is not known when that was, it is that of its configuration.
+    """
+    if not lead.certificate or not lead.started:
+        return lead.certificate
+    path = Path(lead.certificate)
+    later = [(until, kept) for until, kept in _kept(path) if until > lead.started]
+    return str(min(later, default=(0.0, path))[1])
+
+
+def delete_unused(path: Path, started: float) -> list[Path]:
+    """Delete the certificates that were replaced before a lead's start; return them.
+
+    Raises OSError.
+    """
+    unused = [kept for until, kept in _kept(path) if until <= started]
+    for kept in unused:
+        kept.unlink()
+    return unused
+
+
+def _kept(path: Path) -> Iterator[tuple[float, Path]]:
+    """Yield the kept certificates, and until when each was used."""
+    try:
+        beside = sorted(path.parent.iterdir())
+    except OSError:  # reading the certificate says what is wrong
+        return
+    for each in beside:
+        found = _KEPT.match(each.name.removeprefix(path.name))
+        if found and each.name.startswith(path.name):
+            yield float(found[1]), each

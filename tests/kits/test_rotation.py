@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.errors import CertificateError
+from burst.kits import certificate
+from burst.kits.rotation import delete_unused, rotate, running_certificate
+from burst.model.lead import LeadIdentity
+from tests.builders import identity
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "burst.cert"
+    certificate.write(certificate.create("site"), made)
+    return made
+
+
+def lead(path: Path, started: float) -> LeadIdentity:
+    known: LeadIdentity = identity()
+    return msgspec.structs.replace(known, certificate=str(path), started=started)
+
+
+def keep(path: Path, until: float) -> str:
+    """Place what an earlier rotation kept."""
+    kept = path.with_name(f"{path.name}.until-{until:.2f}")
+    certificate.write(certificate.create("old"), kept)
+    return str(kept)
+
+
+def test_a_lead_that_runs_has_the_one_before_and_the_next_has_the_new_one(
+    path: Path,
+) -> None:
+    before = certificate.read(path)
+    made, kept = rotate(path)
+    assert certificate.read(kept) == before
+    assert certificate.read(path) == made
+    now = time.time()
+    assert running_certificate(lead(path, now - 60)) == str(kept)
+    assert running_certificate(lead(path, now + 60)) == str(path)
+
+
+def test_of_several_rotations_the_first_after_the_start_counts(path: Path) -> None:
+    first, second, third = (keep(path, until) for until in (100.0, 900.25, 1000.0))
+    assert running_certificate(lead(path, 50.0)) == first
+    assert running_certificate(lead(path, 100.0)) == second
+    assert running_certificate(lead(path, 901.0)) == third
+    assert running_certificate(lead(path, 1000.0)) == str(path)
+
+
+def test_what_is_not_known_to_be_ours_is_not_taken(path: Path) -> None:
+    (path.parent / "other.cert.until-2000.00").touch()
+    (path.parent / "burst.cert.until-soon").touch()
+    (path.parent / "burst.cert.old.until-2000.00").touch()
+    assert running_certificate(lead(path, 50.0)) == str(path)
+
+
+def test_without_a_start_or_a_certificate_it_is_what_the_configuration_says(
+    path: Path,
+) -> None:
+    keep(path, 100.0)
+    assert running_certificate(lead(path, 0.0)) == str(path)
+    nothing = msgspec.structs.replace(lead(path, 50.0), certificate="")
+    assert running_certificate(nothing) == ""
+    missing = path.parent / "none" / "burst.cert"
+    assert running_certificate(lead(missing, 50.0)) == str(missing)
+
+
+def test_what_no_lead_can_have_any_more_is_deleted(path: Path) -> None:
+    first, second = keep(path, 100.0), keep(path, 900.0)
+    assert [str(each) for each in delete_unused(path, 500.0)] == [first]
+    assert sorted(map(str, path.parent.iterdir())) == sorted([str(path), second])
+    assert delete_unused(path, 0.0) == []
+
+
+def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:
+    before = certificate.read(path)
+    with pytest.raises(CertificateError, match="no such file"):
+        rotate(path.with_name("missing.cert"))
+    long = path.with_name("x" * 240)
+    path.rename(long)
+    with pytest.raises(CertificateError, match="the certificate is as it was"):
+        rotate(long)
+    assert certificate.read(long) == before
