@@ -31,7 +31,9 @@ class Behaviour(Protocol):
     ) -> None:
         """Record the states that a live burst has reached, by what was read."""
 
-    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(
+        self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
+    ) -> None:
         """Record what became of its jobs, and whether anything runs on it."""
 
     def act(

@@ -36,10 +36,15 @@ def cost(burst: Burst, now: float) -> float:
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
     """Return in how many seconds an idle burst is drained; None if busy, or never."""
-    limit = settings.deadlines.idle
+    limit = idle_limit(burst, settings)
     if burst.state is not State.ONLINE or burst.idle_since is None or math.isinf(limit):
         return None
     return max(0.0, burst.idle_since + limit - now)
+
+
+def idle_limit(burst: Burst, settings: Settings) -> float:
+    """Return for how many seconds it is kept once it is idle; math.inf for ever."""
+    return min(settings.deadlines.idle, burst.keep_idle)
 
 
 def totals(

@@ -7,6 +7,7 @@ import math
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst
+from burst.core.cost import idle_limit
 from burst.core.job_events import record_job_events
 from burst.core.observation import (
     FAILURES,
@@ -26,6 +27,7 @@ from burst.core.placement.slots import DRAIN_TAG
 from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World
+from burst.core.worth.keeping import kept_idle
 from burst.model.burst import RECLAIMED, Burst, Result, State
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
@@ -73,13 +75,15 @@ class JoinedBehaviour:
             note, kind = failure_note(burst, world, what), failure_kind(burst, world)
             tx.fail_as_seen(burst, note, limits, kind)
 
-    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(
+        self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
+    ) -> None:
         """Record what became of its jobs, and since when nothing runs on it."""
         if not burst.live:
             return
         _record_leaving(tx, burst, lead)
         record_job_events(tx, tx.bursts[burst.id], lead)
-        _record_use(tx, tx.bursts[burst.id], lead)
+        _record_use(tx, tx.bursts[burst.id], lead, settings)
 
     def act(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -126,7 +130,7 @@ class JoinedBehaviour:
             return math.inf
         ends = [_drained_from(burst, settings)]
         if burst.idle_since is not None:
-            ends.append(burst.idle_since + settings.deadlines.idle)
+            ends.append(burst.idle_since + idle_limit(burst, settings))
         if burst.lost_since is not None:
             ends.append(burst.lost_since + settings.deadlines.rejoin)
         return min(ends)
@@ -198,15 +202,24 @@ def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 
-def _record_use(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Record since when nothing runs on an online burst that has no jobs."""
+def _record_use(
+    tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
+) -> None:
+    """Record since when nothing runs on an online burst that has no jobs.
+
+    And for how long it is kept, if that may be less than `[deadlines] idle`.
+    """
     if burst.state is not State.ONLINE:
         return
     used = not lead.allocated.isdisjoint(burst.lease.ranks)
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
     if not used and not burst.jobs and burst.unused_since is None:
-        tx.record(burst.id, "idle", {})
+        entry = tx.entries.get(burst.id)
+        payers = entry.payers if entry else ()
+        keep = kept_idle(burst, payers, settings.rules, tx.times)
+        context = {} if math.isinf(keep) else {"keep": round(keep, 3)}
+        tx.record(burst.id, "idle", context)
 
 
 def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
@@ -225,7 +238,9 @@ def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
     elif burst.idle_since is not None and now - burst.idle_since > _idle_limit(
         tx, burst, settings
     ):
-        note = f"idle for {format_fsd(deadlines.idle)}"
+        note = f"idle for {format_fsd(idle_limit(burst, settings))}"
+        if burst.keep_idle < deadlines.idle:
+            note += "; to keep it costs more than to make it again"
         begin_drain(tx, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, settings):
         ahead = burst.lease.end - _drained_from(burst, settings)
@@ -242,11 +257,11 @@ def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
     A job that waits for it and for what is busy would have it made again: then it stays
     at least for as long as it took to make.
     """
-    idle = settings.deadlines.idle
     if burst.id not in tx.awaited:
-        return idle
+        return idle_limit(burst, settings)
     times = {event.name: event.timestamp for event in burst.events}
-    return max(idle, times["online"] - times["provision-start"])
+    boot = times["online"] - times["provision-start"]
+    return max(settings.deadlines.idle, boot)
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:

@@ -11,6 +11,7 @@ burst: one bad record must never stop the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -217,6 +218,12 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
     }
 
 
+def _idle(_: Burst, event: Event) -> dict[str, Any]:
+    # Records of earlier versions, and those of bursts that are kept as set, do not say.
+    keep = float(event.context.get("keep", math.inf))
+    return {"unused_since": event.timestamp, "keep_idle": keep}
+
+
 def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
     note = event.context["note"]
     # Records of earlier versions have no cause; the note tells it.
@@ -244,7 +251,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "lost": lambda _, event: {"lost_since": event.timestamp},
     "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
     "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
-    "idle": lambda _, event: {"unused_since": event.timestamp},
+    "idle": _idle,
     "busy": lambda _, __: {"unused_since": None},
     "quarantine": _quarantined,
     "unquarantine": lambda _, __: {"quarantined": "", "out_of_reach": False},

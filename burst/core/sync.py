@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from burst.config import LimitSettings
+from burst.config import LimitSettings, Settings
 from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
@@ -25,12 +25,13 @@ _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 
 
 def sync(
-    tx: Transaction, world: World, limits: LimitSettings, same: Container[JobId] = ()
+    tx: Transaction, world: World, settings: Settings, same: Container[JobId] = ()
 ) -> None:
     """Record what the answers, the ranks and the jobs say.
 
     `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
     """
+    limits = settings.limits
     take_answers(tx, world, limits)
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known
@@ -40,7 +41,7 @@ def sync(
         return
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
-            behaviour_of(burst).record_jobs(tx, burst, world.lead)
+            behaviour_of(burst).record_jobs(tx, burst, world.lead, settings)
     _record_holds(tx, world.lead.jobs, same)
 
 

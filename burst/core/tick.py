@@ -75,7 +75,7 @@ def run_tick(
     """
     tx = Transaction(records, now)
     same = unchanged_jobs_refusals(cache, records, world.lead)
-    sync(tx, world, settings.limits, same)
+    sync(tx, world, settings, same)
     decided: JobDecisions | None = None
     if world.lead is not None:
         settle_races(tx, world.lead)

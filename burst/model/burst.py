@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from typing import Literal, NewType
 
@@ -185,6 +186,9 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Since when nothing has run on it, from a moment at which no job counted on it;
     None while something runs. Jobs that count on it and then do not come change
     nothing of it: else each of them would prolong what is paid for in vain."""
+    keep_idle: float = math.inf
+    """For how many seconds it is kept when idle, if `[deadlines] idle` is not less:
+    past that it costs less to make it again."""
     lost_since: float | None = None
     """Since when at least one rank that was online is not; None while all are."""
     reclaimed: str = ""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 
@@ -46,14 +48,17 @@ class BoughtNodes:
         self.made = made
         self.online = online
         self.jobs = 0
+        self.worth = math.inf
+        """The least that was asked for one of its jobs."""
         self.busy_until = online
         """When its last job ends by the time limits, or ended."""
         self.paid = NodeHours(boot=nodes * (online - made))
         self._counted = online
 
-    def start(self, nodes: int, now: float, limit: float) -> None:
-        """Count a job on so many of its nodes."""
+    def start(self, nodes: int, now: float, limit: float, worth: float) -> None:
+        """Count a job on so many of its nodes, for which such a worth is asked."""
         self._count(now)
+        self.worth = min(self.worth, worth)
         self.jobs += 1
         self.free -= nodes
         self.busy_until = max(self.busy_until, now + limit)

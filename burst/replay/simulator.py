@@ -25,6 +25,7 @@ from burst.core.worth.estimate import (
     judge,
     keep_purchase,
 )
+from burst.core.worth.keeping import break_even
 from burst.core.worth.queue_model import Order
 from burst.model.jobid import JobId
 from burst.replay.bought_nodes import BoughtNodes, NodeHours
@@ -194,7 +195,7 @@ class _Replay:
             ripe.append(number)
         elif what == _IDLE:
             burst = self._bursts.get(number)
-            if burst is not None and burst.busy_until + self._site.idle <= now:
+            if burst is not None and burst.busy_until + self._idle(burst) <= now:
                 self._take_down(number, now)
             return False
         elif what == _LOST:
@@ -282,7 +283,7 @@ class _Replay:
                 if self._pays(keep, at, asks.worth, now) and self._keeps(
                     number, job, now
                 ):
-                    self._run_on(job, number, now)
+                    self._run_on(job, number, now, asks)
                     return True
         if not self._pays(self._purchase(job, asks), at, asks.worth, now):
             return False
@@ -317,9 +318,15 @@ class _Replay:
 
     def _keep_purchase(self, job: int, burst: BoughtNodes, now: float) -> Purchase:
         """Return what it buys to keep a burst for a job."""
-        idle = 0.0 if burst.jobs else self._site.idle
+        idle = 0.0 if burst.jobs else self._idle(burst)
         kept = max(0.0, burst.busy_until + idle - now)
         return keep_purchase(burst.nodes, self._jobs[job].limit, kept)
+
+    def _idle(self, burst: BoughtNodes) -> float:
+        """Return for how many seconds a burst is kept once it is idle."""
+        boot, teardown = burst.online - burst.made, self._site.teardown
+        keep = break_even(burst.nodes, boot, teardown, burst.worth)
+        return min(self._site.idle, keep)
 
     def _may_use(self, job: int, burst: BoughtNodes, now: float) -> bool:
         facts = self._jobs[job]
@@ -330,10 +337,12 @@ class _Replay:
     def _release_empty(self, now: float) -> None:
         """Take down, in time, bursts whose nodes no waiting job has taken."""
         for number in sorted(self._emptied):
-            if self._bursts[number].jobs:
+            burst = self._bursts[number]
+            if burst.jobs:
                 continue
-            if self._site.idle:
-                heapq.heappush(self._events, (now + self._site.idle, _IDLE, number))
+            idle = self._idle(burst)
+            if idle:
+                heapq.heappush(self._events, (now + idle, _IDLE, number))
             else:
                 self._take_down(number, now)
         self._emptied.clear()
@@ -362,7 +371,7 @@ class _Replay:
                 self._spending.make(number, self._jobs[job], plan, now)
             if plan is first:
                 self._made[job] = plan.nodes
-                self._run_on(job, number, online)
+                self._run_on(job, number, online, asks)
             else:
                 heapq.heappush(self._events, (online, _LOST, number))
         return True
@@ -396,9 +405,9 @@ class _Replay:
         self._spending.use(number, facts, lasts, now)
         return True
 
-    def _run_on(self, job: int, number: int, start: float) -> None:
+    def _run_on(self, job: int, number: int, start: float, asks: Asks) -> None:
         facts, burst = self._jobs[job], self._bursts[number]
-        burst.start(self._nodes(job), start, facts.limit)
+        burst.start(self._nodes(job), start, facts.limit, asks.worth)
         if not burst.free:
             self._with_room.pop(number, None)
         self._on[job] = number

@@ -51,6 +51,13 @@ def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
     assert cost(asked, T0) == 0.0, "a clock that was set back"
 
 
+def test_an_idle_burst_has_less_where_it_costs_less_to_make_it_again() -> None:
+    burst = msgspec.structs.replace(made(*UP, (2.0, "idle")), keep_idle=1800.0)
+    for idle, left in (("2h", 1800.0), ("inf", 1800.0), ("10m", 600.0)):
+        known = settings(deadlines={"idle": idle})
+        assert seconds_until_drain(burst, known, T0 + 2 * HOUR) == left
+
+
 @pytest.mark.parametrize(
     ("idle", "hours", "left"),
     [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)],

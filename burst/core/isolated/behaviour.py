@@ -26,7 +26,13 @@ class IsolatedBehaviour:
         """Record the states that a live burst has reached, by what was read."""
         observation.record_states(tx, burst, world, limits)
 
-    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(
+        self,
+        tx: Transaction,
+        burst: Burst,
+        lead: LeadView,
+        settings: Settings,  # noqa: ARG002 - as joined ones
+    ) -> None:
         """Record what became of its job; after its end, too."""
         record_job_events(tx, burst, lead)
 

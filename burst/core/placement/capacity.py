@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from burst.config import Settings
+from burst.core.cost import idle_limit
 from burst.core.placement.demand import NodePool, merged, nodes_needed
 from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import BurstCapacity
@@ -75,7 +76,7 @@ def burst_capacities(
             nodes=burst.lease.nodes,
             jobs=burst.jobs,
             idle=burst.idle_since is not None,
-            kept=_kept(burst, lead, settings.deadlines.idle, now),
+            kept=_kept(burst, lead, idle_limit(burst, settings), now),
             lasts=remaining_run_time(burst.lease, settings.deadlines, now),
             pool=pools[burst.id],
         )
