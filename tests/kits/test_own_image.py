@@ -74,6 +74,42 @@ def test_a_view_is_told_too(server: Said, tmp_path: Path) -> None:
     assert found == OwnImage("r.test/lead:1", "r.test/view:2")
 
 
+DIGEST = f"sha256:{'0a' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("image", "image_id", "found"),
+    [
+        ("r.test/a:1", f"r.test/a@{DIGEST}", f"r.test/a:1@{DIGEST}"),
+        ("r.test:5000/a", f"r.test:5000/a@{DIGEST}", f"r.test:5000/a@{DIGEST}"),
+        (
+            "ubuntu:24.04",
+            f"docker.io/library/ubuntu@{DIGEST}",
+            f"ubuntu:24.04@{DIGEST}",
+        ),
+        ("a/b:1", f"docker-pullable://a/b@{DIGEST}", f"a/b:1@{DIGEST}"),
+        ("localhost/a:1", f"localhost/a@{DIGEST}", f"localhost/a:1@{DIGEST}"),
+        # What was given by digest is that, and what no registry has has none.
+        (f"r.test/a@{DIGEST}", f"r.test/a@sha256:{'1' * 64}", f"r.test/a@{DIGEST}"),
+        ("r.test/a:1", DIGEST, "r.test/a:1"),
+        ("r.test/a:1", f"docker.io/library/import-2026-11-22@{DIGEST}", "r.test/a:1"),
+        ("r.test/a:1", "", "r.test/a:1"),
+    ],
+)
+def test_followers_run_what_the_pod_runs_not_what_its_tag_is_now(
+    server: Said, tmp_path: Path, image: str, image_id: str, found: str
+) -> None:
+    pod = a_pod("lead")
+    pod["spec"]["containers"][0]["image"] = image
+    inits = [{"name": "flux-view", "image": image}]
+    pod["spec"]["initContainers"] = inits
+    pod["status"] = {
+        "containerStatuses": [{"name": "lead", "image": image, "imageID": image_id}],
+        "initContainerStatuses": [{"name": "flux-view", "imageID": image_id}],
+    }
+    assert read(server, tmp_path, pod) == OwnImage(found, found)
+
+
 def test_of_two_pods_of_one_host_it_is_the_younger(
     server: Said, tmp_path: Path
 ) -> None:

@@ -261,6 +261,7 @@ def test_an_operator_that_may_not_be_seen(server: Said) -> None:
     ("image", "level", "words"),
     [
         ("r.io:5000/flux:bookworm-v0.88.3-amd64", Level.OK, "the lead's Flux, 0.88.3"),
+        (f"r.io:5000/flux:v0.88.3@sha256:{'0' * 64}", Level.OK, "lead's Flux, 0.88.3"),
         ("flux:0.87.0", Level.WRONG, "has Flux 0.87.0 by its name"),
         ("flux:latest", Level.NOTE, "does not tell its version"),
         ("r.io/flux@sha256:0.88.0", Level.NOTE, "does not tell its version"),

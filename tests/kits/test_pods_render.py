@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, PodSettings, Toleration, offers
 from burst.kits.pods.names import SPOT, hosts_of
+from burst.kits.pods.probe_job import render_probe
 from burst.kits.pods.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
@@ -41,6 +44,21 @@ def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -
         assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
         assert hosts_of(item) == spec.hosts
     assert {name_of(item) for item in objects} == {spec.burst_id}
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_images_by_digest_stay_so(
+    spec: BurstSpec, settings: PodSettings, form: Any
+) -> None:
+    app, view = (f"r.test:5000/{n}@sha256:{'0a' * 32}" for n in ("app", "view"))
+    given = replace(settings, image=app, view=view, form=form)
+    made = [
+        *render(spec, given, TAGS, 0),
+        render_probe("probe", spec.lead, given, TAGS),
+    ]
+    for item in (made[-1], made[-2]):
+        found = set(re.findall(r'"image": "([^"]+)"', json.dumps(item)))
+        assert found == {app, view}
 
 
 def test_a_job_makes_no_pod_before_it_is_started_and_does_not_stay(

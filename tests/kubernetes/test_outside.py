@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import LeadSettings
 from burst.errors import BurstError, ConfigError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.pods import OfferTable
+from burst.runtime.connect import with_settings
 from burst.runtime.lead_service import read_from_service, resolve_service
+from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
-from tests.kubernetes.kustomize import MANIFESTS
+from tests.kubernetes.kustomize import MANIFESTS, build
 
 pytestmark = pytest.mark.kubernetes
 LABELS = {"job-name": "lead"}
@@ -159,6 +166,41 @@ def test_a_load_balancer_has_an_address_of_its_own(
         far.learn("service")
     far.patch_service({"loadBalancer": {"ingress": [ingress]}})
     assert far.learn("service") == f"{next(iter(ingress.values()))}:8050"
+
+
+def test_followers_get_the_address_of_the_manifests_load_balancer(
+    far: Far, tmp_path: Path
+) -> None:
+    """The part's Service is applied; a cloud's controller is played."""
+    part = os.path.relpath(MANIFESTS / "parts" / "load-balancer", tmp_path.resolve())
+    overlay = {"namespace": far.namespace, "components": [part]}
+    built = build(far.cluster, tmp_path, "overlays/plain", **overlay)
+    found = yaml.safe_load_all(built.read_text())
+    (service,) = (thing for thing in found if thing["kind"] == "Service")
+    far.cluster.kubectl("apply", "-f", "-", manifest=service)
+    with pytest.raises(LeadError, match=r"has no load balancer's address \(yet\)"):
+        far.learn("service")
+    far.patch_service({"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}})
+    assert far.learn("service") == "203.0.113.9:8050"
+    # It opens no port on nodes, and is open to the ranges of the part only.
+    where = ("-n", far.namespace, "-o", "json")
+    spec = json.loads(far.cluster.kubectl("get", "service", SERVICE, *where))["spec"]
+    assert spec["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
+    assert [port.get("nodePort") for port in spec["ports"]] == [None]
+    lead = example_lead(tmp_path, "owner-lb")
+    address, _, port = far.learn("service").rpartition(":")
+    lead = with_settings(lead, LeadSettings(address=address, port=int(port)))
+    spec_of = example_spec(lead, 0, "nodes")
+    settings = KubeSettings(
+        kubeconfig=str(far.cluster.kubeconfig),
+        namespace=far.namespace,
+        image="local.test/flux:v0.88.0",
+        offers={"nodes": OfferTable(cores=1, max_nodes=4)},
+    )
+    KubeProvider("far", settings, lead.owner).provision(spec_of)
+    given = ("get", "configmap", spec_of.burst_id, "-n", far.namespace, "-o", "json")
+    data = json.loads(far.cluster.kubectl(*given))["data"]
+    assert "tcp://203.0.113.9:8050" in json.dumps(data)
 
 
 def test_a_service_that_is_not_there(far: Far) -> None:

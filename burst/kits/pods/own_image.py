@@ -49,9 +49,9 @@ def find_own_image() -> OwnImage:
 
 
 def read_own_image(cluster: Cluster, namespace: str, host: str) -> OwnImage:
-    """Return the image of the pod with this host name. Raises ConfigError.
+    """Return the image of the pod with this host name, by digest where that is known.
 
-    Of several containers the broker's is known by its name.
+    Raises ConfigError. Of several containers the broker's is known by its name.
     """
     name = host.partition(".")[0]
     pods = [pod for pod in cluster.find(POD, namespace) if _host_of(pod) == name]
@@ -79,7 +79,41 @@ def _image_of(pod: Manifest) -> OwnImage:
         )
     inits = spec.get("initContainers") or []
     views = [str(each["image"]) for each in inits if each["name"] == VIEW]
-    return OwnImage(images[found], *views[:1])
+    status = pod.get("status") or {}
+    main = _pinned(images[found], _image_id(status.get("containerStatuses"), found))
+    view_id = _image_id(status.get("initContainerStatuses"), VIEW)
+    return OwnImage(main, *(_pinned(view, view_id) for view in views[:1]))
+
+
+def _image_id(statuses: list[Manifest] | None, name: str) -> str:
+    """Return what a container was really started from, as its node tells it."""
+    ids = (each.get("imageID") for each in statuses or () if each["name"] == name)
+    return str(next(ids, None) or "")
+
+
+def _pinned(image: str, image_id: str) -> str:
+    """Return the image by the digest that runs, as a tag may have moved since.
+
+    An image that was loaded into the node is known to it by an id that no registry has.
+    """
+    repository, at, digest = image_id.rpartition("@")
+    if "@" in image or not at or not digest.startswith("sha256:"):
+        return image
+    head, slash, last = image.rpartition("/")
+    named = f"{head}{slash}{last.partition(':')[0]}"
+    if _whole_name(repository.rpartition("://")[2]) != _whole_name(named):
+        return image
+    return f"{image}@{digest}"
+
+
+def _whole_name(repository: str) -> str:
+    """Return a repository's name with what is left out of Docker Hub's."""
+    host = repository.partition("/")[0]
+    if "/" not in repository:
+        return f"docker.io/library/{repository}"
+    if "." not in host and ":" not in host and host != "localhost":
+        return f"docker.io/{repository}"
+    return repository
 
 
 def _host_of(pod: Manifest) -> str:
