@@ -39,7 +39,7 @@ from tests.kubernetes.access import new_namespace
 
 _PODS = 8
 _PODS_OF_A_NODE = 100
-_DEADLINE_S = 900.0
+_DEADLINE_S = 1800.0
 # As the daemon does while a burst is being made.
 _LOOK_S = 0.25
 

@@ -87,13 +87,14 @@ def settings_for(namespace: str) -> PodSettings:
 
 def watching(kubeconfig: str, namespace: str, owner: str) -> PodBursts:
     """Return the bursts as providers have them."""
-    cluster = PlayedLogs(Kubeconfig(kubeconfig))
+    cluster = PlayedLogs(Kubeconfig(kubeconfig), timeout=60)
     return PodBursts(cluster, settings_for(namespace), Tags(owner, NAME))
 
 
 def listing(kubeconfig: str, namespace: str, owner: str) -> Observer:
     """Return what observes in the way of before."""
-    cluster, settings = PlayedLogs(Kubeconfig(kubeconfig)), settings_for(namespace)
+    cluster = PlayedLogs(Kubeconfig(kubeconfig), timeout=60)
+    settings = settings_for(namespace)
     source = ListedBursts(cluster, settings, Tags(owner, NAME))
     return Observer(cluster, settings, source, time.time)
 

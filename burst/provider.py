@@ -19,7 +19,7 @@ What the daemon assumes of a provider:
   half-built things after a crash too.
 * It **may block**: each provider has a worker of its own. It never waits for progress
   though; progress is what `observe` is for.
-* It is **called from one thread** at a time.
+* It is **called from one thread** at a time, unless it says more (`Concurrent`).
 
 The error that it raises says what the daemon does (`burst.errors`).
 InsufficientCapacity: it ends this burst and does not try the offer for a while.
@@ -67,6 +67,7 @@ __all__ = [
     "BurstSpec",
     "BurstStatus",
     "CertificateError",
+    "Concurrent",
     "ConfigError",
     "Examined",
     "Failure",
@@ -310,6 +311,18 @@ class Placed(Protocol):
         known.
         """
         ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """An optional interface: may be called from several threads at a time.
+
+    Never for the same burst, and never twice at a time for `observe` or `offers`. So a
+    burst is made and deleted while others are, and while all are listed.
+    """
+
+    concurrency: int
+    """How many calls may be made at a time; at most 32 are."""
 
 
 @runtime_checkable

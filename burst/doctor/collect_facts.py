@@ -38,7 +38,7 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
-from burst.runtime.executor import read_offers, read_statuses
+from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the calls of each provider on a thread of its own; errors become results.
+"""Runs the calls of each provider on threads of its own; errors become results.
 
 A provider that blocks or hangs delays its own bursts only.
 """
@@ -9,18 +9,13 @@ from __future__ import annotations
 import math
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
-from burst.core.provider_answers import (
-    LONGEST_WHY,
-    check_offers,
-    check_statuses,
-    storable,
-)
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_answers import LONGEST_WHY, storable
+from burst.core.provider_health import Outcome
 from burst.errors import (
     CertificateError,
     ConfigError,
@@ -30,8 +25,8 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.model.burst import BurstId
-from burst.provider import BurstSpec, Forced, Provider
+from burst.runtime.call_line import CallLine
+from burst.runtime.queued_call import QueuedCall
 
 Clock = Callable[[], float]
 
@@ -43,46 +38,6 @@ _OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((Refused, ConfigError, CertificateError), Outcome.REFUSED),
     ((Transient,), Outcome.TRANSIENT),
 )
-
-
-class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a provider's method."""
-
-    provider: str
-    verb: Verb
-    burst: BurstId | None = None
-    orphan: bool = False
-    """Whether no record explains that burst."""
-    force: bool = False
-    """Of `reap`: a person wants it done without a host that does not answer."""
-    spec: BurstSpec | SpecRefused | None = None
-    """Of `provision`; SpecRefused where no spec could be made, which is then raised."""
-    generation: int = 0
-    """Of the provider's settings: another after a reload that changed them."""
-    providers: Mapping[str, Provider]
-    """Read when the call runs: a call that waited for another is for the provider that
-    the settings name by then."""
-
-    def run(self) -> Any:
-        """Call the method. Raises BadAnswer, and what the method raises."""
-        provider = self.providers[self.provider]
-        match self.verb:
-            case Verb.OFFERS:
-                return read_offers(provider)
-            case Verb.OBSERVE:
-                return read_statuses(provider)
-            case Verb.PROVISION:
-                if isinstance(self.spec, SpecRefused):
-                    raise self.spec
-                assert self.spec is not None
-                provider.provision(self.spec)
-            case Verb.REAP:
-                assert self.burst is not None
-                if self.force and isinstance(provider, Forced):
-                    provider.force_reap(self.burst)
-                else:
-                    provider.reap(self.burst)
-        return None
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +58,7 @@ class Executor(Protocol):
     """Where calls are run."""
 
     def submit(self, call: QueuedCall) -> None:
-        """Have the call run, after those submitted before for the same provider."""
+        """Have the call run, after those submitted before for the same burst."""
         ...
 
     def collect(self) -> list[CallResult]:
@@ -116,29 +71,32 @@ class Executor(Protocol):
 
 
 class ProviderWorkers:
-    """One daemon thread for each provider, started at its first call."""
+    """Daemon threads for each provider: one, or as many as it says (`Concurrent`).
+
+    Two calls are never made at a time for one burst, for the list of all (`observe`) or
+    of offers, nor for two objects of one provider, as a reload makes.
+    """
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
         self._wake = wake
-        self._calls: dict[str, queue.SimpleQueue[QueuedCall | None]] = {}
-        self._busy: set[str] = set()
+        self._lines: dict[str, CallLine] = {}
         self._threads: list[threading.Thread] = []
         self._results: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
 
     def submit(self, call: QueuedCall) -> None:
-        """Queue the call for its provider's thread."""
-        if call.provider not in self._calls:
-            calls: queue.SimpleQueue[QueuedCall | None] = queue.SimpleQueue()
-            self._calls[call.provider] = calls
-            name = f"provider-{call.provider}"
+        """Queue the call for its provider's threads."""
+        line = self._lines.setdefault(call.provider, CallLine())
+        if line.put(call):
             # A daemon thread, so that the process can end while a provider hangs.
             thread = threading.Thread(
-                target=self._work, args=(calls,), name=name, daemon=True
+                target=self._work,
+                args=(line,),
+                name=f"provider-{call.provider}",
+                daemon=True,
             )
             self._threads.append(thread)
             thread.start()
-        self._calls[call.provider].put(call)
 
     def collect(self) -> list[CallResult]:
         """Return the results so far."""
@@ -149,12 +107,12 @@ class ProviderWorkers:
 
     def busy(self, provider: str) -> bool:
         """Tell whether a call of the provider is under way."""
-        return provider in self._busy
+        return provider in self._lines and self._lines[provider].busy
 
     def close(self) -> None:
         """Have each thread end after the calls that were submitted."""
-        for calls in self._calls.values():
-            calls.put(None)
+        for line in self._lines.values():
+            line.close()
 
     def finish(self, timeout: float) -> bool:
         """Let all that was submitted run to its end; tell whether it did in time."""
@@ -164,23 +122,12 @@ class ProviderWorkers:
             thread.join(max(0.0, ends - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _work(self, calls: queue.SimpleQueue[QueuedCall | None]) -> None:
-        while call := calls.get():
-            self._busy.add(call.provider)
+    def _work(self, line: CallLine) -> None:
+        while call := line.take():
             result = run_call(call, self._clock)
-            self._busy.discard(call.provider)
+            line.done(call)
             self._results.put(result)
             self._wake()
-
-
-def read_offers(provider: Provider) -> Any:
-    """Return the checked offers. Raises BadAnswer, and what `offers` raises."""
-    return check_offers(provider.offers())
-
-
-def read_statuses(provider: Provider) -> Any:
-    """Return the checked statuses. Raises BadAnswer, and what `observe` raises."""
-    return check_statuses(provider.observe())
 
 
 def run_call(call: QueuedCall, clock: Clock) -> CallResult:

@@ -22,8 +22,9 @@ from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import owner_tag, with_settings
-from burst.runtime.executor import QueuedCall, run_call
+from burst.runtime.executor import run_call
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
+from burst.runtime.queued_call import QueuedCall
 from burst.runtime.reap_bursts import ANSWERED_WITHIN, observe_each
 from burst.runtime.record_store import RecordStore
 from burst.runtime.service_answers import describe_process

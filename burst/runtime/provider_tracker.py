@@ -25,11 +25,7 @@ from burst.errors import BurstError, SpecRefused
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
 from burst.provider import BurstSpec, Forced, Provider
-from burst.runtime.executor import (
-    CallResult,
-    Executor,
-    QueuedCall,
-)
+from burst.runtime.executor import CallResult, Executor
 from burst.runtime.last_call import (
     ProviderBurst,
     describe_reap,
@@ -37,6 +33,7 @@ from burst.runtime.last_call import (
     next_call,
 )
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
+from burst.runtime.queued_call import QueuedCall
 
 # Seconds between two calls of `offers`, which change only as prices and quotas do.
 _OFFERS_EVERY = 60.0

@@ -29,6 +29,7 @@ class KubeProvider(PodProvider):
     """Followers as pods of an existing cluster."""
 
     Settings = KubeSettings
+    concurrency = 4
 
     def __init__(self, name: str, settings: KubeSettings, owner: str) -> None:
         super().__init__(name, settings, owner)

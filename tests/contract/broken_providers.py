@@ -431,6 +431,18 @@ class LeavesTheLeaseOutOfItsTags(FakeProvider):
         return [msgspec.structs.replace(burst, lease_end=0.0) for burst in found]
 
 
+class MixesCallsAtATime(FakeProvider):
+    concurrency = 2
+
+    def provision(self, spec: BurstSpec) -> None:
+        self._present = spec
+        # As for a request, until another call comes.
+        ends = time.monotonic() + 0.05
+        while self._present is spec and time.monotonic() < ends:
+            time.sleep(0.001)
+        super().provision(self._present)
+
+
 class StartsWhatNeverJoins(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)

@@ -16,7 +16,8 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.runtime.executor import ProviderWorkers, QueuedCall, run_call
+from burst.runtime.executor import ProviderWorkers, run_call
+from burst.runtime.queued_call import QueuedCall
 from burst.testing.fake import FakeProvider
 
 
@@ -174,3 +175,112 @@ def test_workers_end_when_they_are_closed():
 
     thread.join(10)
     assert not thread.is_alive()
+
+
+class Meeting:
+    """A provider whose calls wait until so many are under way."""
+
+    def __init__(self, concurrency, parties):
+        self.concurrency = concurrency
+        self.met = threading.Barrier(parties)
+        self.most = self.now = 0
+        self.reaped = []
+        self.lock = threading.Lock()
+
+    def reap(self, burst):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.reaped.append(burst)
+        try:
+            self.met.wait(0.3)
+        except threading.BrokenBarrierError:
+            pass
+        finally:
+            with self.lock:
+                self.now -= 1
+
+
+def reap(provider, *bursts):
+    """Reap these bursts; return the results."""
+    woken = threading.Semaphore(0)
+    workers = ProviderWorkers(lambda: 0.0, woken.release)
+    providers: dict[str, Any] = {"p": provider}
+    for burst in bursts:
+        workers.submit(
+            QueuedCall(provider="p", verb=Verb.REAP, burst=burst, providers=providers)
+        )
+    assert workers.finish(1e9)
+    return workers.collect()
+
+
+def test_a_provider_that_may_be_called_at_a_time_is():
+    provider = Meeting(concurrency=3, parties=3)
+    results = reap(provider, "burst-1", "burst-2", "burst-3", "burst-4")
+    assert [result.outcome for result in results] == [Outcome.OK] * 4
+    assert provider.most == 3
+
+
+def test_for_one_burst_calls_are_made_one_after_the_other():
+    provider = Meeting(concurrency=3, parties=2)
+    assert len(reap(provider, "burst-1", "burst-1", "burst-1")) == 3
+    assert provider.most == 1
+
+
+def test_another_burst_does_not_wait_for_the_second_call_of_one():
+    provider = Meeting(concurrency=2, parties=2)
+    reap(provider, "burst-1", "burst-1", "burst-2")
+    assert set(provider.reaped[:2]) == {"burst-1", "burst-2"}
+    assert provider.most == 2
+
+
+@pytest.mark.parametrize("said", [1, 0, -3, "many", None, 1.5])
+def test_without_a_number_calls_are_made_one_after_the_other(said):
+    provider = Meeting(concurrency=said, parties=2)
+    assert len(reap(provider, "burst-1", "burst-2")) == 2
+    assert provider.most == 1
+    assert provider.reaped == ["burst-1", "burst-2"], "and in order"
+
+
+def test_after_a_reload_calls_of_the_provider_before_end_first():
+    woken, go, under_way = (threading.Semaphore(0) for _ in range(3))
+    order = []
+
+    class Old:
+        concurrency = 4
+
+        def reap(self, burst):
+            under_way.release()
+            assert go.acquire(timeout=10)
+            order.append("old")
+
+    class New:
+        concurrency = 4
+
+        def reap(self, burst):
+            order.append("new")
+
+    providers: dict[str, Any] = {"p": Old()}
+    workers = ProviderWorkers(lambda: 0.0, woken.release)
+    for burst in (BurstId("burst-1"), BurstId("burst-2")):
+        workers.submit(
+            QueuedCall(provider="p", verb=Verb.REAP, burst=burst, providers=providers)
+        )
+        assert under_way.acquire(timeout=10)
+    assert workers.busy("p")
+    providers["p"] = New()
+    workers.submit(
+        QueuedCall(
+            provider="p",
+            verb=Verb.REAP,
+            burst=BurstId("burst-3"),
+            providers=providers,
+        )
+    )
+    go.release()
+    assert woken.acquire(timeout=10)
+    assert order == ["old"]
+    go.release()
+    assert workers.finish(1e9)
+    assert order == ["old", "old", "new"]
+    assert not workers.busy("p")

@@ -33,7 +33,7 @@ _LONGEST_LOG = 16 * 1024 * 1024
 
 
 class Cluster:
-    """One cluster, by one connection, for one thread.
+    """One cluster, by one pool of connections, for several threads.
 
     Each call has a time-out and is sent once; the daemon repeats it. All raise
     Transient, Refused, and InsufficientCapacity for a ResourceQuota.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -83,7 +84,8 @@ class ApiConnection:
     """Sends requests. Credentials that the API server rejects are read once again.
 
     It reads and connects at the first request, so a provider can be made before its
-    cluster exists. For one thread. Credentials that fail are Transient for two minutes.
+    cluster exists. For several threads. Credentials that fail are Transient for two
+    minutes.
     """
 
     def __init__(
@@ -93,6 +95,8 @@ class ApiConnection:
         self._clock = clock
         self._failing_since: float | None = None
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
+        self._opening = threading.Lock()
+        """Held while credentials are read or renewed, which is not for two threads."""
 
     def send(self, request: ApiRequest) -> ApiResponse:
         """Send once and return the answer, with any status.
@@ -144,9 +148,10 @@ class ApiConnection:
 
     def close(self) -> None:
         """Close the connections. The next request opens new ones."""
-        if self._opened:
-            self._opened[1].clear()
-            self._opened = None
+        with self._opening:
+            if self._opened:
+                self._opened[1].clear()
+                self._opened = None
 
     def _send(self, request: ApiRequest) -> ApiResponse:
         answer = self._request(request)
@@ -155,10 +160,12 @@ class ApiConnection:
     def _request(
         self, request: ApiRequest, *, preload_content: bool = True
     ) -> urllib3.BaseHTTPResponse:
-        if self._opened is None:
-            settings = _load(self.access)
-            self._opened = settings, rest.RESTClientObject(settings).pool_manager
-        settings, pool = self._opened
+        with self._opening:
+            if self._opened is None:
+                settings = _load(self.access)
+                self._opened = settings, rest.RESTClientObject(settings).pool_manager
+            settings, pool = self._opened
+            authorization = _authorization(settings)
         query = f"?{urlencode(request.query)}" if request.query else ""
         encoded = None if request.body is None else msgspec.json.encode(request.body)
         try:
@@ -166,7 +173,7 @@ class ApiConnection:
                 request.method,
                 f"{settings.host}{request.path}{query}",
                 body=encoded,
-                headers={**request.headers, **_authorization(settings)},
+                headers={**request.headers, **authorization},
                 timeout=urllib3.Timeout(request.timeout),
                 retries=False,
                 redirect=False,

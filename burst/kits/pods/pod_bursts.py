@@ -41,7 +41,10 @@ from burst.provider import BurstSpec, BurstStatus, OwnedBurst
 
 
 class PodBursts:
-    """All bursts of one provider of one owner in one namespace of a cluster."""
+    """All bursts of one provider of one owner in one namespace of a cluster.
+
+    Its methods may be called at a time as `burst.provider.Concurrent` says.
+    """
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import queue
 import time
 from collections.abc import Callable
 
@@ -41,20 +42,23 @@ class WatchedBursts:
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
         self._changed: set[BurstId] = set()
-        self._expected: set[BurstId] = set()
+        self._expected: queue.SimpleQueue[BurstId] = queue.SimpleQueue()
+        """What other threads have provisioned meanwhile."""
 
     def refresh(self) -> set[BurstId]:
         """Read; return the bursts that changed, came or went since the last time.
 
         Raises Transient, Refused. What was read before must not be used then.
         """
+        expected = set()
+        while not self._expected.empty():
+            expected.add(self._expected.get())
         self._read()
-        if self._expected - self._kept.keys():
+        if expected - self._kept.keys():
             # A watch may be a moment late, which a list is not.
             for watched in self._watched.values():
                 watched.distrust()
             self._read()
-        self._expected.clear()
         changed, self._changed = self._changed, set()
         return changed
 
@@ -69,7 +73,7 @@ class WatchedBursts:
 
     def expect(self, burst: BurstId) -> None:
         """Note that the burst was provisioned: the next read must have it."""
-        self._expected.add(burst)
+        self._expected.put(burst)
 
     def close(self) -> None:
         """Close the connections of all watches."""

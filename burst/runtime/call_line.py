@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""The calls of one provider that wait, and those that are under way."""
+
+from __future__ import annotations
+
+import threading
+
+from burst.core.provider_health import Verb
+from burst.model.burst import BurstId
+from burst.provider import Provider
+from burst.runtime.queued_call import QueuedCall
+
+# A provider that says more has made a mistake, and threads are not free.
+_MOST = 32
+
+
+class CallLine:
+    """Calls in the order in which they came, each to be taken once by any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[QueuedCall] = []
+        self._running: list[tuple[QueuedCall, Provider | None]] = []
+        self._threads = 0
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._running)
+
+    def put(self, call: QueuedCall) -> bool:
+        """Add a call; return whether one more thread is to take calls."""
+        with self._changed:
+            self._waiting.append(call)
+            self._changed.notify_all()
+            wanted = len(self._waiting) + len(self._running)
+            more = self._threads < min(wanted, _calls_of(_provider_of(call)))
+            self._threads += more
+            return more
+
+    def take(self) -> QueuedCall | None:
+        """Wait for a call that may be made now; None once there will be none."""
+        with self._changed:
+            while True:
+                for index, call in enumerate(self._waiting):
+                    if self._may_run(index):
+                        self._running.append((call, _provider_of(call)))
+                        return self._waiting.pop(index)
+                if self._closed and not self._waiting:
+                    return None
+                self._changed.wait()
+
+    def done(self, call: QueuedCall) -> None:
+        """Note that a call has ended."""
+        with self._changed:
+            self._running = [entry for entry in self._running if entry[0] is not call]
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Have `take` return None once no call waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _may_run(self, index: int) -> bool:
+        call = self._waiting[index]
+        provider = _provider_of(call)
+        if len(self._running) >= _calls_of(provider):
+            return False
+        if any(other is not provider for _, other in self._running):
+            return False  # of before a reload: it ends first
+        before = [*self._waiting[:index], *(running for running, _ in self._running)]
+        return all(_subject(call) != _subject(other) for other in before)
+
+
+def _subject(call: QueuedCall) -> BurstId | Verb:
+    """Return what no two calls are made for at a time."""
+    return call.verb if call.burst is None else call.burst
+
+
+def _provider_of(call: QueuedCall) -> Provider | None:
+    """Return the object that is called; None if a reload took it away."""
+    return call.providers.get(call.provider)
+
+
+def _calls_of(provider: Provider | None) -> int:
+    """Return how many calls the provider may have at a time."""
+    most: object = getattr(provider, "concurrency", 1)  # see burst.provider.Concurrent
+    return max(1, min(most, _MOST)) if isinstance(most, int) else 1

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""The part of the provider contract about calls at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from burst.provider import BurstSpec, Concurrent
+from burst.testing.fixtures import Begin, ContractFixtures, MakeSpec
+from burst.testing.trial import Trial
+
+
+class ThreadChecks(ContractFixtures):
+    """Of providers that say that they may be called from several threads."""
+
+    def test_called_for_two_bursts_at_a_time_it_makes_and_ends_both(
+        self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec, begin: Begin
+    ) -> None:
+        provider = trial.provider
+        if not isinstance(provider, Concurrent) or provider.concurrency < 2:
+            pytest.skip("it does not say that it may be called from several threads")
+        specs = [spec, make_spec(spec.owner, 1)]
+        # Each has a thread of its own, for the same provider.
+        trials = [trial, begin(spec.owner, lambda _: provider)]
+        listing = begin(spec.owner, lambda _: provider)
+        pairs = list(zip(trials, specs, strict=True))
+        _at_a_time(
+            [lambda t=t, s=s: t.provision(s) for t, s in pairs],  # type: ignore[misc]
+            listing,
+        )
+        for one, made in pairs:
+            one.wait_running(made)
+        assert set(listing.observe()) == {made.burst_id for made in specs}
+        _at_a_time(
+            [lambda t=t, s=s: t.reap_all(s.burst_id) for t, s in pairs],  # type: ignore[misc]
+            listing,
+        )
+        for one, made in pairs:
+            one.wait_empty(made)
+
+
+def _at_a_time(calls: list[Callable[[], object]], listing: Trial) -> None:
+    """Make these calls at a time, and list meanwhile."""
+    together = threading.Barrier(len(calls))
+
+    def make(call: Callable[[], object]) -> None:
+        together.wait()
+        call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        under_way = [pool.submit(make, call) for call in calls]
+        while not all(call.done() for call in under_way):
+            listing.observe()
+        for call in under_way:
+            call.result()
