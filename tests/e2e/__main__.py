@@ -85,10 +85,11 @@ def _run_with_docker(command: list[str]) -> int:
 
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
+_MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 STAGES = (
     Stage("kubernetes", _run_with_kubernetes, _LAB),
-    Stage("e2e", _run_on_nodes, _NODES, ("flux",)),
+    Stage("e2e", _run_on_nodes, _NODES, ("flux", *_MPI)),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
     Stage("minutes", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
 )

@@ -21,6 +21,8 @@ PACKAGES = {
     "dockerd": ("docker.io",),
     "ip": ("iproute2",),
     "iptables": ("iptables",),
+    "lmp": ("lammps",),
+    "mpicc.openmpi": ("libopenmpi-dev", "openmpi-bin"),
     "nsenter": ("util-linux",),
     "openssl": ("openssl",),
     "setpriv": ("util-linux",),
