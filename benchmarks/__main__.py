@@ -28,6 +28,7 @@ NAMES = (
     "week",
     "minicluster",
     "many_bursts",
+    "lammps",
     "replay",
 )
 _ENDS = """\

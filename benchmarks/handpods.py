@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""An instance of Flux in pods that somebody has made by hand, for one job."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from burst.kits.kube import Cluster
+from burst.kits.kube.kinds import JOB, POD, Manifest
+from tests.e2e.mpilead import CORES, ENVIRONMENT, PODS
+from tests.e2e.programs import host_paths, run
+from tests.kubelab.pods import pod_spec
+from tests.kubernetes.access import GivenCluster
+
+_LOOK_S = 0.1
+_DEADLINE_S = 300.0
+_BROKER_TOML = """\
+[bootstrap]
+curve_cert = "/secret/curve.cert"
+default_port = 8050
+default_bind = "tcp://eth0:%p"
+default_connect = "tcp://%h.{name}.{namespace}.svc.cluster.local:%p"
+hosts = [{{ host = "{hosts}" }}]
+[resource]
+noverify = true
+path = "/config/R"
+"""
+# As the Flux Operator's pods do: a broker that cannot resolve the first one's name
+# waits longer before it tries again.
+_START = """\
+until getent hosts {first}.{name}; do sleep 0.1; done > /dev/null
+exec flux broker --config-path=/config/broker.toml sh -c "$JOB"
+"""
+
+
+class HandPods:
+    """Makes them for each job anew: Job, Service, configuration and certificate."""
+
+    def __init__(
+        self, cluster: Cluster, given: GivenCluster, namespace: str, shm: str
+    ) -> None:
+        self._cluster = cluster
+        self._given = given
+        self._namespace = namespace
+        self._shm = shm
+
+    def round(self, script: str) -> tuple[float, str]:
+        """Run a script as the first broker's initial program.
+
+        Return when the first object was asked for, in seconds since the epoch, and what
+        the script printed. Nothing is left afterwards.
+        """
+        name = f"hand-{secrets.token_hex(3)}"
+        hosts = f"{name}-[0-{PODS - 1}]"
+        objects = [*self._files(name, hosts), *self._pods(name, script)]
+        began = time.time()
+        made = [self._cluster.apply(each) for each in objects]
+        self._wait(name)
+        logs = ("logs", "-n", self._namespace, self._first(name))
+        output = self._given.kubectl(*logs)
+        for each in made:
+            self._cluster.delete(each)
+        while self._cluster.find(POD, self._namespace, {"job-name": name}):
+            time.sleep(_LOOK_S)
+        return began, output
+
+    def _wait(self, name: str) -> None:
+        """Wait until all pods have ended well."""
+        ends = time.monotonic() + _DEADLINE_S
+        while True:
+            job = self._cluster.get(JOB, self._namespace, name) or {}
+            status = job.get("status", {})
+            if status.get("succeeded") == PODS:
+                return
+            if status.get("failed") or time.monotonic() > ends:
+                logs = ("logs", "-n", self._namespace, "-l", f"job-name={name}")
+                raise RuntimeError(f"{status}: {self._given.kubectl(*logs)}")
+            time.sleep(_LOOK_S)
+
+    def _first(self, name: str) -> str:
+        """Return the name of the first pod, whose suffix Kubernetes has made up."""
+        found = self._cluster.find(POD, self._namespace, {"job-name": name})
+        pods = [pod["metadata"]["name"] for pod in found]
+        return next(str(pod) for pod in pods if pod.startswith(f"{name}-0-"))
+
+    def _meta(self, name: str) -> dict[str, str]:
+        return {"name": name, "namespace": self._namespace}
+
+    def _files(self, name: str, hosts: str) -> list[Manifest]:
+        facts = {"name": name, "namespace": self._namespace, "hosts": hosts}
+        ranks, cores = f"0-{PODS - 1}", f"0-{CORES - 1}"
+        data = {
+            "broker.toml": _BROKER_TOML.format(**facts),
+            "R": run("flux", "R", "encode", "-r", ranks, "-c", cores, "-H", hosts),
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "curve.cert")
+            subprocess.run(["flux", "keygen", str(file)], check=True)
+            secret = {"curve.cert": file.read_text()}
+        common = {"apiVersion": "v1", "metadata": self._meta(name)}
+        service = {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {"job-name": name},
+        }
+        return [
+            {**common, "kind": "ConfigMap", "data": data},
+            {**common, "kind": "Secret", "stringData": secret},
+            {**common, "kind": "Service", "spec": service},
+        ]
+
+    def _pods(self, name: str, script: str) -> list[Manifest]:
+        start = _START.format(first=f"{name}-0", name=name)
+        volumes: dict[str, Any] = {
+            "/config": {"configMap": {"name": name}},
+            "/secret": {"secret": {"secretName": name, "defaultMode": 0o400}},
+            "/dev/shm": {"emptyDir": {"medium": "Memory", "sizeLimit": self._shm}},
+        }
+        spread = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"job-name": name}},
+        }
+        spec = pod_spec(  # type: ignore[no-untyped-call]
+            ["/bin/sh", "-ec", start],
+            host_paths(flux=True),
+            {**ENVIRONMENT, "JOB": script},
+            volumes,
+            subdomain=name,
+            topologySpreadConstraints=[spread],
+        )
+        job = {
+            "completions": PODS,
+            "parallelism": PODS,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "template": {"spec": spec},
+        }
+        meta = self._meta(name)
+        return [
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+        ]
