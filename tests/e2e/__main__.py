@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from tests.e2e.programs import MONTH, MONTH_JOBS, OPERATOR
-from tests.e2e.shellimage import write_images, write_view
+from tests.e2e.shellimage import write_images, write_next, write_view
 from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
 from tests.kubelab.kind import baseimage, lab
@@ -69,7 +69,7 @@ def _run_with_kubernetes(command: list[str]) -> int:
 def _run_on_nodes(command: list[str]) -> int:
     options = ["--crd", os.environ[CRD]] if CRD in os.environ else []
     with tempfile.TemporaryDirectory() as place:
-        images = write_view(Path(place))
+        images = [write_next(Path(place)), *write_view(Path(place))]
         if OPERATOR in os.environ:
             images += write_images(Path(place))
         for image in images:

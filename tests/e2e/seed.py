@@ -22,6 +22,7 @@ from burst.errors import StoreError
 from burst.kits import certificate
 from burst.runtime.ledger_archive import LedgerArchive
 from tests.e2e.programs import BURST, ROOT, host_paths, run
+from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubernetes.access import GivenCluster, new_namespace
 from tests.support.waiting import wait_until
@@ -99,6 +100,22 @@ class Seed:
             return {}
         # Without a daemon, what is on record is told.
         return dict(found) if found["daemon"] else {}
+
+    def pod(self) -> str:
+        """Return the name of the lead's pod."""
+        where = ("-l", "job-name=lead", "-n", self.near)
+        path = "jsonpath={.items[0].metadata.name}"
+        return self.cluster.kubectl("get", "pods", *where, "-o", path)
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """Return the states of the containers of the lead's pod, by name."""
+        where = ("pod", self.pod(), "-n", self.near, "-o", "json")
+        status = json.loads(self.cluster.kubectl("get", *where))["status"]
+        listed = [
+            *status.get("initContainerStatuses", ()),
+            *status["containerStatuses"],
+        ]
+        return {each["name"]: each for each in listed}
 
     def log(self) -> str:
         """Return what the daemon said, and the lead."""
@@ -258,6 +275,46 @@ def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Se
             label = ("-l", "app.kubernetes.io/name=burst")
             # A volume is there until its claim goes with the namespace.
             cluster.kubectl("delete", kinds, *label, "--wait=false")
+
+
+def upgrade_daemon(seed: Seed) -> None:
+    """Give the daemon's container another image while a job runs on a burst.
+
+    Only that container is restarted; lead, burst and job go on.
+    """
+    wait_until(lambda: " serves flux " in seed.log(), seed.look)
+    options = ("-N3", "--setattr=burstable", "--cwd=/tmp")
+    job = seed.flux("submit", *options, "sleep", "inf").strip()
+
+    def started() -> bool:
+        return "start" in seed.flux("job", "eventlog", job).split()
+
+    # Brokers that come before their lead's port is open are restarted with a delay.
+    wait_until(started, seed.look, 180.0)
+    before, containers = seed.status(), seed.containers()
+    image = f"burst={NEXT_IMAGE}"
+    seed.cluster.kubectl("set", "image", f"pod/{seed.pod()}", image, "-n", seed.near)
+
+    def upgraded() -> bool:
+        daemon = seed.containers()["burst"]
+        return daemon["image"] == NEXT_IMAGE and "running" in daemon["state"]
+
+    wait_until(upgraded, seed.look)
+    wait_until(lambda: seed.status() != {}, seed.look)
+    after = seed.containers()
+    assert after["burst"]["containerID"] != containers["burst"]["containerID"]
+    lead = after["lead"]
+    assert lead["containerID"] == containers["lead"]["containerID"]
+    assert lead["restartCount"] == 0
+    rows = [(row["id"], row["state"]) for row in before["bursts"]]
+    assert [(row["id"], row["state"]) for row in seed.status()["bursts"]] == rows
+    assert [state for _, state in rows] == ["online"]
+    # The job has run all the time, and the new daemon takes its burst down.
+    events = seed.flux("job", "eventlog", job)
+    assert "finish" not in events
+    assert "exception" not in events
+    seed.flux("cancel", job)
+    wait_until(lambda: not seed.bursts(), seed.look)
 
 
 def run_experiment(seed: Seed) -> None:

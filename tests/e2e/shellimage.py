@@ -24,6 +24,8 @@ VIEW_MARK = "of-the-view"
 """A file beside it that this machine does not have."""
 DAEMON_IMAGE = "local.test/burst-daemon:1"
 """The same, and runs `burst daemon`, which its pod has to bring."""
+NEXT_IMAGE = "local.test/burst-daemon:2"
+"""The same under another name, to which a daemon is upgraded."""
 # What the scripts of the Flux Operator call before anything of ours is mounted.
 _PROGRAMS = ("bash", "cat", "cp", "hostname", "ls", "mkdir", "sh", "touch")
 _OF_FLUX = (
@@ -44,6 +46,16 @@ def write_images(place: Path) -> list[Path]:
     write_image(shell, SHELL_IMAGE, files)
     write_image(daemon, DAEMON_IMAGE, files, entrypoint=[BURST, "daemon"])
     return [shell, daemon]
+
+
+def write_next(place: Path) -> Path:
+    """Write the image to which a daemon is upgraded as a tar; return its path."""
+    path = place / "next.tar"
+    command = [BURST, "daemon"]
+    # Images that are equal have one id, and a node then tells the name of either.
+    env = ["BURST_TEST_IMAGE=next"]
+    write_image(path, NEXT_IMAGE, _shell_files(), entrypoint=command, env=env)
+    return path
 
 
 def write_view(place: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.seed import Seed, planted, run_experiment
+from tests.e2e.seed import Seed, planted, run_experiment, upgrade_daemon
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
@@ -45,6 +45,12 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
 def live(seed: Seed) -> list[str]:
     """Return the states of all bursts that are on record."""
     return [row["state"] for row in seed.status().get("bursts", [])]
+
+
+def test_the_daemon_alone_is_upgraded(cluster: GivenCluster, tmp_path: Path) -> None:
+    with planted(Seed, cluster, tmp_path) as seed:
+        seed.apply()
+        upgrade_daemon(seed)
 
 
 def test_submitting_is_all_that_is_done(cluster: GivenCluster, tmp_path: Path) -> None:
