@@ -379,8 +379,11 @@ class _Replay:
     def _plan(
         self, job: int, sold: ProviderOffer | None, price: float | None, boot: float
     ) -> BurstPlan:
+        nodes = self._nodes(job)
         lasts = boot + self._jobs[job].limit + self._site.idle + self._site.teardown
-        return BurstPlan(self._nodes(job), price, boot, lasts, sold)
+        if sold is not None and price is not None:
+            price += sold.offer.fee / nodes
+        return BurstPlan(nodes, price, boot, lasts, sold)
 
     def _has_money(self, job: int, plans: Sequence[BurstPlan], now: float) -> bool:
         if self._spending is None:

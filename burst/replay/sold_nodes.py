@@ -32,15 +32,17 @@ def sold_nodes(
 ) -> SoldNodes:
     """Return what the providers of a file sell, by the name of each.
 
-    `price` and `boot` (seconds) overrule those of all offers. Where they are not given,
-    offers of which none has a price cost the lowest of `[prices]`, or DEFAULT_PRICE.
+    `price` (then there are no fees) and `boot` (seconds) overrule those of all offers.
+    Where they are not given, offers of which none has a price cost the lowest of
+    `[prices]`, or DEFAULT_PRICE.
     """
     known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
     found = offer_catalog(known, {}, 0.0).offers
+    fees = {} if price is None else {"fee": 0.0}
     if price is None and not any(each.offer.price for each in found):
         price = min(settings.prices.values(), default=DEFAULT_PRICE)
     changes = {"price": price, "join_time": boot}
-    given = {key: value for key, value in changes.items() if value is not None}
+    given = {key: value for key, value in changes.items() if value is not None} | fees
     changed = tuple(
         msgspec.structs.replace(
             each, offer=msgspec.structs.replace(each.offer, **given)

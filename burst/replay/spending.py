@@ -38,7 +38,8 @@ class BurstPlan(msgspec.Struct, frozen=True):
 
     nodes: int
     price: float | None
-    """Of a node and hour; None for the one price that all have."""
+    """Of a node and hour, with its part of the burst's fee; None for the one price that
+    all have."""
     boot: float
     """Seconds until it is online."""
     lasts: float

@@ -49,6 +49,14 @@ def test_what_the_command_says_overrules_all_offers() -> None:
     assert sold.price == 0.0
 
 
+@pytest.mark.parametrize(("price", "fee"), [(None, 0.5), (3.0, 0.0)])
+def test_a_price_that_the_command_says_has_no_fee(
+    price: float | None, fee: float
+) -> None:
+    sold = sold_nodes(site(), {"gke": (offer("n2", fee=0.5),)}, price=price)
+    assert [each.offer.fee for each in sold.offers] == [fee]
+
+
 @pytest.mark.parametrize(
     ("prices", "offers", "price"),
     [({}, {}, 1.0), ({}, {"gke": (offer("n2"),)}, 1.0), ({"gke.x": 4}, {}, 4.0)],

@@ -180,6 +180,22 @@ def test_of_two_that_race_the_first_runs_the_job() -> None:
     assert run(jobs, {"limit": 6.8}, policy=Rule(**asks)).bursts == 2
 
 
+def test_the_fee_of_a_burst_is_paid_and_reserved() -> None:
+    dear = offer("n", price=1.0, join_time=60.0, fee=0.5)
+    sells = ProviderOffer(
+        provider="gke", offer=dear, lease_end=0.0, run_time=math.inf, place=""
+    )
+    rule = Rule(sold=sells, price=1.0, boot=60.0)
+    jobs = [job(0, 9), msgspec.structs.replace(job(0, 1), cores=2)]
+    found = run(jobs, policy=rule)
+    # Two nodes and a burst for an hour, a minute of boot and one of tear-down.
+    (paid,) = ((price or 0) * h.total for price, h in found.bought_at.items())
+    assert paid == pytest.approx(2.5 * (1 + 2 / 60))
+    # Five minutes are reserved for beside the hour.
+    assert run(jobs, {"limit": 2.70}, policy=rule).bursts == 0
+    assert run(jobs, {"limit": 2.71}, policy=rule).bursts == 1
+
+
 _JOBS = st.lists(
     st.builds(
         job,
