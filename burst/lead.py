@@ -124,9 +124,9 @@ class Lead(Protocol):
     def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
         """End a held job with the exit status and output of its run elsewhere.
 
-        Jobs that depend on it start as if it had run here. Returns False, and changes
-        nothing that matters to `fail_job`, where the job is not held or the instance
-        cannot do this. Raises LeadError if the job is gone.
+        The exit status is 0 to 255. Jobs that depend on it start as if it had run here.
+        Returns False, and changes nothing that matters to `fail_job`, where the job is
+        not held or the instance cannot do this. Raises LeadError if the job is gone.
         """
         ...
 

@@ -34,7 +34,6 @@ from burst.model.request import unreadable
 _POST = "job-manager.post-event.post"
 _PROLOG = "burst-isolated"
 """By this description our prolog is told from others."""
-_HIGHEST = 255
 _FATAL = 0
 # From SCHED, these make the job wait for a priority again.
 _BACK = ("depend", "urgency", "jobspec-update", "flux-restart")
@@ -47,19 +46,20 @@ _END: _Step = ("prolog-finish", {"description": _PROLOG, "status": 0})
 
 
 def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> bool:
-    """Give a held job this exit status, and its output.
+    """Give a held job this exit status, 0 to 255, and its output.
 
     Returns False where that cannot be, and the job is to be ended by an exception: it
     is not held, the instance has scripts that run before or after each job, which need
     an allocation, or its Flux is older than 0.61. What a crash left of an earlier
     attempt is completed. Raises LeadError if the job is gone, Unreadable.
     """
-    if _has_scripts(client):
-        return False
     events = _read_events(client, job)
     if _is_fatal(events):
+        # With our prolog it would be in CLEANUP for ever.
         _post(client, job, [_END] if _is_ours(events) else [])
         return True
+    if _has_scripts(client):
+        return False
     if not _is_ours(events):
         if not is_held(events):
             return False
@@ -100,7 +100,7 @@ def missing(events: Sequence[Event], exit_status: int) -> list[_Step]:
         *(step for step in _BEGIN if step[0] not in posted),
         ("alloc", {"bypass": True}),
         ("start", {}),
-        ("finish", {"status": min(max(exit_status, 0), _HIGHEST) << 8}),
+        ("finish", {"status": exit_status << 8}),
         ("release", {"ranks": "all", "final": True}),
         ("free", {}),
         _END,

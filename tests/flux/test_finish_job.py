@@ -213,3 +213,20 @@ def test_where_jobs_have_scripts_it_is_left_to_be_failed(script: str) -> None:
         assert state(lead, job) is JobState.SCHED
         lead.fail_job(job, "ran elsewhere")
         wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+
+
+def test_one_that_was_begun_before_there_were_scripts_ends_too() -> None:
+    """As after a crash, and a reload of the configuration with a prolog."""
+    with (
+        flux_instance({"job-manager": {"prolog": {"command": ["true"]}}}) as instance,
+        listening(instance) as lead,
+    ):
+        job = held(instance, lead)
+        for name, context in STEPS[:2]:
+            post(instance, job, name, context)
+        assert not lead.finish_job(job, 0, "")
+        lead.fail_job(job, "ran elsewhere")
+        wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is open")
+        assert lead.finish_job(job, 0, "")
+        wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+        assert lead.observe().jobs[job].result == "failed"

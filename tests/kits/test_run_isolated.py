@@ -44,12 +44,12 @@ class Done(msgspec.Struct):
     err: str
 
 
-def run(place: Path, spec: dict[str, Any]) -> Done:
+def run(place: Path, spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
     """Run it as the initial program of an instance of one broker."""
     source, result = place / "jobspec.json", place / "result"
     source.write_text(json.dumps(spec))
     plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
-    words = ("python", RUNNER, FLUX, str(source), str(result))
+    words = ("python", RUNNER, flux, str(source), str(result))
     done = subprocess.run(
         [FLUX, "start", "-s1", FLUX, *words],
         env={**plain, "SHELL": "/bin/sh"},
@@ -77,6 +77,13 @@ def test_a_job_that_the_instance_does_not_take_has_a_status_too(tmp_path: Path) 
     done = run(tmp_path, spec)
     assert done.status != 0
     assert done.err
+
+
+def test_a_submit_that_is_killed_is_no_success(tmp_path: Path) -> None:
+    flux = tmp_path / "flux"
+    flux.write_text("#!/bin/sh\nkill -9 $$\n")
+    flux.chmod(0o700)
+    assert run(tmp_path, job("true"), str(flux)).status == 128 + 9
 
 
 def test_a_batch_script_runs_in_the_instance_itself(tmp_path: Path) -> None:

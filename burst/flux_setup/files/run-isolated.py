@@ -43,7 +43,7 @@ def run_job(flux, jobspec):
         check=False,
     )
     if made.returncode:
-        return made.returncode
+        return exit_status_of(made.returncode)
     return wait([flux, "job", "attach", made.stdout.strip()], os.environ, None)
 
 
@@ -86,7 +86,12 @@ def wait(command, environment, limit):
         sys.stderr.write(f"it ran out of time after {limit:g} s\n")
         end(process)
         return _TIMED_OUT
-    return status if status >= 0 else _SIGNALED - status
+    return exit_status_of(status)
+
+
+def exit_status_of(returncode):
+    """Return what a shell has for it: 128 and the signal that ended it."""
+    return returncode if returncode >= 0 else _SIGNALED - returncode
 
 
 def end(process):
