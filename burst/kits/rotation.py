@@ -9,7 +9,9 @@ seconds since the epoch.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,10 +29,12 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
     """Replace the certificate; return the new one, and where the one before is kept.
 
     It is named as the one before unless `name` is given. Both files have mode 0600, and
-    at every moment `path` is the old certificate or the new one, complete. Raises
-    CertificateError.
+    at every moment `path` is the old certificate or the new one, complete. A symbolic
+    link goes on to lead to it. Raises CertificateError.
     """
     before = certificate.read(path)
+    path = path.resolve()
+    _check_owner(path)
     made = certificate.create(before.name if name is None else name)
     kept = path.with_name(f"{path.name}.until-{time.time():.2f}")
     try:
@@ -41,7 +45,11 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
             f"{kept}: cannot be written: {error.strerror}",
             "the certificate is as it was; run this as a user who may write there",
         ) from error
-    certificate.write(made, path, replace=True)
+    try:
+        certificate.write(made, path, replace=True)
+    except CertificateError:
+        kept.unlink(missing_ok=True)  # no second copy of a key that is in use
+        raise
     return made, kept
 
 
@@ -54,7 +62,8 @@ def running_certificate(lead: LeadIdentity) -> str:
     if not lead.certificate or not lead.started:
         return lead.certificate
     path = Path(lead.certificate)
-    later = [(until, kept) for until, kept in _kept(path) if until > lead.started]
+    kept = _kept(path.resolve())
+    later = [(until, each) for until, each in kept if until > lead.started]
     return str(min(later, default=(0.0, path))[1])
 
 
@@ -63,19 +72,46 @@ def delete_unused(path: Path, started: float) -> list[Path]:
 
     Raises OSError.
     """
-    unused = [kept for until, kept in _kept(path) if until <= started]
+    unused = [kept for until, kept in _kept(path.resolve()) if until <= started]
     for kept in unused:
         kept.unlink()
     return unused
 
 
+def _check_owner(path: Path) -> None:
+    """Refuse to replace what is another user's: their lead could not read the new one.
+
+    Raises CertificateError.
+    """
+    owner = path.stat().st_uid
+    if owner != os.geteuid():
+        raise CertificateError(
+            f"{path}: belongs to user {owner}, who could not read what replaces it",
+            f"run this as that user: `sudo -u '#{owner}' burst keygen --rotate {path}`",
+        )
+
+
 def _kept(path: Path) -> Iterator[tuple[float, Path]]:
-    """Yield the kept certificates, and until when each was used."""
+    """Yield the kept certificates, and until when each was used.
+
+    What another user has placed beside the certificate was not kept by a rotation.
+    """
     try:
+        owner = path.stat().st_uid
         beside = sorted(path.parent.iterdir())
     except OSError:  # reading the certificate says what is wrong
         return
     for each in beside:
         found = _KEPT.match(each.name.removeprefix(path.name))
-        if found and each.name.startswith(path.name):
+        if not found or not each.name.startswith(path.name):
+            continue
+        if _is_file_of(each, owner):
             yield float(found[1]), each
+
+
+def _is_file_of(path: Path, owner: int) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:  # deleted meanwhile
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_uid == owner

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -76,6 +77,47 @@ def test_what_no_lead_can_have_any_more_is_deleted(path: Path) -> None:
     assert [str(each) for each in delete_unused(path, 500.0)] == [first]
     assert sorted(map(str, path.parent.iterdir())) == sorted([str(path), second])
     assert delete_unused(path, 0.0) == []
+
+
+def test_behind_a_link_the_file_is_replaced_whichever_way_it_is_named(
+    path: Path,
+) -> None:
+    link = path.parent / "etc" / "curve.cert"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    for named in (link, path):
+        before = certificate.read(path)
+        made, kept = rotate(named)
+        assert certificate.read(link) == certificate.read(path) == made
+        assert link.is_symlink()
+        now = time.time()
+        for configured in (link, path):
+            assert running_certificate(lead(configured, now - 1)) == str(kept)
+            assert running_certificate(lead(configured, now + 1)) == str(configured)
+        assert certificate.read(kept) == before
+        assert delete_unused(link, now + 1) == [kept]
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, "etc"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another's file")
+def test_what_is_of_another_user_is_neither_replaced_nor_taken(path: Path) -> None:
+    forged = Path(keep(path, 900.0))
+    os.chown(forged, 65534, -1)
+    assert running_certificate(lead(path, 50.0)) == str(path)
+    assert delete_unused(path, 1000.0) == []
+    before = certificate.read(path)
+    os.chown(path, 65534, -1)
+    with pytest.raises(CertificateError, match="belongs to user 65534"):
+        rotate(path)
+    assert certificate.read(path) == before
+    assert set(path.parent.iterdir()) == {path, forged}
+
+
+def test_what_only_leads_to_a_certificate_was_not_kept(path: Path) -> None:
+    other = path.with_name("other.cert")
+    certificate.write(certificate.create("other"), other)
+    path.with_name(f"{path.name}.until-900.00").symlink_to(other)
+    assert running_certificate(lead(path, 50.0)) == str(path)
 
 
 def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:
