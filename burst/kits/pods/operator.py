@@ -15,6 +15,8 @@ Written around what the operator does as of 2026 (commit 0d75cef8):
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
   index 0 would not start its broker again. So `commands.pre` does not return: it starts
   the broker, with the settings' own commands before and after it.
+* Its options for the broker have `log-stderr-mode=local`. A broker that gets it twice
+  ends with "Operation not permitted"; of `log-stderr-level` it takes the last.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
     hosts = shlex.join(spec.hosts)
     broker = (
         'flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"'
-        " -Slog-stderr-mode=local -Slog-stderr-level=7"
+        " -Slog-stderr-level=7"
     )
     return (
         f'cat {SECRET_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
