@@ -234,6 +234,15 @@ REFUSED = [
     ("scratch = 'all'", "scratch: 'all' is not a size"),
     ("cwd = ['work']", r"cwd\[0\]: 'work' is no absolute path below /"),
     ("cwd = ['/a', '/burst/run']", r"cwd\[1\]: certificate, keys and settings"),
+    ("cwd = ['/a', '/etc/']", r"cwd\[1\]: an empty /etc/ would hide what the image"),
+    ("cwd = ['/usr']", r"cwd\[0\]: an empty /usr would hide what the image has there"),
+    ("cwd = ['/usr/bin']", r"cwd\[0\]: an empty /usr/bin would hide what the image"),
+    ("cwd = ['/proc']", r"cwd\[0\]: /proc is the kernel's; name a directory of your"),
+    ("cwd = ['/dev/shm']", r"cwd\[0\]: /dev/shm is the kernel's"),
+    (
+        "scratch = '1Gi'\nscratch_path = '/etc'",
+        "scratch_path: an empty /etc would hide",
+    ),
     ("queue = 'a b'", "queue: 'a b' is no name of a queue"),
     ("host_paths = ['opt']", "host_paths: 'opt' is no absolute path below /"),
     ("host_paths = ['/']", "host_paths: '/' is no absolute path below /"),
@@ -243,6 +252,20 @@ REFUSED = [
     (f"host_paths = ['/v']\n{V}claim = 'x'", "host_paths: /v is also volumes.v.path"),
     ("host_paths = ['/run/munge']\nmunge_key = '/k'", "host_paths: /run/munge is also"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("table", "cwd"),
+    [
+        ("", "/usr/local/work"),
+        ("host_paths = ['/usr']", "/usr"),
+        ("[volumes.v]\npath = '/usr/local'\nclaim = 'x'", "/usr/local"),
+    ],
+)
+def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
+    table: str, cwd: str
+) -> None:
+    assert read(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
 
 
 def test_a_munge_of_the_node_is_mounted_where_there_is_no_other() -> None:

@@ -28,6 +28,11 @@ RESULT_PATH = "/dev/termination-log"
 SHM_PATH = "/dev/shm"  # noqa: S108
 PRIVATE = ("/tmp", "/var/tmp")  # noqa: S108  of each pod
 """Directories that each follower has for itself."""
+_OF_THE_IMAGE = (
+    *("/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr"),
+    *("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/sbin"),
+)
+_OF_THE_KERNEL = ("/dev", "/proc", "/sys")
 
 
 def covers_ours(path: str) -> bool:
@@ -58,6 +63,21 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
         elif plain in seen:
             yield f"{key}: {path} is also {seen[plain]}"
         seen[plain] = key
+
+
+def check_empty(paths: Mapping[str, str], mounted: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each path, by its key, where none may be an empty directory.
+
+    In those within what is `mounted` nothing is hidden: they are made there.
+    """
+    for key, path in paths.items():
+        pure = PurePosixPath(path)
+        if any(pure.is_relative_to(known) for known in mounted):
+            continue
+        if str(pure) in _OF_THE_IMAGE:
+            yield f"{key}: an empty {path} would hide what the image has there"
+        elif any(pure.is_relative_to(known) for known in _OF_THE_KERNEL):
+            yield f"{key}: {path} is the kernel's; name a directory of your own"
 
 
 def check_host_paths(paths: Sequence[str], mounted: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from burst.config import Seconds
 from burst.kits.pods.mount_paths import (
     MUNGE_PATH,
     SHM_PATH,
+    check_empty,
     check_host_paths,
     check_paths,
 )
@@ -247,6 +248,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     ]
     for number, path in enumerate(settings.cwd):
         wrong += check_paths({f"cwd[{number}]": path})
+    wrong += check_empty(*_empty_paths(settings))
     # A munge of the nodes may be mounted, where there is no other.
     munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
     wrong += check_host_paths(settings.host_paths, _storage_paths(settings) | munge)
@@ -263,6 +265,14 @@ def _storage_paths(settings: PodSettings) -> dict[str, str]:
     paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
     paths |= {"shm": SHM_PATH} if settings.shm else {}
     return paths | ({"scratch_path": settings.scratch_path} if settings.scratch else {})
+
+
+def _empty_paths(settings: PodSettings) -> tuple[dict[str, str], list[str]]:
+    """Return where followers have empty directories, by key, and what is mounted."""
+    mounted = [*settings.host_paths, *(v.path for v in settings.volumes.values())]
+    paths = {f"cwd[{number}]": path for number, path in enumerate(settings.cwd)}
+    scratch = {"scratch_path": settings.scratch_path} if settings.scratch else {}
+    return scratch | paths, mounted
 
 
 def _wrong_view(settings: PodSettings) -> Iterator[str]:
