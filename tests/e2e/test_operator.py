@@ -25,7 +25,14 @@ from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.programs import OPERATOR, host_paths, running, says
-from tests.e2e.seed import ENVIRONMENT, Seed, planted, run_experiment, some_user
+from tests.e2e.seed import (
+    ENVIRONMENT,
+    Seed,
+    planted,
+    run_experiment,
+    some_user,
+    upgrade_daemon,
+)
 from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import CRD, GivenCluster
@@ -191,3 +198,14 @@ def test_the_lead_may_be_a_minicluster_too(
     ):
         seed.apply()
         run_experiment(seed)
+
+
+def test_the_daemon_beside_a_minicluster_is_upgraded_alone(
+    operator: Path, cluster: GivenCluster, tmp_path: Path
+) -> None:
+    with (
+        planted(OperatorSeed, cluster, tmp_path) as seed,
+        reading(cluster, seed.near, operator),
+    ):
+        seed.apply()
+        upgrade_daemon(seed)
