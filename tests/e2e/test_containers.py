@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several containers in a pod, on real nodes: sidecars, a service.
+"""Several containers in a pod, on real nodes: sidecars, a service; and from outside.
 
 Examples are used as they are, but for images, which are empty with this machine's
 programs in them.
@@ -8,7 +8,10 @@ programs in them.
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import socket
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -211,4 +214,30 @@ def test_the_service_of_the_example_has_the_instance(
             wait_until(lambda: ask(path, TOKEN)[1]["state"] == "INACTIVE", site.look)
             assert ask(path, TOKEN)[1]["exit_status"] == 3
         site.burst("down", row["id"])
+        assert site.objects() == []
+
+
+def test_a_python_program_outside_has_the_instance(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    # As by default: Flux signs a job as the user who submits it.
+    with site_with(cluster, namespace, tmp_path, user=os.geteuid()) as site:
+        said = site.burst("request", "-N2", "--isolated")
+        access = next(line for line in said.splitlines() if line.startswith("kubectl "))
+        words = shlex.split(access)
+        pod = words[words.index("-n") + 2]
+        example = EXAMPLES / "interactive" / "interactive.py"
+        outside = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+        done = subprocess.run(
+            [FLUX, "python", str(example), pod, namespace, "hostname"],
+            env={**outside, "KUBECONFIG": str(cluster.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.stderr.startswith("connected to 2 brokers in "), done.stderr
+        burst_id = json.loads(site.burst("status", "--json"))["bursts"][0]["id"]
+        assert sorted(done.stdout.split()) == [f"{burst_id}-0", f"{burst_id}-1"]
+        site.burst("down", burst_id)
         assert site.objects() == []
