@@ -289,8 +289,7 @@ def upgrade_daemon(seed: Seed) -> None:
     def started() -> bool:
         return "start" in seed.flux("job", "eventlog", job).split()
 
-    # Brokers that come before their lead's port is open are restarted with a delay.
-    wait_until(started, seed.look, 180.0)
+    wait_until(started, seed.look)
     before, containers = seed.status(), seed.containers()
     image = f"burst={NEXT_IMAGE}"
     seed.cluster.kubectl("set", "image", f"pod/{seed.pod()}", image, "-n", seed.near)
