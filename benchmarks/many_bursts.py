@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.observing import WAYS, Cost, Observing, watching
+from benchmarks.observing import WAYS, Cost, Observing, listing, watching
 from benchmarks.table import Goal, Measure, Skipped, main_of
 from burst.errors import NotFound
 from burst.kits.pods import PodBursts
@@ -57,7 +57,11 @@ def measure(bursts: int, calls: int, rounds: int) -> Sequence[Measure]:
             config = str(lab.kubeconfig)
             lead = _lead(Path(place))
             maker = watching(config, namespace, "bench")
-            ways = {way: make(config, namespace, "bench") for way, make in WAYS.items()}
+            # As the daemon does it: who provisions a burst observes it, too.
+            ways: dict[str, Observing] = {
+                "watch": maker,
+                "list": listing(config, namespace, "bench"),
+            }
             alone = _times(maker, lead, ways, rounds)
             for number in range(bursts):
                 maker.provision(_spec(lead, number + 1))

@@ -275,14 +275,6 @@ def test_what_is_no_event_ends_the_watch(watcher: Watcher) -> None:
     assert watcher.pods == {"b": "uid-b"}
 
 
-def test_distrusted_it_is_listed(watcher: Watcher) -> None:
-    watcher.begin("a")
-    watcher.serve("b")
-    watcher.kind.distrust()
-    assert watcher.read().listed
-    assert watcher.read().listed is None
-
-
 def test_closed_it_leaves_no_connection(watcher: Watcher) -> None:
     watch = watcher.begin("a")
     watcher.kind.close()

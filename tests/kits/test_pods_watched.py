@@ -6,98 +6,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
 
+from burst.errors import Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import PodBursts
 from burst.kits.pods.kept_fields import KeptObject
-from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
+from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
 from burst.provider import Phase
-from tests.kits.kubeserver import Said, Watch, api_server
+from tests.kits.played_namespace import (
+    BURSTS,
+    JOBS,
+    JOINED,
+    NOW,
+    PODS,
+    REFUSED,
+    ROOT,
+    Namespace,
+    job,
+    played_namespace,
+    pod,
+)
 from tests.kits.pods import SETTINGS, TAGS, make_spec
 from tests.support.waiting import wait_until
-
-ROOT = "/api/v1/namespaces/jobs"
-PODS = f"{ROOT}/pods"
-JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
-NOW = 1_767_225_700.0
-"""Some seconds after the brokers were started."""
-BURSTS = "burst-0-aaaaaa", "burst-1-bbbbbb"
-JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"
-REFUSED = "<7>x: parent sockevent tcp://h:1 connect delayed/closed"
-
-
-def meta(name: str, burst: str, index: str = "") -> dict[str, Any]:
-    labels = {ID: burst, "other": "x", **({INDEX: index} if index else {})}
-    host = burst.rpartition("-")[0]
-    annotations = {HOSTS: f"{host}-0", SPEC: "1", STARTED: "1", "other": "y"}
-    uid = f"uid-{name}"
-    return {"name": name, "uid": uid, "labels": labels, "annotations": annotations}
-
-
-def job(burst: str) -> Manifest:
-    return {"metadata": meta(burst, burst), "spec": {"template": {"spec": {}}}}
-
-
-def pod(burst: str, restarts: int = 0, **state: Any) -> Manifest:
-    status = {
-        "name": "broker",
-        "restartCount": restarts,
-        "state": state or {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
-    }
-    return {
-        "metadata": meta(f"{burst}-0-x", burst, "0"),
-        "spec": {"nodeName": "n", "containers": [{"name": "broker", "env": ["big"]}]},
-        "status": {"phase": "Running", "containerStatuses": [status]},
-    }
-
-
-class Namespace:
-    """Two bursts of one pod each that run, and their provider."""
-
-    def __init__(self, server: Said) -> None:
-        self.server = server
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
-        self.bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
-        self.serve(JOBS, *map(job, BURSTS))
-        self.serve(PODS, *map(pod, BURSTS))
-        for kind in ("configmaps", "secrets", "services", "events"):
-            self.serve(f"{ROOT}/{kind}")
-        for burst in BURSTS:
-            self.log(burst, JOINED)
-
-    def serve(self, path: str, *items: Manifest) -> None:
-        page = {"metadata": {"resourceVersion": "7"}, "items": items}
-        self.server.answer("GET", path, (200, page))
-
-    def log(self, burst: str, text: str) -> None:
-        self.server.answer("GET", f"{PODS}/{burst}-0-x/log", (200, text))
-
-    def phases(self) -> list[Phase]:
-        return [status.phase for status in self.bursts.observe()]
-
-    def watch(self) -> Watch:
-        """Observe until pods are watched."""
-        self.bursts.observe()
-        self.bursts.observe()
-        return self.server.watches[PODS][-1]
-
-    def asked(self, part: str) -> int:
-        return sum(part in path for _, path, _ in self.server.asked)
 
 
 @pytest.fixture
 def namespace() -> Iterator[Namespace]:
-    with api_server() as server:
-        server.watches |= {PODS: [], JOBS: []}
-        namespace = Namespace(server)
+    with played_namespace() as namespace:
         yield namespace
-        for watch in (*server.watches[PODS], *server.watches[JOBS]):
-            watch.end(cut=True)
-        namespace.bursts.close()
 
 
 def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
@@ -177,12 +118,9 @@ def test_a_log_that_cannot_be_read_is_asked_for_again(namespace: Namespace) -> N
     assert namespace.bursts.observe()[0].why.endswith("why")
 
 
-def test_what_was_provisioned_is_there_with_the_next_look(
-    namespace: Namespace, tmp_path: Path
-) -> None:
-    """The watch may be late; then all is listed."""
-    namespace.watch()
-    spec = make_spec(tmp_path)
+def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
+    """Provision a burst; return its id and its Job, of which no watch tells yet."""
+    spec = make_spec(place)
     made = job(spec.burst_id)
     made["metadata"]["namespace"] = "jobs"
     absent = {"kind": "Status", "details": {"name": "x", "kind": "y"}}
@@ -191,12 +129,55 @@ def test_what_was_provisioned_is_there_with_the_next_look(
         namespace.server.answer("POST", path, (201, made))
     namespace.server.answer("PATCH", f"{JOBS}/{spec.burst_id}", (200, made))
     namespace.bursts.provision(spec)
-    namespace.serve(JOBS, *map(job, (*BURSTS, spec.burst_id)))
-    listed = namespace.asked("/jobs?limit")
-    assert spec.burst_id in [status.burst_id for status in namespace.bursts.observe()]
-    assert namespace.asked("/jobs?limit") == listed + 1
+    return spec.burst_id, made
+
+
+def test_what_was_provisioned_is_there_with_the_next_look(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    """The watch may be late; then this burst is listed, and no other."""
+    namespace.watch()
+    before = namespace.bursts.observe()
+    burst, made = provision(namespace, tmp_path)
+    namespace.server.answer("GET", JOBS, (503, {"kind": "Status", "message": "down"}))
+    with pytest.raises(Transient):
+        namespace.bursts.observe()
+    asked = len(namespace.server.asked)
+    namespace.serve(JOBS, made)
+    namespace.serve(PODS)
+    found = namespace.bursts.observe()
+    assert {status.burst_id for status in found} == {*BURSTS, burst}
+    assert all(known in found for known in before), "they are not listed, nor lost"
+    lists = [path for _, path, _ in namespace.server.asked[asked:]]
+    assert [path.partition("?")[0] for path in lists] == [JOBS, PODS]
+    assert all(f"{ID}={burst}" in unquote(path) for path in lists)
     namespace.bursts.observe()
-    assert namespace.asked("/jobs?limit") == listed + 1, "once is enough"
+    assert len(namespace.server.asked) == asked + 2, "once is enough"
+
+
+def test_the_end_of_one_before_does_not_end_what_was_listed(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    """The watch is late: it tells of the deletion of a Job of the same name."""
+    namespace.watch()
+    burst, made = provision(namespace, tmp_path)
+    namespace.serve(JOBS, made)
+    namespace.serve(PODS)
+    namespace.bursts.observe()
+    jobs = namespace.server.watches[JOBS][-1]
+    older = {**made, "metadata": {**made["metadata"], "uid": "older"}}
+    jobs.say("DELETED", older)
+    jobs.say("DELETED", job(BURSTS[0]))
+    pods = namespace.server.watches[PODS][-1]
+    pods.say("DELETED", pod(BURSTS[0]))
+
+    def ids() -> list[str]:
+        return [status.burst_id for status in namespace.bursts.observe()]
+
+    wait_until(lambda: BURSTS[0] not in ids(), ids)
+    assert burst in ids()
+    jobs.say("DELETED", made)
+    wait_until(lambda: burst not in ids(), ids)
 
 
 def test_kept_is_what_the_status_is_made_of() -> None:

@@ -109,10 +109,6 @@ class WatchedKind(Generic[_T]):
         self._kept = True
         return Changes(listed, [])
 
-    def distrust(self) -> None:
-        """Have all objects listed by the next call."""
-        self._give_up()
-
     def close(self) -> None:
         """Close the connection. The next call lists, as the first one did."""
         self._give_up()

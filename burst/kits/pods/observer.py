@@ -30,7 +30,7 @@ from burst.kits.pods.isolated_status import (
     program_of,
 )
 from burst.kits.pods.join_logs import JoinLogs
-from burst.kits.pods.read_events import read_warnings
+from burst.kits.pods.read_events import WarningReader
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status import BurstObjects, describe, followers
 from burst.kits.pods.warnings import Warnings
@@ -87,6 +87,7 @@ class Observer:
         self._clock = clock
         self._steady: dict[BurstId, _Steady] = {}
         self._unread: dict[BurstId, int] = {}
+        self._warnings = WarningReader(cluster, settings.namespace)
         self._join_logs = JoinLogs(self._read_tail)
         self._ended_logs = EndedLogs()
 
@@ -97,8 +98,7 @@ class Observer:
         ids, now = self._source.ids(), self._clock()
         found = {i: self._source.objects(i) for i in ids if i not in self._steady}
         self._ended_logs.begin()
-        words = [w for burst in found.values() for w, _ in followers(burst).values()]
-        warnings = read_warnings(self._cluster, self._settings.namespace, words)
+        warnings = self._warnings.read(ids, found, now)
         pods = {i: _joining_pods(burst) for i, burst in found.items()}
         steady = {i: known.pods for i, known in self._steady.items()}
         running = (log for logs in (steady | pods).values() for log in logs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -14,7 +14,7 @@ from burst.kits.kube.kinds import KINDS, MINICLUSTER, Kind, Manifest
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from burst.kits.pods.kept_fields import KeptObject
-from burst.kits.pods.names import Tags
+from burst.kits.pods.names import ID, Tags
 from burst.kits.pods.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status import BurstObjects
@@ -44,21 +44,21 @@ class WatchedBursts:
         self._changed: set[BurstId] = set()
         self._expected: queue.SimpleQueue[BurstId] = queue.SimpleQueue()
         """What other threads have provisioned meanwhile."""
+        self._awaited: set[BurstId] = set()
+        """Those of them for which nothing was read without an error yet."""
 
     def refresh(self) -> set[BurstId]:
         """Read; return the bursts that changed, came or went since the last time.
 
         Raises Transient, Refused. What was read before must not be used then.
         """
-        expected = set()
         while not self._expected.empty():
-            expected.add(self._expected.get())
+            self._awaited.add(self._expected.get())
         self._read()
-        if expected - self._kept.keys():
+        for burst in self._awaited - self._kept.keys():
             # A watch may be a moment late, which a list is not.
-            for watched in self._watched.values():
-                watched.distrust()
-            self._read()
+            self._list(burst)
+        self._awaited.clear()
         changed, self._changed = self._changed, set()
         return changed
 
@@ -88,12 +88,25 @@ class WatchedBursts:
                 self._watched[kind] = self._watch(kind)
             self._apply(kind, self._watched[kind].changes())
 
+    def _list(self, burst: BurstId) -> None:
+        """Add the objects of one burst. What the watches tell of it later is no less.
+
+        They go on from before this list, so that what has gone since is told, too.
+        """
+        for kind in self._watched:
+            selected = self._selection(kind, {**self._labels, ID: burst})
+            listed, _ = self._cluster.find_as(KeptObject, selected)
+            for item in listed:
+                self._put(kind, item)
+
     def _watch(self, kind: Kind) -> WatchedKind[KeptObject]:
+        selected = self._selection(kind, self._labels)
+        return WatchedKind(self._cluster, selected, KeptObject, self._clock)
+
+    def _selection(self, kind: Kind, labels: Mapping[str, str]) -> Selection:
         # A MiniCluster's containers are of another form than a pod's.
         bare = kind in (*METADATA_ONLY, MINICLUSTER)
-        namespace = self._settings.namespace
-        selected = Selection(kind, namespace, self._labels, metadata_only=bare)
-        return WatchedKind(self._cluster, selected, KeptObject, self._clock)
+        return Selection(kind, self._settings.namespace, labels, metadata_only=bare)
 
     def _apply(self, kind: Kind, changes: Changes[KeptObject]) -> None:
         if changes.listed is not None:
@@ -104,10 +117,12 @@ class WatchedBursts:
             for item in changes.listed:
                 self._put(kind, item)
         for exists, item in changes.later:
+            key = kind.name, item.metadata.name
             if exists:
                 self._put(kind, item)
-            else:
-                self._drop((kind.name, item.metadata.name))
+            elif self._is_kept(key, item):
+                # Else another one of that name was listed meanwhile.
+                self._drop(key)
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
         key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
@@ -121,6 +136,13 @@ class WatchedBursts:
             found[key] = kept
             self._burst_of[key] = burst
             self._changed.add(burst)
+
+    def _is_kept(self, key: _Key, item: KeptObject) -> bool:
+        burst = self._burst_of.get(key)
+        if burst is None:
+            return False
+        kept = msgspec.json.decode(self._kept[burst][key], type=KeptObject)
+        return kept.metadata.uid == item.metadata.uid
 
     def _drop(self, key: _Key) -> None:
         burst = self._burst_of.pop(key, None)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""When events are read, and of which bursts: those that have waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods import PodBursts
+from burst.provider import BurstStatus, Phase
+from tests.kits.played_namespace import (
+    BURSTS,
+    JOBS,
+    NOW,
+    PODS,
+    ROOT,
+    Namespace,
+    job,
+    played_namespace,
+    pod,
+)
+from tests.kits.pods import SETTINGS, TAGS
+from tests.support.waiting import wait_until
+
+
+def denial(burst: str) -> Manifest:
+    about = {"kind": "Job", "name": burst}
+    return {
+        "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "involvedObject": about,
+        "reason": "FailedCreate",
+        "message": "forbidden: no such class",
+    }
+
+
+class Waiting:
+    """A namespace in which a burst has no pod yet, and the time."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self.now = NOW - 90  # of the first denial, or soon after
+        endpoint = Endpoint(namespace.server.url, "", lambda: "t")
+        self.cluster = Cluster(endpoint, timeout=5)
+        self.bursts = PodBursts(self.cluster, SETTINGS, TAGS, clock=lambda: self.now)
+
+    def look(self, after: float = 0.0) -> tuple[BurstStatus, int]:
+        """Return the status of the first burst, and how often events were listed."""
+        self.now += after
+        before = self.namespace.asked("/events?")
+        status = self.bursts.observe()[0]
+        return status, self.namespace.asked("/events?") - before
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    with played_namespace() as namespace:
+        waiting = Waiting(namespace)
+        yield waiting
+        waiting.bursts.close()
+
+
+def test_a_burst_that_comes_up_has_no_events_read(waiting: Waiting) -> None:
+    waiting.namespace.serve(PODS, pod(BURSTS[1]))
+    for _ in range(10):
+        status, lists = waiting.look(0.25)
+        assert status.phase is Phase.PENDING
+        assert lists == 0
+    waiting.namespace.server.watches[PODS][-1].say("ADDED", pod(BURSTS[0]))
+    wait_until(lambda: waiting.look()[0].phase is Phase.RUNNING, "a pod")
+    assert waiting.look(60)[1] == 0
+
+
+def test_of_one_that_waits_events_are_read_every_few_seconds(waiting: Waiting) -> None:
+    waiting.namespace.serve(PODS, pod(BURSTS[1]))
+    waiting.namespace.serve(f"{ROOT}/events", denial(BURSTS[0]))
+    told, reads = [], []
+    for _ in range(80):
+        status, lists = waiting.look(0.25)
+        told.append("no such class" in status.why)
+        reads.append(bool(lists))
+    assert told.index(True) == 12, "after 3 s"
+    assert all(told[12:]), "what was read is kept"
+    assert [at for at, read in enumerate(reads) if read] == [12, 32, 52, 72]
+    status, _ = waiting.look(60)
+    assert status.phase is Phase.FAILED, "it was denied for longer than a minute"
+
+
+def test_a_clock_that_is_set_back_does_not_end_the_reading(waiting: Waiting) -> None:
+    waiting.namespace.serve(PODS, pod(BURSTS[1]))
+    waiting.look()
+    assert waiting.look(10)[1]
+    assert not waiting.look(1)[1]
+    waiting.look(-7000)
+    waiting.namespace.serve(f"{ROOT}/events", denial(BURSTS[0]))
+    assert "no such class" in waiting.look(5)[0].why
+
+
+def test_of_one_that_ran_events_are_read_at_once(waiting: Waiting) -> None:
+    """As only the event tells of a pod that made way for others."""
+    for _ in range(3):
+        assert waiting.look(10)[1] == 0
+    pods = waiting.namespace.server.watches[PODS][-1]
+    pods.say("DELETED", pod(BURSTS[0]))
+    wait_until(lambda: waiting.look()[0].phase is Phase.PENDING, "its end")
+    assert waiting.look(2)[1], "the event may be written a moment later"
+    assert not waiting.look(4)[1]
+    assert waiting.look(2)[1]
+
+
+def test_of_one_that_is_reaped_no_events_are_read(waiting: Waiting) -> None:
+    ending = job(BURSTS[0])
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    waiting.namespace.serve(JOBS, ending, job(BURSTS[1]))
+    for _ in range(5):
+        status, lists = waiting.look(10)
+        assert status.phase is Phase.ENDING
+        assert lists == 0
+
+
+def test_of_one_that_was_made_a_while_ago_events_are_read_at_once(
+    waiting: Waiting,
+) -> None:
+    """As by a daemon that was restarted. The clock of the cluster may be ahead."""
+    made = job(BURSTS[0])
+    made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    waiting.namespace.serve(JOBS, made, job(BURSTS[1]))
+    waiting.namespace.serve(PODS, pod(BURSTS[1]))
+    waiting.now = NOW - 300
+    assert waiting.look()[1] == 0
+    assert waiting.look(3)[1]
+    later = PodBursts(waiting.cluster, SETTINGS, TAGS, clock=lambda: NOW)
+    before = waiting.namespace.asked("/events?")
+    later.observe()
+    assert waiting.namespace.asked("/events?") > before
+    later.close()
