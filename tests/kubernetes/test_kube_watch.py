@@ -65,7 +65,9 @@ def test_a_version_that_is_gone_is_listed_again(bursts: Bursts, proxy: Proxy) ->
     provider.provision(bursts.spec)
     wait_status(provider, lambda status: status.phase is Phase.RUNNING)
     gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-    proxy.faults.append(Fault("GET", "watch=true", status=410, body=gone, times=2))
+    provider.observe()
+    wait_until(lambda: len(proxy.relays) == 4, "both sides of both watches")
+    proxy.faults.append(Fault("GET", "watch=true", status=410, body=gone))
     listed = lists(proxy)
     proxy.cut_watches()
     (status,) = provider.observe()
