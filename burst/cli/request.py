@@ -38,7 +38,7 @@ _COMING = ("new", "provision", "join")
 )
 @click.option(
     "--batch",
-    type=click.File(),
+    type=click.File("rb"),
     default=None,
     help="With --isolated: run each line of FILE as a job there: what follows flux"
     " submit. - reads standard input.",

@@ -43,12 +43,23 @@ exit "$status"
 """
 
 
-def parse_listing(text: str) -> tuple[str, ...]:
+def parse_listing(content: bytes) -> tuple[str, ...]:
     """Return the lines of a listing without blank lines and comments.
 
-    A comment is a line that begins with `#`. Raises ConfigError if no line is left.
+    A comment is a line that begins with `#`. Raises ConfigError if no line is left, or
+    if it is not UTF-8 or has a zero byte, which no command can have.
     """
-    lines = (line.strip() for line in text.splitlines())
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"line {number} of the listing is not UTF-8",
+            "it is to be a text file, such as iconv -f latin1 -t utf-8 makes",
+        ) from error
+    if "\0" in text:
+        raise ConfigError("the listing has a zero byte", "it is to be a text file")
+    lines = (line.strip() for line in text.split("\n"))
     found = tuple(line for line in lines if line and not line.startswith("#"))
     if not found:
         raise ConfigError(

@@ -103,13 +103,16 @@ def test_the_job_has_the_result_of_its_run(sim, code, result):
     assert ("finish", job, f"exit status {code}") in sim.lead.log
 
 
-@pytest.mark.parametrize("code", [-9, -1, 256, 2**40])
-def test_a_status_that_no_process_has_is_no_success(sim, code):
+@pytest.mark.parametrize(
+    ("code", "told"), [(-9, 137), (-256, 255), (256, 255), (2**40, 255)]
+)
+def test_a_status_that_no_process_has_is_no_success(sim, code, told):
     sim.provider.ends_with = code
     job = submit(sim)
     sim.until(over(sim))
+    assert sim.burst.exit_status == told
     assert sim.lead.jobs[job].result == "failed"
-    assert ("finish", job, "exit status 255") in sim.lead.log
+    assert ("finish", job, f"exit status {told}") in sim.lead.log
 
 
 def test_a_job_that_cannot_be_given_its_result_is_ended_with_the_reason(sim):

@@ -14,7 +14,6 @@ from burst.model.reason import Reason
 
 _OUTPUT_IN_MEMO = 1000
 """Characters of the end of the output that are in the job's memo."""
-_HIGHEST = 255
 
 
 def decide(burst: Burst, message: str = "") -> Decision:
@@ -41,16 +40,7 @@ def end_job(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
     output = tx.outputs.get(burst.id)
     if output is not None:
         text["output"] = output[-_OUTPUT_IN_MEMO:]
-    status = exit_code(burst.exit_status)
-    return EndJob(job, text, decision.text(), status, output or "")
-
-
-def exit_code(status: int | None) -> int | None:
-    """Return an exit status as a process can have it, which is 0 for 0 only.
-
-    A provider may show others: -9 is what Python has for an end by SIGKILL.
-    """
-    return status if status is None or 0 <= status <= _HIGHEST else _HIGHEST
+    return EndJob(job, text, decision.text(), burst.exit_status, output or "")
 
 
 def _reason_of_end(burst: Burst) -> Reason:
