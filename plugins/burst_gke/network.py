@@ -89,7 +89,9 @@ def _endpoints(settings: GkeSettings) -> dict[str, Any]:
     if settings.private_nodes and settings.endpoint != "default":
         by_address |= {"enabled": True, "enable_public_endpoint": False}
     if settings.authorized_networks:
-        blocks = [{"cidr_block": text} for text in settings.authorized_networks]
+        # As Google writes them: 192.0.2.7/32, and not 192.0.2.7.
+        ranges = {str(ipaddress.IPv4Network(r)) for r in settings.authorized_networks}
+        blocks = [{"cidr_block": each} for each in sorted(ranges)]
         allowed = {"enabled": True, "cidr_blocks": blocks}
         by_address |= {"enabled": True, "authorized_networks_config": allowed}
     plane: dict[str, Any] = {}

@@ -43,7 +43,8 @@ _SPOT_LABELS = {
     "karpenter.sh/capacity-type": "spot",
     "kubernetes.azure.com/scalesetpriority": "spot",
 }
-_Price = Annotated[float, msgspec.Meta(ge=0)]
+# More, such as inf, is a slip of the pen, as in [prices] and [[budget]].
+_Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -132,7 +132,8 @@ def test_a_cluster_in_a_shared_vpc_names_its_ranges(burst: BurstSpec) -> None:
 def test_private_nodes_and_who_may_call_their_cluster(
     burst: BurstSpec, endpoint: str, closed: bool
 ) -> None:
-    table = {"private_nodes": True, "authorized_networks": ["10.0.0.0/8"]}
+    ranges = ["192.0.2.7", "10.0.0.0/255.0.0.0", "10.0.0.0/8"]
+    table = {"private_nodes": True, "authorized_networks": ranges}
     cluster = order_cluster(burst, endpoint=endpoint, **table)
     assert cluster.network_config.default_enable_private_nodes
     plane = cluster.control_plane_endpoints_config.ip_endpoints_config
@@ -144,7 +145,8 @@ def test_private_nodes_and_who_may_call_their_cluster(
     assert not plane.enable_public_endpoint
     allowed = plane.authorized_networks_config
     assert allowed.enabled
-    assert [block.cidr_block for block in allowed.cidr_blocks] == ["10.0.0.0/8"]
+    found = [block.cidr_block for block in allowed.cidr_blocks]
+    assert found == ["10.0.0.0/8", "192.0.2.7/32"], "as Google writes them, each once"
 
 
 def test_without_a_word_of_networks_there_is_none_in_the_order(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -39,6 +40,9 @@ def one_offer(**table: Any) -> dict[str, Any]:
         ({"max_run_duration": "5s"}, "30s to 120d"),
         ({"max_run_duration": "200d"}, "30s to 120d"),
         ({"machine": "x"}, "machine: no such key"),
+        ({"cluster_fee": math.inf}, "cluster_fee"),
+        ({"cluster_fee": -0.1}, "cluster_fee"),
+        (one_offer(price=math.inf), "price"),
         ({"offers": {}}, "at least one machine_type"),
         (one_offer(machine_type="e2-medium"), "'e2-medium' does not tell"),
         (one_offer(gpus=1), "set both or none"),
