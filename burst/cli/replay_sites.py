@@ -12,6 +12,8 @@ import msgspec
 
 from burst.cli.listing import money
 from burst.config import Settings, load
+from burst.config.policy import as_tuple
+from burst.core.worth.budget import budget_warnings
 from burst.core.worth.queue_model import Order
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.core.worth.rules import RuleSet
@@ -84,14 +86,15 @@ class PolicyFiles:
             yield policy, file
 
     def warnings(self, trace: Trace) -> Iterator[str]:
-        """Yield what rules of the files may not be meant to say."""
+        """Yield what rules and budgets of the files may not be meant to say."""
         for path, file in self._files.items():
             settings = file.settings
             # Of a lead's intake nothing is asked: all jobs may burst in a replay.
             intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
             alone = msgspec.structs.replace(settings, intake=intake)
             userids = userids_of(settings, trace) if trace.numbers_of_host else None
-            for text in find_rule_warnings(alone, userids):
+            found = find_rule_warnings(alone, userids)
+            for text in (*found, *_budget_warnings(settings, userids, trace.started)):
                 yield f"{path}: {text}"
 
     def _with_providers(self, path: Path, settings: Settings) -> PolicyFile:
@@ -131,6 +134,21 @@ class PolicyFiles:
             share_users=known.plan.share_users,
             share=known.plan.share,
         )
+
+
+def _budget_warnings(
+    settings: Settings, userids: Mapping[str, int] | None, started: float
+) -> Iterator[str]:
+    """Yield them; `userids` is None where users are numbers that a trace made up."""
+    names = [name for each in settings.budget for name in as_tuple(each.match.user)]
+    unknown = [str(name) for name in names if not str(name).isdecimal()]
+    if userids is None and unknown:
+        yield (
+            f"no budget counts for user {', '.join(unknown)}: the trace has numbers of"
+            " its own for users"
+        )
+        userids = dict.fromkeys(unknown, 0)
+    yield from budget_warnings(settings.budget, userids or {}, started)
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:

@@ -350,3 +350,19 @@ def test_where_offers_cannot_be_known_that_is_told(trace: Path, tmp_path: Path) 
     assert "costs 4.00, nodes are online in 5m, idle bursts stay 5m" in done.stderr
     found = json.loads(done.stdout)["policies"]["at once"]
     assert found["money"] == pytest.approx(4 * found["bought_node_hours"])
+
+
+def test_budgets_that_are_hardly_meant_are_told(trace: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        "[[budget]]\nlimit = 0\n[[budget]]\nlimit = 5\nper = 'week'\n"
+        "until = 1960-01-01\n"
+        '[[budget]]\nlimit = 5\nmatch = { user = ["ann", "7"] }\n'
+    )
+    told = run(trace, "--policy", rules).stderr
+    assert f"{rules}: budget everything, per month: its limit is 0" in told
+    assert f"{rules}: budget everything, per week: its last day was 1960" in told
+    assert f"{rules}: no budget counts for user ann: the trace has numbers" in told
+    assert "user 7 " not in told
+    rules.write_text("[[budget]]\nlimit = 5\n")
+    assert "counts" not in run(trace, "--policy", rules).stderr
