@@ -109,6 +109,8 @@ def _asked(
         raise click.UsageError(
             "--isolated takes no --slot, and one of COMMAND, --batch, --service"
         )
+    if any(word.encode(errors="replace").decode() != word for word in command):
+        raise click.UsageError("COMMAND is not UTF-8")  # as jobspecs are
     words = parse_listing(listing.read()) if listing else command
     kind = kinds[0] if kinds else "interactive"
     return {**asked, "isolated": {"kind": kind, "command": list(words)}}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -112,6 +113,7 @@ def test_the_output_of_a_job_is_printed(cli: CliHarness, played: Played) -> None
         (("hostname",), "COMMAND, --batch and --service go with --isolated"),
         (("--service",), "COMMAND, --batch and --service go with --isolated"),
         (("--batch", "-"), "COMMAND, --batch and --service go with --isolated"),
+        (("--isolated", "echo", os.fsdecode(b"\xe9")), "COMMAND is not UTF-8"),
         (("--isolated", "--slot", "burst-0-0"), "--isolated takes no --slot"),
         (("--isolated", "--service", "hostname"), "one of COMMAND, --batch"),
         (("--isolated", "--batch", "-", "hostname"), "one of COMMAND, --batch"),
