@@ -83,6 +83,19 @@ def test_a_job_that_is_ending_is_not_ended_again(sim):
     assert sim.lead.log == []
 
 
+def test_a_job_that_flux_started_meanwhile_is_not_ended(sim):
+    """It was released by its user while the lead could not be read."""
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.lead.unreadable = True
+    sim.until(sim.in_state(State.REAP))
+    sim.lead.change(job, state=JobState.RUN, ranks=frozenset({0}), t_start=sim.now)
+    sim.lead.unreadable = False
+    sim.tick(3)
+    assert sim.lead.log == []
+    assert sim.lead.jobs[job].state is JobState.RUN
+
+
 def test_failed_before_it_is_up_counts_against_its_offer(sim):
     sim.provider.starts_only = 0
     submit(sim)

@@ -80,6 +80,7 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     assert row == {
         "offer": "local/nodes",
         "price": 3.6,
+        "fee": 0.0,
         "from": "offer",
         "ended": 1,
         "reclaimed": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -64,11 +64,16 @@ def flux(instance: FluxInstance, *words: str) -> str:
     return done.stdout.strip()
 
 
-def dependents(instance: FluxInstance, job: JobId) -> dict[str, str]:
+KINDS = ("afterok", "afternotok", "afterany", "afterstart")
+
+
+def dependents(
+    instance: FluxInstance, job: JobId, kinds: Sequence[str] = KINDS
+) -> dict[str, str]:
     """Submit one job for each kind of dependency; return their ids."""
     return {
         kind: flux(instance, "submit", f"--dependency={kind}:{format_f58(job)}", "true")
-        for kind in ("afterok", "afternotok", "afterany", "afterstart")
+        for kind in kinds
     }
 
 
@@ -156,9 +161,14 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 def test_what_a_crash_cut_short_is_completed(
     instance: FluxInstance, lead: Lead, posted: int
 ) -> None:
-    """The lead is killed, and started again, after each event but the last."""
+    """The lead is killed, and started again, after each event but the last.
+
+    No dependent by afterstart: it would get its nodes at that moment. A job whose R is
+    in the KVS, while its alloc is not in its eventlog yet, stops the scheduler after
+    the restart (Flux 0.88: restart.c reads R, alloc.c then says "already allocated").
+    """
     job = held(instance, lead)
-    dependent = dependents(instance, job)["afterok"]
+    dependent = dependents(instance, job, ["afterok"])["afterok"]
     for name, context in STEPS[:posted]:
         post(instance, job, name, context)
     last = STEPS[posted - 1][0]
