@@ -248,11 +248,7 @@ def settle(
         kinds = [spent.work, spent.idle, spent.boot, spent.teardown, 0.0]
     else:
         kinds = [spent.work, 0.0, 0.0, 0.0, max(0.0, spent.shown - spent.work)]
-    # The fee is for the burst's time, which is that of its nodes by their number.
-    total = Money(
-        price_of(sum(kinds), entry.price)
-        + price_of(sum(kinds) / max(1, entry.nodes), entry.fee)
-    )
+    total = price_of(sum(kinds), entry.price, entry.fee, entry.nodes)
     costs = Costs(*split(total, kinds)) if total else Costs()
     late = max(0, total - entry.reserved)
     common = {name: getattr(entry, name) for name in PaidBurst.__struct_fields__}

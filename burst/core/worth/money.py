@@ -62,9 +62,16 @@ def from_price(price: float) -> Money:
     return from_units(min(price, MOST_UNITS))
 
 
-def price_of(node_seconds: float, price: Money) -> Money:
-    """Return what so many node-seconds cost, rounded to the nearest micro-unit."""
-    return Money(round(Fraction(node_seconds) * price / _HOUR_S))
+def price_of(
+    node_seconds: float, price: Money, fee: Money = _NOTHING, nodes: int = 1
+) -> Money:
+    """Return what so many node-seconds cost, rounded to the nearest micro-unit.
+
+    `fee` is for an hour of the burst, which has so many nodes. It is rounded once, so
+    that it is not more than `reserve_for` the same time.
+    """
+    each = price + Fraction(fee, max(1, nodes))
+    return Money(round(Fraction(node_seconds) * each / _HOUR_S))
 
 
 def reserve_for(

@@ -74,6 +74,13 @@ def test_a_reservation_is_never_less_than_what_is_paid(nodes, seconds, price):
     assert reserved >= paid - 1 - paid // 2**50
 
 
+@given(st.integers(1, 1000), st.integers(0, 10**7), AMOUNTS, AMOUNTS)
+def test_with_a_fee_either(nodes, seconds, price, fee):
+    """To the last micro-unit, as products of whole numbers are exact."""
+    paid = price_of(float(nodes * seconds), price, fee, nodes)
+    assert paid <= reserve_for(nodes, float(seconds), price, fee) <= paid + 1
+
+
 @given(
     AMOUNTS,
     st.lists(st.floats(0, 1e9), max_size=20),
