@@ -27,7 +27,8 @@ from burst.core.worth.history import RunTime
 from burst.core.worth.queue_model import Order, QueueJob, Scheduling, estimate_starts
 from burst.model.jobid import JobId
 from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
-from burst.replay.simulator import Site, replay
+from burst.replay.replay_bursts import Site
+from burst.replay.simulator import replay
 from burst.replay.trace import Machine, TraceJob
 
 _MACHINE = Machine(nodes=128, cores=8)

@@ -17,8 +17,9 @@ import msgspec
 
 from burst.replay.policies import AT_ONCE, NEVER, worth_policy
 from burst.replay.read_trace import read_trace
+from burst.replay.replay_bursts import Site
 from burst.replay.report import PolicyResult, policy_result
-from burst.replay.simulator import Site, replay
+from burst.replay.simulator import replay
 from burst.replay.trace import Machine, Trace, TraceJob
 
 _HOUR = 3600.0

@@ -21,7 +21,7 @@ from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.provider import Offer
 from burst.replay.policies import AT_ONCE, NEVER, FilePolicy, Policy, worth_policy
-from burst.replay.simulator import Site
+from burst.replay.replay_bursts import Site
 from burst.replay.sold_nodes import DEFAULT_PRICE, SoldNodes, sold_nodes
 from burst.replay.trace import Machine, Trace
 from burst.runtime.engine_config import find_userids

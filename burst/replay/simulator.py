@@ -9,50 +9,29 @@ does: whenever a job was submitted or has ended, all that wait are judged in the
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from burst.core.placement.offers import ProviderOffer
 from burst.core.worth.estimate import (
     JUDGED_AGAIN_S,
     OnlineTime,
     Purchase,
     StartEstimate,
     judge,
-    keep_purchase,
 )
-from burst.core.worth.keeping import break_even
-from burst.core.worth.queue_model import Order
 from burst.model.jobid import JobId
-from burst.replay.bought_nodes import BoughtNodes, NodeHours
+from burst.replay.bought_nodes import NodeHours
+from burst.replay.events import Due, EventQueue
 from burst.replay.own_scheduler import OwnScheduler
 from burst.replay.policies import Asks, Policy
-from burst.replay.spending import BurstPlan, Spending
-from burst.replay.trace import Machine, TraceJob
+from burst.replay.replay_bursts import ReplayBursts, Site
+from burst.replay.spending import Spending
+from burst.replay.trace import TraceJob
 from burst.replay.trace_forecasts import TraceForecasts
 
-# What happens at one time, in this order; then jobs are submitted.
-_END, _IDLE, _LOST, _GONE, _MONEY, _ASK, _LATE = range(7)
 _PROGRESS_EVERY = 128
-
-
-class Site(msgspec.Struct, frozen=True):
-    """Own nodes, and how bought ones behave. Times in seconds."""
-
-    machine: Machine
-    order: Order = Order.EASY
-    boot: float = 300.0
-    teardown: float = 60.0
-    idle: float = 0.0
-    """For how long an idle burst is kept."""
-    share_users: bool = False
-    """Whether idle nodes serve jobs of any user, as `[plan] share_users`."""
-    share: bool = True
-    """Whether they do beside jobs that run on the burst, as `[plan] share`."""
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True):
@@ -106,36 +85,24 @@ class _Replay:
         self._jobs = jobs
         self._site = site
         self._policy = policy
-        self._spending = spending
         self._own = OwnScheduler(jobs, site.machine.total, site.order)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
         )
-        self._events: list[tuple[float, int, int]] = []
+        self._events = EventQueue()
+        self._bursts = ReplayBursts(jobs, site, self._events, spending)
         self._waits = [math.inf] * len(jobs)
-        self._on: dict[int, int] = {}
-        self._bursts: dict[int, BoughtNodes] = {}
-        # Of these: with nodes that no job has, and without a job since this moment.
-        self._with_room: dict[int, BoughtNodes] = {}
-        self._emptied: set[int] = set()
         self._asks: dict[int, Asks] = {}
         self._online: dict[float, OnlineTime] = {}
         self._judged = 0
-        self._paid: defaultdict[float | None, NodeHours] = defaultdict(NodeHours)
-        self._made: dict[int, int] = {}
-        self._bought = 0
         self._too_large: list[int] = []
-        self._turned_down: set[int] = set()
-        # Of bursts that are being taken down: what they are paid for in the end.
-        self._leaving: dict[int, NodeHours] = {}
-        self._asked_again = -math.inf
         self._own_work = 0.0
 
     def run(self, progress: Callable[[int], None]) -> ReplayOutcome:
         jobs, events, own = self._jobs, self._events, self._own
         submitted, count = 0, len(jobs)
-        while submitted < count or events:
-            due = events[0][0] if events else math.inf
+        while submitted < count or events.next_at < math.inf:
+            due = events.next_at
             if submitted < count and jobs[submitted].submit < due:
                 self._submit(submitted, jobs[submitted].submit)
                 submitted += 1
@@ -144,22 +111,23 @@ class _Replay:
                 continue
             ripe: list[int] = []
             changed = False
-            while events and events[0][0] == due:
-                changed |= self._handle(heapq.heappop(events), ripe)
+            for what, number in events.pop(due):
+                changed |= self._handle(what, number, due, ripe)
             if changed and own.waiting:
                 self._started(own.schedule(due), due)
                 self._judge(ripe, due)
             if changed and self._too_large:
                 self._judge_too_large(due)
-            self._release_empty(due)
+            self._bursts.release_empty(due)
         progress(count)
+        bursts = self._bursts
         return ReplayOutcome(
             waits=self._waits,
             own_work=self._own_work / 3600.0,
-            bought_at={price: _in_hours(paid) for price, paid in self._paid.items()},
-            bursts=self._bought,
-            turned_down=len(self._turned_down),
-            made=[self._made.get(job, 0) for job in range(count)],
+            bought_at={price: _in_hours(paid) for price, paid in bursts.paid.items()},
+            bursts=bursts.count,
+            turned_down=len(bursts.turned_down),
+            made=[bursts.made.get(job, 0) for job in range(count)],
         )
 
     def _submit(self, job: int, now: float) -> None:
@@ -171,59 +139,40 @@ class _Replay:
         else:
             wait = self._asked(job, now).wait
             if wait:
-                heapq.heappush(self._events, (now + wait, _ASK, job))
+                self._events.push(now + wait, Due.ASK, job)
             self._judge([] if wait else [job], now)
 
     def _started(self, started: Iterable[int], now: float) -> None:
+        """Note that jobs start on own nodes."""
         for job in started:
             facts = self._jobs[job]
-            self._waits[job] = now - facts.submit
             self._own_work += facts.run_time * facts.cores / self._site.machine.cores
-            heapq.heappush(self._events, (now + facts.run_time, _END, job))
+            self._runs(job, now)
             if self._forecaster is not None:
                 self._forecaster.start(job, now)
 
-    def _handle(self, event: tuple[float, int, int], ripe: list[int]) -> bool:
+    def _runs(self, job: int, start: float) -> None:
+        facts = self._jobs[job]
+        self._waits[job] = start - facts.submit
+        self._events.push(start + facts.run_time, Due.END, job)
+
+    def _handle(self, what: Due, number: int, now: float, ripe: list[int]) -> bool:
         """Do what is due; tell whether jobs are to be judged again.
 
         `ripe` gets those that have tried own nodes for long enough.
         """
-        now, what, number = event
-        if what == _LATE:
+        if what is Due.LATE:
             return number == self._judged
-        if what == _ASK:
+        if what in (Due.IDLE, Due.LOST, Due.GONE):
+            return self._bursts.handle(what, number, now)
+        if what is Due.ASK:
             ripe.append(number)
-        elif what == _IDLE:
-            burst = self._bursts.get(number)
-            if burst is not None and burst.busy_until + self._idle(burst) <= now:
-                self._take_down(number, now)
-            return False
-        elif what == _LOST:
-            self._take_down(number, now)
-            return False
-        elif what == _GONE:
-            assert self._spending is not None
-            self._spending.settle(number, self._leaving.pop(number), now)
-            return bool(self._turned_down)
-        elif what == _END:
-            self._end(number, now)
+        elif what is Due.END:
+            if self._forecaster is not None:
+                self._forecaster.end(number)
+            if not self._bursts.end(number, now):
+                self._own.end(number)
         return True
-
-    def _end(self, job: int, now: float) -> None:
-        if self._forecaster is not None:
-            self._forecaster.end(job)
-        number = self._on.pop(job, None)
-        if number is None:
-            self._own.end(job)
-            return
-        burst = self._bursts[number]
-        burst.end(self._nodes(job), now)
-        if self._spending is not None:
-            facts = self._jobs[job]
-            self._spending.work(number, facts, self._nodes(job) * facts.run_time)
-        self._with_room[number] = burst
-        if not burst.jobs:
-            self._emptied.add(number)
 
     def _judge_too_large(self, now: float) -> None:
         """Judge the jobs for which own nodes are too few; most are asked about once."""
@@ -263,7 +212,7 @@ class _Replay:
             late = min((at for at, _ in starts if at > now), default=math.inf)
             if late < math.inf:
                 again = max(late, now + JUDGED_AGAIN_S)
-                heapq.heappush(self._events, (again, _LATE, self._judged))
+                self._events.push(again, Due.LATE, self._judged)
         for job in left:
             own.withdraw(job)
         if left:
@@ -277,14 +226,12 @@ class _Replay:
         asks = self._asked(job, now)
         if asks.worth == math.inf or now < self._jobs[job].submit + asks.wait:
             return False
-        for number, burst in self._with_room.items():
-            if self._may_use(job, burst, now):
-                keep = self._keep_purchase(job, burst, now)
-                if self._pays(keep, at, asks.worth, now) and self._keeps(
-                    number, job, now
-                ):
-                    self._run_on(job, number, now, asks)
-                    return True
+        for number in self._bursts.usable(job, now):
+            keep = self._bursts.keep_purchase(job, number, now)
+            pays = self._pays(keep, at, asks.worth, now)
+            if pays and self._bursts.use(job, number, asks, now):
+                self._runs(job, now)
+                return True
         if not self._pays(self._purchase(job, asks), at, asks.worth, now):
             return False
         return self._buy(job, asks, now)
@@ -301,133 +248,23 @@ class _Replay:
             known = self._asks[job] = self._policy.asks(self._jobs[job], now)
         return known
 
-    def _boot(self, asks: Asks) -> float:
-        return self._site.boot if asks.boot is None else asks.boot
+    def _buy(self, job: int, asks: Asks, now: float) -> bool:
+        start = self._bursts.buy(job, asks, now)
+        if start is not None:
+            self._runs(job, start)
+        return start is not None
 
     def _purchase(self, job: int, asks: Asks) -> Purchase:
-        boot = self._boot(asks)
+        boot = self._site.boot_of(asks)
         online = self._online.get(boot)
         if online is None:
             online = self._online[boot] = OnlineTime(p50=boot, p90=boot, bursts=0)
         return Purchase(
-            nodes=self._nodes(job),
+            nodes=self._site.machine.nodes_for(self._jobs[job].cores),
             run_time=self._jobs[job].limit,
             online=online,
             teardown=self._site.teardown,
         )
-
-    def _keep_purchase(self, job: int, burst: BoughtNodes, now: float) -> Purchase:
-        """Return what it buys to keep a burst for a job."""
-        idle = 0.0 if burst.jobs else self._idle(burst)
-        kept = max(0.0, burst.busy_until + idle - now)
-        return keep_purchase(burst.nodes, self._jobs[job].limit, kept)
-
-    def _idle(self, burst: BoughtNodes) -> float:
-        """Return for how many seconds a burst is kept once it is idle."""
-        boot, teardown = burst.online - burst.made, self._site.teardown
-        keep = break_even(burst.nodes, boot, teardown, burst.worth)
-        return min(self._site.idle, keep)
-
-    def _may_use(self, job: int, burst: BoughtNodes, now: float) -> bool:
-        facts = self._jobs[job]
-        shared = self._site.share_users or burst.userid == facts.userid
-        shared = shared and (self._site.share or not burst.jobs)
-        return shared and burst.online <= now and self._nodes(job) <= burst.free
-
-    def _release_empty(self, now: float) -> None:
-        """Take down, in time, bursts whose nodes no waiting job has taken."""
-        for number in sorted(self._emptied):
-            burst = self._bursts[number]
-            if burst.jobs:
-                continue
-            idle = self._idle(burst)
-            if idle:
-                heapq.heappush(self._events, (now + idle, _IDLE, number))
-            else:
-                self._take_down(number, now)
-        self._emptied.clear()
-
-    def _buy(self, job: int, asks: Asks, now: float) -> bool:
-        """Make a burst for a job, two where its rule races; tell whether.
-
-        Of two, the one that is online first runs the job, and the other is taken down.
-        """
-        plans = [self._plan(job, asks.sold, asks.price, self._boot(asks))]
-        if asks.rival is not None:
-            offer = asks.rival.offer
-            boot = offer.join_time or self._site.boot
-            plans.append(self._plan(job, asks.rival, offer.price, boot))
-        if not self._has_money(job, plans, now):
-            return False
-        first = min(plans, key=lambda plan: plan.boot)
-        online = now + first.boot
-        for plan in plans:
-            number = self._bought
-            self._bought += 1
-            self._bursts[number] = BoughtNodes(
-                plan.nodes, now, online, self._jobs[job].userid, plan.price
-            )
-            if self._spending is not None:
-                self._spending.make(number, self._jobs[job], plan, now)
-            if plan is first:
-                self._made[job] = plan.nodes
-                self._run_on(job, number, online, asks)
-            else:
-                heapq.heappush(self._events, (online, _LOST, number))
-        return True
-
-    def _plan(
-        self, job: int, sold: ProviderOffer | None, price: float | None, boot: float
-    ) -> BurstPlan:
-        nodes = self._nodes(job)
-        lasts = boot + self._jobs[job].limit + self._site.idle + self._site.teardown
-        if sold is not None and price is not None:
-            price += sold.offer.fee / nodes
-        return BurstPlan(nodes, price, boot, lasts, sold)
-
-    def _has_money(self, job: int, plans: Sequence[BurstPlan], now: float) -> bool:
-        if self._spending is None:
-            return True
-        again = self._spending.may_make(self._jobs[job], plans, now)
-        if again is None:
-            return True
-        self._turned_down.add(job)
-        if now < again < math.inf and again != self._asked_again:
-            self._asked_again = again
-            heapq.heappush(self._events, (again, _MONEY, job))
-        return False
-
-    def _keeps(self, number: int, job: int, now: float) -> bool:
-        """Keep a burst for a job, if the budgets have the money; tell whether."""
-        if self._spending is None:
-            return True
-        facts = self._jobs[job]
-        lasts = facts.limit + self._site.idle + self._site.teardown
-        if not self._spending.may_use(number, facts, lasts, now):
-            return False
-        self._spending.use(number, facts, lasts, now)
-        return True
-
-    def _run_on(self, job: int, number: int, start: float, asks: Asks) -> None:
-        facts, burst = self._jobs[job], self._bursts[number]
-        burst.start(self._nodes(job), start, facts.limit, asks.worth)
-        if not burst.free:
-            self._with_room.pop(number, None)
-        self._on[job] = number
-        self._waits[job] = start - facts.submit
-        heapq.heappush(self._events, (start + facts.run_time, _END, job))
-
-    def _take_down(self, number: int, now: float) -> None:
-        self._with_room.pop(number, None)
-        burst = self._bursts.pop(number)
-        paid = burst.take_down(now, self._site.teardown)
-        self._paid[burst.price].add(paid)
-        if self._spending is not None:
-            self._leaving[number] = paid
-            heapq.heappush(self._events, (now + self._site.teardown, _GONE, number))
-
-    def _nodes(self, job: int) -> int:
-        return self._site.machine.nodes_for(self._jobs[job].cores)
 
 
 def _in_hours(seconds: NodeHours) -> NodeHours:

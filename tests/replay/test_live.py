@@ -19,7 +19,8 @@ from burst.core.worth.queue_model import Order
 from burst.core.worth.rules import RuleSet
 from burst.replay.policies import FilePolicy
 from burst.replay.read_trace import read_trace
-from burst.replay.simulator import Site, replay
+from burst.replay.replay_bursts import Site
+from burst.replay.simulator import replay
 from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine
 from tests.builders import settings

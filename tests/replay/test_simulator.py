@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from burst.core.worth.queue_model import Order
 from burst.replay.policies import AT_ONCE, NEVER, Asks, Policy, worth_policy
 from burst.replay.read_trace import read_trace
+from burst.replay.replay_bursts import Site
 from burst.replay.report import json_report, policy_result
-from burst.replay.simulator import ReplayOutcome, Site, replay
+from burst.replay.simulator import ReplayOutcome, replay
 from burst.replay.trace import Machine, TraceJob
 
 HPC2N = Path(__file__).parents[2] / "examples" / "hpc2n.swf.gz"

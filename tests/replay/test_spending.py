@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from burst.core.placement.offers import ProviderOffer
 from burst.replay.policies import AT_ONCE, Asks, Policy
-from burst.replay.simulator import ReplayOutcome, Site, replay
+from burst.replay.replay_bursts import Site
+from burst.replay.simulator import ReplayOutcome, replay
 from burst.replay.spending import Spending
 from burst.replay.trace import Machine, TraceJob
 from tests.builders import offer, settings
