@@ -68,7 +68,7 @@ def read_swf(name: str, lines: Iterable[str]) -> Trace:
 def _read_job(fields: list[str]) -> TraceJob | None:
     """Return a job, None if it did not run. Raises ValueError."""
     if len(fields) < _FIELDS:
-        raise ValueError(f"{len(fields)} fields of {_FIELDS}")
+        raise ValueError(f"{len(fields)} of {_FIELDS} fields")
     submit, run_time = float(fields[_SUBMIT]), float(fields[_RUN_TIME])
     limit = float(fields[_LIMIT])
     # Also false for NaN, each by itself: max() leaves one out that is not the first.

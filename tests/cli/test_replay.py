@@ -58,7 +58,7 @@ def test_a_table_beside_never_and_at_once(trace: Path) -> None:
     assert more.split()[2:] == never.split()[1:]
     assert done.stderr == (
         "old.swf: 2 jobs on 4 nodes of 4 cores; 1 broken line left out"
-        " (line 4: 1 fields of 18)\n"
+        " (line 4: 1 of 18 fields)\n"
     )
 
 

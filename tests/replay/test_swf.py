@@ -86,7 +86,7 @@ def test_broken_lines_are_counted_and_told_and_so_is_what_never_ran() -> None:
         "x", [*broken, line(), line(run_time=-1), line(used=0, asked=-1), "nan " * 18]
     )
     assert (len(found.jobs), found.broken, found.not_run) == (1, 5, 2)
-    assert found.first_broken == "line 1: 3 fields of 18"
+    assert found.first_broken == "line 1: 3 of 18 fields"
 
 
 def test_a_file_may_be_compressed(tmp_path: Path) -> None:
