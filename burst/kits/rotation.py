@@ -22,8 +22,6 @@ from burst.kits.atomic_file import write_atomically
 from burst.kits.certificate import Certificate
 from burst.model.lead import LeadIdentity
 
-_KEPT = re.compile(r"\.until-(\d+(?:\.\d+)?)\Z")
-
 
 def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
     """Replace the certificate; return the new one, and where the one before is kept.
@@ -101,11 +99,10 @@ def _kept(path: Path) -> Iterator[tuple[float, Path]]:
         beside = sorted(path.parent.iterdir())
     except OSError:  # reading the certificate says what is wrong
         return
+    kept = re.compile(rf"{re.escape(path.name)}\.until-(\d+(?:\.\d+)?)")
     for each in beside:
-        found = _KEPT.match(each.name.removeprefix(path.name))
-        if not found or not each.name.startswith(path.name):
-            continue
-        if _is_file_of(each, owner):
+        found = kept.fullmatch(each.name)
+        if found and _is_file_of(each, owner):
             yield float(found[1]), each
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An answer of the API server that goes on: what has come is read, no more awaited.
+"""A streamed answer of the API server, such as of a watch, read without waiting.
 
 It has no thread. What comes between two reads waits in the kernel's buffer; once that
 is full the API server ends the stream, and the watch is begun anew.

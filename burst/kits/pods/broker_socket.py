@@ -2,8 +2,8 @@
 """`share_socket` of the settings: the broker's socket, for further containers of `pod`.
 
 The broker's run directory is then in a volume of its own, apart from the certificate,
-which is the broker's alone. Who has the socket and is the followers' user is the
-instance owner.
+which is the broker's alone. A process that can open the socket and runs as the
+followers' user has the rights of the instance owner.
 """
 
 from __future__ import annotations

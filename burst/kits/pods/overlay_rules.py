@@ -66,7 +66,7 @@ ENVIRONMENT = {
 }
 
 SOCKET_VOLUME = "socket"
-"""With `share_socket` other containers may mount it, which is none of the others."""
+"""The one of our volumes that other containers may mount, with `share_socket`."""
 OUR_VOLUMES = {
     "config": "has the broker's settings; use another name",
     "secret": "has the certificate; use another name",

@@ -78,11 +78,11 @@ def _image_of(pod: Manifest) -> OwnImage:
             _SAY,
         )
     inits = spec.get("initContainers") or []
-    views = [str(each["image"]) for each in inits if each["name"] == VIEW]
+    view = next((str(each["image"]) for each in inits if each["name"] == VIEW), "")
     status = pod.get("status") or {}
     main = _pinned(images[found], _image_id(status.get("containerStatuses"), found))
     view_id = _image_id(status.get("initContainerStatuses"), VIEW)
-    return OwnImage(main, *(_pinned(view, view_id) for view in views[:1]))
+    return OwnImage(main, _pinned(view, view_id) if view else "")
 
 
 def _image_id(statuses: list[Manifest] | None, name: str) -> str:

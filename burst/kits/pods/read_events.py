@@ -93,7 +93,11 @@ class WarningReader:
         return self._warnings
 
     def _since_of(self, burst: BurstObjects, now: float) -> float:
-        """Return since when it waits: who sees it late need not wait himself."""
+        """Return since when it waits.
+
+        One that was not seen before waits since it was made: a daemon that was
+        restarted reads its events at once.
+        """
         if burst.id in self._since:
             return self._since[burst.id]
         made = (item["metadata"].get("creationTimestamp") for item in burst.objects)
