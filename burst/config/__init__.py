@@ -8,7 +8,7 @@ declare the keys of their table `[providers.NAME]` as a msgspec.Struct, duration
 
 from burst.config.convert import Seconds, convert
 from burst.config.file import effective, load, parse, read_settings, read_toml
-from burst.config.money import BudgetMatch, BudgetSettings
+from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
 from burst.config.policy import PolicyMatch, PolicyRule
 from burst.config.tables import (
     LONGEST_OWNER,
@@ -25,6 +25,7 @@ from burst.config.tables import (
 
 __all__ = [
     "LONGEST_OWNER",
+    "MOST_UNITS",
     "BudgetMatch",
     "BudgetSettings",
     "DaemonSettings",
@@ -36,6 +37,7 @@ __all__ = [
     "PlanSettings",
     "PolicyMatch",
     "PolicyRule",
+    "Price",
     "ProviderTable",
     "Seconds",
     "Settings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -13,8 +13,10 @@ from burst.config.convert import Table, convert
 from burst.config.policy import Users, Words, as_tuple
 from burst.errors import ConfigError
 
-_MOST = 1e12
-"""Of a limit or a price; more is a slip of the pen."""
+MOST_UNITS = 1e12
+"""Of a limit, a price or a fee. More, such as inf, is refused as a mistake."""
+Price = Annotated[float, msgspec.Meta(ge=0, le=MOST_UNITS)]
+"""The type of a price or fee in a provider's table: an amount for an hour."""
 
 
 class BudgetMatch(Table, frozen=True, omit_defaults=True):
@@ -102,7 +104,7 @@ def parse_prices(
             )
         if isinstance(price, bool) or not isinstance(price, int | float):
             raise ConfigError(f"{at}: expected a number", 'such as "gke.n2" = 2.5')
-        if not 0 <= price <= _MOST:
+        if not 0 <= price <= MOST_UNITS:
             raise ConfigError(f"{at}: {price} is out of range", "from 0 to 1e12")
         found[key] = float(price)
     return found
@@ -118,7 +120,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_budget(budget: BudgetSettings, providers: Collection[str], at: str) -> None:
-    if not 0 <= budget.limit <= _MOST:
+    if not 0 <= budget.limit <= MOST_UNITS:
         raise ConfigError(
             f"{at}: limit: {budget.limit} is out of range",
             "from 0 to 1e12; 0 has nothing bought that the budget matches, and what is"

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from burst.config import Seconds
+from burst.config import Price, Seconds
 from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
@@ -136,7 +136,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Of the nodes; Compute Engine's default if empty, which has too many rights."""
     disk_gb: _AtLeast0 = 0
     """Boot disk of a node; GKE's default (100) if 0."""
-    cluster_fee: Annotated[float, msgspec.Meta(ge=0, le=1e12)] = 0.10
+    cluster_fee: Price = 0.10
     """What Google takes for a cluster and hour beside its nodes, in the site's unit of
     money; the default is in US dollars. It is the fee of bursts that have a cluster of
     their own, once for all their nodes."""

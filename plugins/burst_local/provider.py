@@ -14,7 +14,7 @@ from typing import Annotated
 
 import msgspec
 
-from burst.config import Seconds
+from burst.config import Price, Seconds
 from burst.errors import (
     CertificateError,
     ConfigError,
@@ -66,7 +66,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Cores of each follower in the offer; 0 for all that this process may use.
     Followers are not bound to cores: all share those of the host."""
     gpus: _AtLeast0 = 0
-    price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    price: Price = 0.0
     """Per node and hour. Free by default, as the host exists anyway."""
     dir: str = ""
     """Where followers have their directories; `/tmp/burst-UID` by default: short, as a

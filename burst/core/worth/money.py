@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NewType
 
+from burst.config import MOST_UNITS
+
 Money = NewType("Money", int)
 """Micro-units."""
 
 UNIT = 1_000_000
 """Micro-units of one unit of the currency."""
-MOST_UNITS = 1e12
-"""Larger amounts than this many units are refused: they are a slip of the pen."""
 _NOTHING = Money(0)
 _HOUR_S = 3600
 _HUNDREDTH = decimal.Decimal("0.01")

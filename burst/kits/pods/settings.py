@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from burst.config import Seconds
+from burst.config import Price, Seconds
 from burst.kits.pods.mount_paths import (
     MUNGE_PATH,
     SHM_PATH,
@@ -43,8 +43,6 @@ _SPOT_LABELS = {
     "karpenter.sh/capacity-type": "spot",
     "kubernetes.azure.com/scalesetpriority": "spot",
 }
-# More, such as inf, is a slip of the pen, as in [prices] and [[budget]].
-_Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +53,7 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_nodes: _AtLeast1
     """The most followers of one burst."""
     gpus: _AtLeast0 = 0
-    price: _Price = 0.0
+    price: Price = 0.0
     """Per node and hour. Free by default, as the cluster exists anyway."""
     join_time: Seconds = Seconds(10)
     """From provision to join, as far as is known; 2 s if the nodes have the image."""

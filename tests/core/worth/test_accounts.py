@@ -9,6 +9,7 @@ import math
 import msgspec
 import pytest
 
+from burst.config import MOST_UNITS
 from burst.core import commands
 from burst.core.record_size import without_oversized
 from burst.core.records import Records, Transaction
@@ -17,7 +18,7 @@ from burst.core.world import World
 from burst.core.worth import accounts, periods
 from burst.core.worth.ledger import Costs, Payer, SettledBurst
 from burst.core.worth.life import Life, lives_until
-from burst.core.worth.money import MOST_UNITS, UNIT, from_price
+from burst.core.worth.money import UNIT, from_price
 from burst.errors import InsufficientCapacity
 from burst.model.burst import BurstId, State
 from burst.model.request import BurstPreferences

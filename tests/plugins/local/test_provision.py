@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from burst_local import LocalProvider, LocalSettings
 from burst_local.launch import follower_command
 
-from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.config import convert
+from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer, Phase, Provider
 from tests.plugins.local.harness import SLEEP, LocalHarness
@@ -29,6 +31,12 @@ def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
     assert provider.offers() == [
         Offer(name="local", shape=Shape(2, 1), max_nodes=3, price=0.5, join_time=1.0)
     ]
+
+
+@pytest.mark.parametrize("price", [-0.1, math.inf])
+def test_a_price_is_an_amount_of_money(price: float) -> None:
+    with pytest.raises(ConfigError, match="price"):
+        convert(LocalSettings, {"price": price}, "providers.here")
 
 
 def test_by_default_a_follower_has_the_cores_that_we_may_use(
