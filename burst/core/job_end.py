@@ -46,7 +46,7 @@ def end_of(events: Iterable[Event]) -> JobEnd | None:
             ended = True
         elif event.name == "finish":
             status = int(event.context["status"])
-        elif _is_fatal(event) and not kind:
+        elif is_fatal(event) and not kind:
             kind = str(event.context["type"])
             note = str(event.context.get("note", ""))
     if not ended:
@@ -56,7 +56,8 @@ def end_of(events: Iterable[Event]) -> JobEnd | None:
     return JobEnd("failed", "", _exit_of(status)) if status else JobEnd("completed")
 
 
-def _is_fatal(event: Event) -> bool:
+def is_fatal(event: Event) -> bool:
+    """Tell whether it is an exception that ends the job. Raises KeyError."""
     return event.name == "exception" and event.context["severity"] == _FATAL
 
 

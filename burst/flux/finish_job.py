@@ -18,15 +18,16 @@ A job without an allocation has no R, so the journal leaves out its `alloc`.
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from burst.core.job_end import is_fatal
 from burst.errors import MALFORMED, BurstError, LeadError
 from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
+from burst.flux.store import NAMESPACE, kvs_operation
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.request import unreadable
@@ -34,15 +35,14 @@ from burst.model.request import unreadable
 _POST = "job-manager.post-event.post"
 _PROLOG = "burst-isolated"
 """By this description our prolog is told from others."""
-_FATAL = 0
 # From SCHED, these make the job wait for a priority again.
-_BACK = ("depend", "urgency", "jobspec-update", "flux-restart")
+_BACK = ("urgency", "jobspec-update", "flux-restart")
 _Step = tuple[str, Mapping[str, Any]]
 _BEGIN: tuple[_Step, ...] = (
     ("set-flags", {"flags": ["alloc-bypass"]}),
     ("prolog-start", {"description": _PROLOG}),
 )
-_END: _Step = ("prolog-finish", {"description": _PROLOG, "status": 0})
+_CLOSE: _Step = ("prolog-finish", {"description": _PROLOG, "status": 0})
 
 
 def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> bool:
@@ -54,14 +54,14 @@ def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> 
     attempt is completed. Raises LeadError if the job is gone, Unreadable.
     """
     events = _read_events(client, job)
-    if _is_fatal(events):
-        # With our prolog it would be in CLEANUP for ever.
-        _post(client, job, [_END] if _is_ours(events) else [])
+    if any(map(is_fatal, events)):
+        # While our prolog is open it stays in CLEANUP.
+        _post(client, job, [_CLOSE] if _is_begun(events) else [])
         return True
     if _has_scripts(client):
         return False
-    if not _is_ours(events):
-        if not is_held(events):
+    if not _is_begun(events):
+        if not _is_held(events):
             return False
         _write_output(client, job, output)
         try:
@@ -70,14 +70,14 @@ def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> 
             return False
         # Its user may have released it until then; now it bypasses the scheduler.
         events = _read_events(client, job)
-        if not is_held(events):
-            _post(client, job, [_END])
+        if not _is_held(events):
+            _post(client, job, [_CLOSE])
             return False
-    _post(client, job, missing(events, exit_status))
+    _post(client, job, _end(exit_status))
     return True
 
 
-def is_held(events: Sequence[Event]) -> bool:
+def _is_held(events: Sequence[Event]) -> bool:
     """Tell whether a job is in state SCHED with no request to the scheduler."""
     held = False
     for event in events:
@@ -85,40 +85,29 @@ def is_held(events: Sequence[Event]) -> bool:
             held = event.context["priority"] == 0
         elif event.name in (*_BACK, "alloc"):
             held = False
-    return held and not _is_fatal(events)
+    return held and not any(map(is_fatal, events))
 
 
-def missing(events: Sequence[Event], exit_status: int) -> list[_Step]:
-    """Return what is to be posted yet, of all that ends a job that we have begun to.
+def _end(exit_status: int) -> list[_Step]:
+    """Return the events that take a job that was begun from SCHED to INACTIVE.
 
-    What was posted before a restart of the job manager is posted again, as its plugins
-    do not know it any more; the states do not change by it. But each prolog-start needs
-    a prolog-finish of its own.
+    Those that were posted before a restart of the job manager are posted again, as its
+    plugins do not know them any more; the states do not change by it.
     """
-    posted = {event.name for event in events}
     return [
-        *(step for step in _BEGIN if step[0] not in posted),
         ("alloc", {"bypass": True}),
         ("start", {}),
         ("finish", {"status": exit_status << 8}),
         ("release", {"ranks": "all", "final": True}),
         ("free", {}),
-        _END,
+        _CLOSE,
     ]
 
 
-def _is_ours(events: Sequence[Event]) -> bool:
-    return any(
-        event.name == "prolog-start" and event.context.get("description") == _PROLOG
-        for event in events
-    )
-
-
-def _is_fatal(events: Sequence[Event]) -> bool:
-    return any(
-        event.name == "exception" and event.context["severity"] == _FATAL
-        for event in events
-    )
+def _is_begun(events: Sequence[Event]) -> bool:
+    """Tell whether our prolog is open. After a try that was given up it is not."""
+    ours = [e.name for e in events if e.context.get("description") == _PROLOG]
+    return ours.count("prolog-start") > ours.count("prolog-finish")
 
 
 def _has_scripts(client: RpcClient) -> bool:
@@ -171,8 +160,11 @@ def _write_output(client: RpcClient, job: JobId, output: str) -> None:
     if not output:
         del logs["guest.output"][1]
     directory = _directory(job)
-    operations = [_write(f"{directory}.{key}", steps) for key, steps in logs.items()]
-    client.ask("kvs.commit", {"namespace": "primary", "flags": 0, "ops": operations})
+    operations = [
+        kvs_operation(f"{directory}.{key}", _eventlog(steps))
+        for key, steps in logs.items()
+    ]
+    client.ask("kvs.commit", {"namespace": NAMESPACE, "flags": 0, "ops": operations})
 
 
 def _directory(job: JobId) -> str:
@@ -181,12 +173,7 @@ def _directory(job: JobId) -> str:
     return ".".join(("job", *(digits[at : at + 4] for at in range(0, 16, 4))))
 
 
-def _write(key: str, steps: Sequence[_Step]) -> dict[str, Any]:
-    lines = [
-        msgspec.json.encode(
-            {"timestamp": time.time(), "name": name, "context": context}
-        )
-        for name, context in steps
-    ]
-    data = base64.b64encode(b"".join(line + b"\n" for line in lines)).decode()
-    return {"key": key, "flags": 0, "dirent": {"ver": 1, "type": "val", "data": data}}
+def _eventlog(steps: Sequence[_Step]) -> bytes:
+    """Return an eventlog (RFC 18)."""
+    events = (Event(time.time(), name, dict(context)) for name, context in steps)
+    return "".join(f"{event.line()}\n" for event in events).encode()

@@ -25,7 +25,7 @@ from burst.lead import MAX_VALUE_BYTES
 
 DIRECTORY = "burst"
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
-_NAMESPACE = "primary"
+NAMESPACE = "primary"
 # Of flux_kvs_lookup(3) and flux_kvs_commit(3).
 _READDIR = 1
 _TREEOBJ = 16
@@ -85,7 +85,7 @@ class FluxStore:
         return kept.splitlines()[0]
 
     def _commit(self, operations: list[dict[str, Any]]) -> None:
-        request = {"namespace": _NAMESPACE, "flags": _SYNC, "ops": operations}
+        request = {"namespace": NAMESPACE, "flags": _SYNC, "ops": operations}
         try:
             self._client.ask("kvs.commit", request)
         except RequestFailed as error:
@@ -110,7 +110,7 @@ class FluxStore:
     def _lookup(
         self, key: str, flags: int, at: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        where = at or {"namespace": _NAMESPACE}
+        where = at or {"namespace": NAMESPACE}
         request = {"key": key, "flags": flags, **where}
         try:
             answer = self._client.ask("kvs.lookup", request)
@@ -130,16 +130,18 @@ def _check(key: str, value: str | None) -> None:
 
 
 def _operation(key: str, value: str | None, flags: int) -> dict[str, Any]:
-    dirent = None
-    if value is not None:
-        data = base64.b64encode(value.encode()).decode()
-        dirent = {"ver": 1, "type": "val", "data": data}
     spread = zlib.crc32(key.encode()) & 0xFF
-    return {
-        "key": f"{DIRECTORY}.{spread:02x}.{key}",
-        "flags": flags,
-        "dirent": dirent,
-    }
+    data = None if value is None else value.encode()
+    return kvs_operation(f"{DIRECTORY}.{spread:02x}.{key}", data, flags)
+
+
+def kvs_operation(key: str, data: bytes | None, flags: int = 0) -> dict[str, Any]:
+    """Return the part of `kvs.commit` that writes a value; None deletes it."""
+    dirent = None
+    if data is not None:
+        text = base64.b64encode(data).decode()
+        dirent = {"ver": 1, "type": "val", "data": text}
+    return {"key": key, "flags": flags, "dirent": dirent}
 
 
 def _entries(directory: str, listing: Mapping[str, Any]) -> Iterable[str]:

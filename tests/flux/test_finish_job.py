@@ -157,7 +157,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("posted", range(2, len(STEPS) + 1))
+@pytest.mark.parametrize("posted", range(1, len(STEPS) + 1))
 def test_what_a_crash_cut_short_is_completed(
     instance: FluxInstance, lead: Lead, posted: int
 ) -> None:
@@ -206,6 +206,27 @@ def test_one_that_is_released_meanwhile_is_left_to_be_failed(
     assert not lead.finish_job(job, 0, "")
     lead.fail_job(job, "ran elsewhere")
     wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+
+
+def test_one_that_was_released_while_it_was_begun_is_left_to_be_failed(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    """Again, if the first exception did not reach the lead; held again, it is begun."""
+    jobs = [held(instance, lead) for _ in range(3)]
+    for job in jobs:
+        for name, context in STEPS[:2]:
+            post(instance, job, name, context)
+        assert not lead.release({job: 16})
+        post(instance, job, "prolog-finish", {**PROLOG, "status": 0})
+        assert not lead.finish_job(job, 0, "")
+    failed, canceled, again = jobs
+    lead.fail_job(failed, "ran elsewhere")
+    instance.cancel(canceled)
+    assert not lead.hold([again])
+    assert lead.finish_job(again, 0, "")
+    for job, result in zip(jobs, ("failed", "canceled", "completed"), strict=True):
+        wait_until(lambda j=job: state(lead, j) is JobState.INACTIVE, "its end")
+        assert lead.observe().jobs[job].result == result
 
 
 @pytest.mark.parametrize("script", ["prolog", "epilog"])
