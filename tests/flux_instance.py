@@ -139,8 +139,23 @@ class FluxInstance(LastingInstance, SharedInstance):
 
     def reload_scheduler(self) -> None:
         """Have the lead load its scheduler anew."""
-        reload = [FLUX, "module", "reload", "-f", "sched-simple"]
-        subprocess.run(reload, env={**os.environ, "FLUX_URI": self.uri}, check=True)
+        self.flux("module", "reload", "-f", "sched-simple")
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a flux command at the lead, as the owner."""
+        return subprocess.run(
+            [FLUX, *words],
+            env={**os.environ, "FLUX_URI": self.uri},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def flux(self, *words: str) -> str:
+        """Return what a flux command writes. Fails if it does."""
+        done = self.run(*words)
+        assert not done.returncode, (words, done.stderr)
+        return done.stdout.strip()
 
     def follower_uri(self, host: str) -> str:
         """Return where clients on that follower's host connect."""
@@ -193,12 +208,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         self.rpc("job-manager.urgency", {"id": job, "urgency": urgency})
 
     def output(self, job: JobId) -> str:
-        attach = [FLUX, "job", "attach", format_f58(job)]
-        environment = {**os.environ, "FLUX_URI": self.uri}
-        done = subprocess.run(
-            attach, capture_output=True, text=True, env=environment, check=False
-        )
-        return done.stdout
+        return self.run("job", "attach", format_f58(job)).stdout
 
     def memo(self, job: JobId) -> dict[str, Any]:
         for entry in self.rpc("job-manager.list", {"max_entries": 0})["jobs"]:

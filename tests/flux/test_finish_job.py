@@ -23,12 +23,6 @@ PROLOG = {"description": "burst-isolated"}
 
 
 @pytest.fixture
-def instance() -> Iterator[FluxInstance]:
-    with flux_instance() as found:
-        yield found
-
-
-@pytest.fixture
 def lead(instance: FluxInstance) -> Iterator[Lead]:
     with listening(instance) as found:
         yield found
@@ -52,16 +46,8 @@ def state(lead: Lead, job: JobId) -> JobState | None:
     return view.state if view else None
 
 
-def flux(instance: FluxInstance, *words: str) -> str:
-    done = subprocess.run(
-        [FLUX, *words],
-        env={**os.environ, "FLUX_URI": instance.uri},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not done.returncode, (words, done.stderr)
-    return done.stdout.strip()
+def wait_for_end(lead: Lead, job: JobId) -> None:
+    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
 
 
 KINDS = ("afterok", "afternotok", "afterany", "afterstart")
@@ -72,16 +58,16 @@ def dependents(
 ) -> dict[str, str]:
     """Submit one job for each kind of dependency; return their ids."""
     return {
-        kind: flux(instance, "submit", f"--dependency={kind}:{format_f58(job)}", "true")
+        kind: instance.flux("submit", f"--dependency={kind}:{format_f58(job)}", "true")
         for kind in kinds
     }
 
 
 def results(instance: FluxInstance, jobs: dict[str, str]) -> dict[str, str]:
     for job in jobs.values():
-        flux(instance, "job", "wait-event", "-t", "120", job, "clean")
+        instance.flux("job", "wait-event", "-t", "120", job, "clean")
     return {
-        kind: flux(instance, "jobs", "-no", "{result}", job)
+        kind: instance.flux("jobs", "-no", "{result}", job)
         for kind, job in jobs.items()
     }
 
@@ -106,7 +92,7 @@ def test_those_that_depend_on_it_go_by_its_result(
     assert lead.finish_job(job, status, "")
     expected = {kind: "COMPLETED" if kind in ran else "FAILED" for kind in waiting}
     assert results(instance, waiting) == expected
-    late = flux(instance, "submit", f"--dependency=afterany:{format_f58(job)}", "true")
+    late = instance.flux("submit", f"--dependency=afterany:{format_f58(job)}", "true")
     assert results(instance, {"": late}) == {"": "COMPLETED"}
 
 
@@ -134,16 +120,16 @@ def test_the_lead_and_its_scheduler_are_as_before(
     """After it, after the scheduler is loaded anew, and after a restart."""
     job = held(instance, lead)
     assert lead.finish_job(job, 0, "kept\n")
-    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
-    assert flux(instance, "run", "echo", "runs") == "runs"
+    wait_for_end(lead, job)
+    assert instance.flux("run", "echo", "runs") == "runs"
     instance.reload_scheduler()
-    assert flux(instance, "run", "echo", "runs") == "runs"
+    assert instance.flux("run", "echo", "runs") == "runs"
     lead.close()
     instance.stop()
     instance.start()
-    assert flux(instance, "run", "echo", "runs") == "runs"
-    assert flux(instance, "jobs", "-ano", "{result}", format_f58(job)) == "COMPLETED"
-    assert flux(instance, "job", "attach", format_f58(job)) == "kept"
+    assert instance.flux("run", "echo", "runs") == "runs"
+    assert instance.flux("jobs", "-ano", "{result}", format_f58(job)) == "COMPLETED"
+    assert instance.flux("job", "attach", format_f58(job)) == "kept"
 
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
@@ -172,7 +158,7 @@ def test_what_a_crash_cut_short_is_completed(
     for name, context in STEPS[:posted]:
         post(instance, job, name, context)
     last = STEPS[posted - 1][0]
-    flux(instance, "job", "wait-event", "-t", "30", format_f58(job), last)
+    instance.flux("job", "wait-event", "-t", "30", format_f58(job), last)
     lead.store().write({"all-before": "is kept"})
     lead.close()
     instance.kill()
@@ -181,9 +167,9 @@ def test_what_a_crash_cut_short_is_completed(
         assert state(again, job) is not JobState.INACTIVE
         assert again.observe().jobs[job].ranks == frozenset()
         assert again.finish_job(job, 0, "")
-        wait_until(lambda: state(again, job) is JobState.INACTIVE, "its end")
+        wait_for_end(again, job)
     assert results(instance, {"afterok": dependent}) == {"afterok": "COMPLETED"}
-    assert flux(instance, "run", "echo", "runs") == "runs"
+    assert instance.flux("run", "echo", "runs") == "runs"
 
 
 def test_one_that_was_canceled_meanwhile_ends(
@@ -194,7 +180,7 @@ def test_one_that_was_canceled_meanwhile_ends(
     instance.cancel(job)
     wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is running")
     assert lead.finish_job(job, 0, "")
-    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+    wait_for_end(lead, job)
     assert lead.observe().jobs[job].result == "canceled"
 
 
@@ -205,7 +191,7 @@ def test_one_that_is_released_meanwhile_is_left_to_be_failed(
     assert not lead.release({job: 16})
     assert not lead.finish_job(job, 0, "")
     lead.fail_job(job, "ran elsewhere")
-    wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+    wait_for_end(lead, job)
 
 
 def test_one_that_was_released_while_it_was_begun_is_left_to_be_failed(
@@ -225,7 +211,7 @@ def test_one_that_was_released_while_it_was_begun_is_left_to_be_failed(
     assert not lead.hold([again])
     assert lead.finish_job(again, 0, "")
     for job, result in zip(jobs, ("failed", "canceled", "completed"), strict=True):
-        wait_until(lambda j=job: state(lead, j) is JobState.INACTIVE, "its end")
+        wait_for_end(lead, job)
         assert lead.observe().jobs[job].result == result
 
 
@@ -243,7 +229,7 @@ def test_where_jobs_have_scripts_it_is_left_to_be_failed(script: str) -> None:
         assert not lead.finish_job(job, 0, "")
         assert state(lead, job) is JobState.SCHED
         lead.fail_job(job, "ran elsewhere")
-        wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+        wait_for_end(lead, job)
 
 
 def test_one_that_was_begun_before_there_were_scripts_ends_too() -> None:
@@ -259,5 +245,5 @@ def test_one_that_was_begun_before_there_were_scripts_ends_too() -> None:
         lead.fail_job(job, "ran elsewhere")
         wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is open")
         assert lead.finish_job(job, 0, "")
-        wait_until(lambda: state(lead, job) is JobState.INACTIVE, "its end")
+        wait_for_end(lead, job)
         assert lead.observe().jobs[job].result == "failed"

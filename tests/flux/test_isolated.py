@@ -7,8 +7,6 @@ What runs elsewhere is played.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,16 +21,10 @@ from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import ProviderWorkers
 from burst.testing import FakeProvider, FakeSettings
-from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
-
-
-@pytest.fixture
-def instance() -> Iterator[FluxInstance]:
-    with flux_instance() as found:
-        yield found
 
 
 @pytest.fixture
@@ -63,26 +55,10 @@ def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
     made.close()
 
 
-def run(instance: FluxInstance, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [FLUX, *words],
-        env={**os.environ, "FLUX_URI": instance.uri},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def flux(instance: FluxInstance, *words: str) -> str:
-    done = run(instance, *words)
-    assert not done.returncode, done.stderr
-    return done.stdout.strip()
-
-
 def events(instance: FluxInstance, job: JobId) -> list[dict[str, object]]:
     # The journal is ahead of what is kept.
-    flux(instance, "job", "wait-event", "-t", "60", format_f58(job), "clean")
-    lines = flux(instance, "job", "eventlog", "-f", "json", format_f58(job))
+    instance.flux("job", "wait-event", "-t", "60", format_f58(job), "clean")
+    lines = instance.flux("job", "eventlog", "-f", "json", format_f58(job))
     return [json.loads(line) for line in lines.splitlines()]
 
 
@@ -113,13 +89,13 @@ def test_it_has_the_result_of_its_run_and_never_had_nodes(
     assert "exception" not in names
     assert [e["context"] for e in seen if e["name"] == "alloc"] == [{"bypass": True}]
     fields = "{user.burst.state}|{user.burst.burst}|{status}|{returncode}|{ranks}"
-    told = flux(instance, "jobs", "-ano", fields, format_f58(job))
+    told = instance.flux("jobs", "-ano", fields, format_f58(job))
     assert told == f"exit {status}|{burst.id}|{result}|{status}|"
-    attached = run(instance, "job", "attach", format_f58(job))
+    attached = instance.run("job", "attach", format_f58(job))
     assert (attached.returncode, attached.stdout) == (status, "some\nwords\ufffd\n")
-    idle = run(instance, "resource", "list", "-s", "allocated", "-no", "{nnodes}")
-    assert idle.stdout == "0\n"
-    output = flux(instance, "jobs", "-ano", "{user.burst.output}", format_f58(job))
+    allocated = ("list", "-s", "allocated", "-no", "{nnodes}")
+    assert instance.flux("resource", *allocated) == "0"
+    output = instance.flux("jobs", "-ano", "{user.burst.output}", format_f58(job))
     assert output.startswith("some\nwords")
     assert provider.cloud.begun == [burst.id]
 

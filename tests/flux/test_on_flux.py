@@ -46,11 +46,6 @@ def watch(lead: FluxLead) -> Watch:
     return Watch(lead)
 
 
-def module(instance: FluxInstance, *command: str) -> None:
-    environment = {**os.environ, "FLUX_URI": instance.uri}
-    subprocess.run([FLUX, "module", *command], env=environment, check=True)
-
-
 def until_readable(watch: Watch) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -70,7 +65,7 @@ def test_a_reloaded_job_manager_is_followed_anew(
     for job in before:
         watch.state(job, JobState.SCHED)
     with watch.woken_by("the end of the journal"):
-        module(instance, "reload", "-f", "job-manager")
+        instance.flux("module", "reload", "-f", "job-manager")
     until_readable(watch)
     assert set(before) <= set(watch.lead.observe().jobs)
     after = instance.submit(nodes=4)
@@ -82,10 +77,10 @@ def test_a_reloaded_job_manager_is_followed_anew(
 def test_without_a_scheduler_the_ranks_are_unreadable(
     instance: FluxInstance, watch: Watch
 ) -> None:
-    module(instance, "remove", "sched-simple")
+    instance.flux("module", "remove", "sched-simple")
     with pytest.raises(Unreadable, match="no scheduler"):
         watch.lead.observe()
-    module(instance, "load", "sched-simple")
+    instance.flux("module", "load", "sched-simple")
     until_readable(watch)
 
 
@@ -96,7 +91,7 @@ def test_what_runs_while_the_scheduler_is_reloaded_stays_allocated(
     watch.online(RANK)
     job = instance.submit(slots=1, cores=4, command=SLEEP)
     watch.state(job, JobState.RUN)
-    module(instance, "reload", "sched-simple")
+    instance.flux("module", "reload", "sched-simple")
     until_readable(watch)
     assert watch.lead.observe().allocated == {RANK}
 
@@ -318,7 +313,7 @@ def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_relo
         assert lost.granting == {}
         assert lost.unfreed == {RANK}
         assert lost.free[RANK] == Shape(3, 1)
-        module(instance, "reload", "sched-simple")
+        instance.flux("module", "reload", "sched-simple")
         until_readable(watch)
         mended = read_ranks(client, lost_frees)
     assert mended.unfreed == set()
