@@ -23,6 +23,7 @@ from burst.batch.reap import PrintLine, reap_lead
 from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
+from burst.model.exit_status import shell_status
 from burst.runtime.connect import connect, owner_tag
 
 SERVE_DEADLINE_S = 60.0
@@ -71,7 +72,7 @@ class ScriptRunner:
             daemon = DaemonSupervisor(self._directory, self._tell)
             try:
                 limit = SERVE_DEADLINE_S + settings.deadlines.address
-                status = 128 + signal.SIGTERM
+                status = shell_status(-signal.SIGTERM)
                 if self._await_daemon(lead, daemon, limit):
                     daemon.attend()
                     status = self._run_script(script, settings)
@@ -126,7 +127,7 @@ class ScriptRunner:
         if self._canceled:
             self._pass_on(signal.SIGTERM)
         status = self._script.wait()
-        return status if status >= 0 else 128 - status
+        return shell_status(status)
 
     def _end(self, lead: Lead, daemon: DaemonSupervisor, settings: Settings) -> bool:
         """Take everything down; return whether nothing is left."""

@@ -39,6 +39,7 @@ from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.init_lead import install_intake
 from burst.lead_setup.lead_files import write_lead
+from burst.model.exit_status import shell_status
 from burst.model.resource_set import ResourceSet
 
 FILES_DEADLINE_S = 300.0
@@ -103,7 +104,7 @@ def run_node(
         raise
     if task.rank == 0 and not directory.owner():
         directory.remove()
-    return status if status >= 0 else 128 - status
+    return shell_status(status)
 
 
 def _run_broker(

@@ -17,10 +17,9 @@ from burst.demo.jobs import demo_jobs
 from burst.demo.story import Story, burst_faults, say
 from burst.errors import BurstError
 from burst.flux.bindings import import_core
+from burst.model.exit_status import shell_status
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# What a shell returns for a program that a signal ended.
-_SIGNALED = 128
 _PREFIX = "burst-demo-"
 # A socket's path may have 107 bytes (unix(7)); followers need 60 below the directory.
 _LONGEST = 46
@@ -47,7 +46,7 @@ def play(mode: str, *, flux: bool, as_json: bool) -> int:
     if signum:
         shutil.rmtree(story.directory)
         say("burst demo: interrupted; all processes are ended, all files removed")
-        return _SIGNALED + signum
+        return shell_status(-signum)
     files = _count(story.directory / "f")
     left = {"followers": followers, "slots": slots, "files": files}
     faults = _faults(story, failure, left)

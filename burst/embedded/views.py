@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from burst.embedded.pool import ResourcePool
 from burst.embedded.wire import OUTPUT_LIMIT
 from burst.errors import MALFORMED, JobspecError
 from burst.model.active_job import LONGEST_NAME, ActiveJob
+from burst.model.exit_status import shell_status
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.request import (
     BurstPreferences,
@@ -131,5 +133,4 @@ def job_info(job: EmbeddedJob) -> JobInfo:
 
 def _exit_code(status: int) -> int:
     """Return what a shell would return for a wait status."""
-    killed_by = status & 0x7F
-    return 128 + killed_by if killed_by else status >> 8
+    return shell_status(os.waitstatus_to_exitcode(status))

@@ -23,12 +23,11 @@ from burst.core.reclaim import record_reclaim
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import CAPACITY, Burst, State
+from burst.model.exit_status import shell_status
 from burst.provider import BurstStatus
 
 UNDER_WAY = (State.PROVISION, State.JOIN, State.ONLINE)
 """States in which the burst comes up or runs."""
-# As a shell has it for what a signal ended, and the highest that there is.
-_SIGNALED, _HIGHEST = 128, 255
 _FAILURE_OF = {
     ProviderPhase.FAILED: Observation.BROKE,
     ProviderPhase.ABSENT: Observation.VANISHED,
@@ -107,17 +106,8 @@ def _instance_phase(status: BurstStatus | None) -> InstancePhase:
 def _record_result(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
     """Record exit status and output at once: a reaped burst has neither."""
     assert status.instance is not None
-    tx.forgive(burst)
     assert status.instance.exit_status is not None
-    code = exit_code(status.instance.exit_status)
+    tx.forgive(burst)
+    code = shell_status(status.instance.exit_status)
     tx.outputs[burst.id] = status.instance.output
     tx.record(burst.id, "finish", {"status": code, "note": f"exit status {code}"})
-
-
-def exit_code(status: int) -> int:
-    """Return an exit status as a process can have it, 0 to 255, which is 0 for 0 only.
-
-    A provider may show others: -9 is what Python has for an end by SIGKILL.
-    """
-    code = _SIGNALED - status if status < 0 else status
-    return min(code, _HIGHEST)

@@ -90,7 +90,10 @@ def wait(command, environment, limit):
 
 
 def exit_status_of(returncode):
-    """Return what a shell has for it: 128 and the signal that ended it."""
+    """Return what a shell has for it: 128 and the signal that ended it.
+
+    As burst.model.exit_status, which is not to be had in an isolated burst.
+    """
     return returncode if returncode >= 0 else _SIGNALED - returncode
 
 
