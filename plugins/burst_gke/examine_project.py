@@ -98,12 +98,14 @@ def _needs(
 ) -> Iterator[tuple[Quota, int]]:
     """Yield each quota of the region that nodes count in, and what one takes of it.
 
-    A family has a quota of its own or shares CPUS; spot nodes have one, where that was
-    granted, and share the others' else.
+    A family of machines has a quota of its own or counts in CPUS. Spot nodes count in
+    PREEMPTIBLE quotas where those were granted, else in those of other nodes.
     """
     family = machine.machine_type.partition("-")[0].upper()
     cpus = [f"{family}_CPUS", "CPUS"]
-    gpus = [machine.accelerator.upper().replace("-", "_") + "_GPUS"]
+    # That of nvidia-tesla-t4 is NVIDIA_T4_GPUS.
+    accelerator = machine.accelerator.replace("-tesla-", "-")
+    gpus = [accelerator.upper().replace("-", "_") + "_GPUS"]
     if machine.spot:
         cpus.insert(0, "PREEMPTIBLE_CPUS")
         gpus.insert(0, f"PREEMPTIBLE_{gpus[0]}")

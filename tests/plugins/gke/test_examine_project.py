@@ -149,6 +149,11 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
             },
             "quota NVIDIA_L4_GPUS has 1, of which 0 are used: it is enough for 1 of",
         ),
+        (
+            {"NVIDIA_T4_GPUS": (2, 0), "CPUS": (100, 0)},
+            {"gpus": 1, "accelerator": "nvidia-tesla-t4"},
+            "quota NVIDIA_T4_GPUS has 2, of which 0 are used: it is enough for 2 of",
+        ),
         ({"N2_CPUS": (0, 0)}, {}, "enough for 0 of 4 nodes"),
     ],
 )
