@@ -42,9 +42,9 @@ from burst.lead import Lead
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.testing import example_spec
-from tests.e2e.programs import host_paths
+from tests.e2e.programs import provider_table
 from tests.kubelab import nodes
-from tests.kubelab.build import PAUSE_IMAGE, Unavailable
+from tests.kubelab.build import Unavailable
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster, new_namespace
 from tests.support.fluxlead import flux_lead
@@ -115,18 +115,8 @@ class Ours:
 
 
 def _table(given: GivenCluster, namespace: str) -> dict[str, Any]:
-    flux_program = shutil.which("flux") or ""
-    path = f"{Path(flux_program).parent}:/usr/bin:/bin"
-    return {
-        "kubeconfig": str(given.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "offers": {"nodes": {"cores": 1, "max_nodes": NODES, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
-        "flux": flux_program,
-        "environment": {"PATH": path, "HOME": "/tmp"},
-    }
+    offers = {"nodes": {"cores": 1, "max_nodes": NODES, "cpu": "100m"}}
+    return provider_table(given, namespace, offers=offers)
 
 
 def _measures(

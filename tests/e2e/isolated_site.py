@@ -7,7 +7,6 @@ Pods have this machine's Flux, by mounts.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,9 +17,8 @@ import tomli_w
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, host_paths, run, running, says
+from tests.e2e.programs import BURST, provider_table, run, running, says
 from tests.e2e.seed import some_user
-from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import FluxLead, flux_lead
@@ -29,19 +27,20 @@ from tests.support.waiting import wait_until
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner")
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
-FLUX = shutil.which("flux") or ""
 
 
 class IsolatedSite:
     """A lead, its daemon, and a cluster where its jobs can run."""
 
-    def __init__(self, lead: FluxLead, cluster: GivenCluster, place: Path) -> None:
+    def __init__(
+        self, lead: FluxLead, cluster: GivenCluster, namespace: str, place: Path
+    ) -> None:
         self.lead = lead
         self.cluster = cluster
+        self.namespace = namespace
         self.place = place
         self.config = place / "burst.toml"
         self.log = place / "daemon.log"
-        self.namespace = ""
         self.daemon: subprocess.Popen[bytes]
         self.start: Callable[[], subprocess.Popen[bytes]]
 
@@ -89,26 +88,13 @@ class IsolatedSite:
 
 @contextmanager
 def isolated_site(
-    cluster: GivenCluster, namespace: str, place: Path, more: dict[str, Any]
+    cluster: GivenCluster, namespace: str, place: Path, **more: Any
 ) -> Iterator[IsolatedSite]:
     """Start a lead and its daemon; `more` goes into the provider's table."""
-    table = {
-        "type": "kube",
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "one_per_node": False,
-        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
-        "flux": FLUX,
-        "environment": {"PATH": f"{Path(FLUX).parent}:/usr/bin:/bin", "HOME": "/tmp"},
-        "user": some_user(),
-        **more,
-    }
+    ours = {"type": "kube", "one_per_node": False, "user": some_user()}
+    table = provider_table(cluster, namespace, **{**ours, **more})
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        found = IsolatedSite(lead, cluster, place)
-        found.namespace = namespace
+        found = IsolatedSite(lead, cluster, namespace, place)
         tables = {
             "daemon": {"cadence": "1s", "observe": "0.2s"},
             "providers": {"far": table},

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ import tomli_w
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, ROOT, host_paths, running, says
-from tests.kubelab.build import PAUSE_IMAGE
+from tests.e2e.programs import BURST, ROOT, provider_table, running, says
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import FluxLead, flux_lead
@@ -24,8 +22,6 @@ EXAMPLE = ROOT / "examples" / "mpi"
 PODS = 2
 CORES = 2
 """Of a pod, and of the machine that its nodes share."""
-FLUX = shutil.which("flux") or ""
-ENVIRONMENT = {"PATH": f"{Path(FLUX).parent}:/usr/bin:/bin", "HOME": "/tmp"}
 _LOOK = "pods,jobs,events"
 
 
@@ -80,15 +76,7 @@ def _tables(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
     tables["daemon"] = {"cadence": "1s", "observe": "0.2s"}
     table = tables["providers"]["far"]
     del table["context"]
-    table |= {
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "host_paths": host_paths(flux=True),
-        "flux": FLUX,
-        "environment": ENVIRONMENT,
-    }
+    table |= provider_table(cluster, namespace, offers=table["offers"])
     for offer in table["offers"].values():
         offer |= {"cores": CORES, "cpu": "100m", "memory": "1500Mi", "max_nodes": PODS}
     return tables

@@ -3,17 +3,25 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
+from tests.kubernetes.access import GivenCluster
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 BURST = str(Path(sys.executable).with_name("burst"))
+FLUX = shutil.which("flux") or ""
+PATH = f"{Path(FLUX).parent}:/usr/bin:/bin"
+ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp"}
+"""Of followers that run this machine's Flux."""
 DEADLINE_S = 60.0
 OPERATOR = "BURST_TEST_FLUX_OPERATOR"
 """Names the manager program of the Flux Operator, for tests that need it."""
@@ -26,6 +34,26 @@ def host_paths(*, flux: bool = False) -> list[str]:
     """Return what pods have to see of this machine to run this package, and Flux."""
     paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable)]
     return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
+
+
+def provider_table(
+    cluster: GivenCluster, namespace: str, **more: Any
+) -> dict[str, Any]:
+    """Return a provider's table, with `more` keys or others of these.
+
+    Its pods have an empty image, with this machine's Flux by `host_paths`.
+    """
+    return {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace,
+        "image": PAUSE_IMAGE,
+        "image_pull": "Never",
+        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
+        "host_paths": host_paths(flux=True),
+        "flux": FLUX,
+        "environment": ENVIRONMENT,
+        **more,
+    }
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import tomli_w
 from burst.errors import StoreError
 from burst.kits import certificate
 from burst.runtime.ledger_archive import LedgerArchive
-from tests.e2e.programs import BURST, ROOT, host_paths, run
+from tests.e2e.programs import BURST, ENVIRONMENT, FLUX, ROOT, host_paths, run
 from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubernetes.access import GivenCluster, new_namespace
@@ -29,9 +29,7 @@ from tests.support.waiting import wait_until
 
 MANIFESTS = ROOT / "manifests"
 FILES = MANIFESTS / "base" / "lead"
-FLUX = shutil.which("flux") or ""
-PATH = f"{Path(FLUX).parent}:/usr/bin:/bin"
-ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp", "PYTHONPATH": ""}
+LEAD_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": ""}
 KINDS = "pods,jobs,configmaps,secrets,services,events"
 OURS = ("-l", "burst.flux-framework.org/owner")
 
@@ -217,7 +215,7 @@ class Seed:
             "namespace": self.far,
             "image_pull": "Never",
             "flux": FLUX,
-            "environment": {"PATH": PATH, "HOME": "/tmp"},
+            "environment": ENVIRONMENT,
             "one_per_node": False,
             "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 3}},
             **self.followers(),
@@ -235,7 +233,9 @@ class Seed:
                 for path, name in names.items()
             ],
         }
-        env = [{"name": name, "value": value} for name, value in ENVIRONMENT.items()]
+        env = [
+            {"name": name, "value": value} for name, value in LEAD_ENVIRONMENT.items()
+        ]
         user = some_user()
         pod = {
             "securityContext": {"runAsUser": user, "runAsGroup": user, "fsGroup": user},

@@ -25,8 +25,8 @@ from burst_kube import KubeProvider, KubeSettings
 from burst.config import convert, load
 from burst.provider import Phase
 from tests.e2e.fluxbursts import burst, reap_all
-from tests.e2e.isolated_site import FLUX, SLOT, IsolatedSite, isolated_site
-from tests.e2e.programs import ROOT, host_paths, running
+from tests.e2e.isolated_site import SLOT, IsolatedSite, isolated_site
+from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table, running
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
@@ -39,8 +39,7 @@ TOKEN = "not-a-secret"
 # It does not end by itself, nor when it is told to.
 ENDLESS = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
 NEVER = {"exec": {"command": ["false"]}, "periodSeconds": 1}
-PATH = {"name": "PATH", "value": f"{Path(FLUX).parent}:/usr/bin:/bin"}
-SOCKET = {"name": "FLUX_URI", "value": "local:///burst/socket/broker/local"}
+FLUX_URI = {"name": "FLUX_URI", "value": "local:///burst/socket/broker/local"}
 
 
 def container(name: str, **fields: Any) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def container(name: str, **fields: Any) -> dict[str, Any]:
         **fields,
         "image": PAUSE_IMAGE,
         "imagePullPolicy": "Never",
-        "env": [PATH, *fields.get("env", ())],
+        "env": [{"name": "PATH", "value": PATH}, *fields.get("env", ())],
         "volumeMounts": [*mounts, *fields.get("volumeMounts", ())],
     }
 
@@ -67,39 +66,21 @@ def shared(name: str) -> dict[str, Any]:
         name,
         restartPolicy="Always",
         readinessProbe=NEVER,
-        env=[SOCKET],
+        env=[FLUX_URI],
         volumeMounts=[mount],
     )
-
-
-@contextmanager
-def site_with(
-    cluster: GivenCluster, namespace: str, place: Path, **more: Any
-) -> Iterator[IsolatedSite]:
-    with isolated_site(cluster, namespace, place, more) as found:
-        yield found
 
 
 def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
     cluster: GivenCluster, namespace: str
 ) -> None:
-    table = {
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
-        "flux": FLUX,
-        "environment": {"PATH": PATH["value"], "HOME": "/tmp"},
-        "share_socket": True,
-        "pod": {
-            "spec": {
-                "initContainers": [shared("watcher")],
-                "containers": [container("endless", readinessProbe=NEVER)],
-            }
-        },
+    spec_of_pod = {
+        "initContainers": [shared("watcher")],
+        "containers": [container("endless", readinessProbe=NEVER)],
     }
+    table = provider_table(
+        cluster, namespace, share_socket=True, pod={"spec": spec_of_pod}
+    )
     settings = convert(KubeSettings, table, "providers.far")
     provider = KubeProvider("far", settings, "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -125,7 +106,7 @@ def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
     cluster: GivenCluster, namespace: str, tmp_path: Path
 ) -> None:
     pod = {"spec": {"containers": [container("endless", readinessProbe=NEVER)]}}
-    with site_with(cluster, namespace, tmp_path, pod=pod) as site:
+    with isolated_site(cluster, namespace, tmp_path, pod=pod) as site:
         said = site.burst("request", "-N2", "--isolated", "--", "hostname")
         hosts = {line for line in said.splitlines() if line.endswith(("-0", "-1"))}
         assert len(hosts) == 2, said
@@ -137,7 +118,7 @@ def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
 ) -> None:
     pod = {"spec": {"initContainers": [shared("watcher")]}}
     more = {"pod": pod, "share_socket": True}
-    with site_with(cluster, namespace, tmp_path, **more) as site:
+    with isolated_site(cluster, namespace, tmp_path, **more) as site:
         words = ("--isolated", "--no-wait", "--", "sleep", "5")
         site.burst("request", "-N2", *words)
         wait_until(lambda: len(site.objects("pods")) == 2, site.look)
@@ -194,7 +175,7 @@ def test_the_service_of_the_example_has_the_instance(
         container(**each) for each in pod["spec"]["initContainers"]
     ]
     more = {"pod": pod, "share_socket": options["share_socket"]}
-    with site_with(cluster, namespace, tmp_path, **more) as site:
+    with isolated_site(cluster, namespace, tmp_path, **more) as site:
         site.burst("request", "-N2", "--isolated")
         row = json.loads(site.burst("status", "--json"))["bursts"][0]
         name = next(
@@ -221,7 +202,7 @@ def test_a_python_program_outside_has_the_instance(
     cluster: GivenCluster, namespace: str, tmp_path: Path
 ) -> None:
     # As by default: Flux signs a job as the user who submits it.
-    with site_with(cluster, namespace, tmp_path, user=os.geteuid()) as site:
+    with isolated_site(cluster, namespace, tmp_path, user=os.geteuid()) as site:
         said = site.burst("request", "-N2", "--isolated")
         access = next(line for line in said.splitlines() if line.startswith("kubectl "))
         words = shlex.split(access)

@@ -31,8 +31,8 @@ ISOLATED = (
 def site(
     cluster: GivenCluster, namespace: str, tmp_path: Path
 ) -> Iterator[IsolatedSite]:
-    service = {"service": ["python3", "-m", "http.server", "5000"]}
-    with isolated_site(cluster, namespace, tmp_path, service) as found:
+    service = ["python3", "-m", "http.server", "5000"]
+    with isolated_site(cluster, namespace, tmp_path, service=service) as found:
         yield found
 
 

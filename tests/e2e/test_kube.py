@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
 from tests.e2e.fluxbursts import burst, check_hosts, reap_all
-from tests.e2e.programs import BURST, host_paths, run
-from tests.kubelab.build import PAUSE_IMAGE
+from tests.e2e.programs import BURST, provider_table, run
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -34,18 +32,8 @@ SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 @pytest.fixture
 def table(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
-    """This machine's Flux in pods of an empty image, as root, as this is run."""
-    flux = shutil.which("flux") or ""
-    return {
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
-        "flux": flux,
-        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
-    }
+    """Of pods that run as root, as this is run."""
+    return provider_table(cluster, namespace)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 from burst_kube import KubeProvider, KubeSettings
@@ -15,8 +13,7 @@ from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
-from tests.e2e.programs import host_paths
-from tests.kubelab.build import PAUSE_IMAGE
+from tests.e2e.programs import provider_table
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
@@ -27,18 +24,7 @@ SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
 def provider_of(cluster: GivenCluster, namespace: str, *, names: bool) -> KubeProvider:
-    flux = shutil.which("flux") or ""
-    table = {
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "image_pull": "Never",
-        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": host_paths(flux=True),
-        "flux": flux,
-        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
-        "names": names,
-    }
+    table = provider_table(cluster, namespace, names=names)
     settings = convert(KubeSettings, table, "providers.far")
     return KubeProvider("far", settings, "owner-1")
 

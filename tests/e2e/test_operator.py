@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,9 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
-from tests.e2e.programs import OPERATOR, host_paths, running, says
+from tests.e2e.programs import OPERATOR, host_paths, provider_table, running, says
 from tests.e2e.seed import (
-    ENVIRONMENT,
+    LEAD_ENVIRONMENT,
     Seed,
     planted,
     run_experiment,
@@ -68,17 +67,8 @@ def operator(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
-    flux = shutil.which("flux") or ""
-    table = {
-        "kubeconfig": str(cluster.kubeconfig),
-        "namespace": namespace,
-        "form": "operator",
-        "image": SHELL_IMAGE,
-        "image_pull": "Never",
-        "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
-        "host_paths": directories(),
-        "environment": {"PATH": f"{Path(flux).parent}:/usr/bin:/bin", "HOME": "/tmp"},
-    }
+    form = {"form": "operator", "image": SHELL_IMAGE, "host_paths": directories()}
+    table = provider_table(cluster, namespace, **form)
     return convert(KubeSettings, table, "providers.far")
 
 
@@ -176,7 +166,7 @@ class OperatorSeed(Seed):
             **{
                 f"/containers/{container}/environment/{name}": value
                 for container in (0, 1)
-                for name, value in ENVIRONMENT.items()
+                for name, value in LEAD_ENVIRONMENT.items()
             },
             **{f"/containers/{n}/securityContext": security for n in (0, 1)},
         }
@@ -188,24 +178,17 @@ class OperatorSeed(Seed):
         return {"target": target, "patch": json.dumps(patch)}
 
 
+@pytest.mark.parametrize("experiment", [run_experiment, upgrade_daemon])
 def test_the_lead_may_be_a_minicluster_too(
-    operator: Path, cluster: GivenCluster, tmp_path: Path
+    operator: Path,
+    cluster: GivenCluster,
+    tmp_path: Path,
+    experiment: Callable[[Seed], None],
 ) -> None:
-    """The whole experiment: one daemon beside the lead, and `flux submit`."""
+    """Jobs burst by `flux submit`, and the daemon beside the lead is upgraded alone."""
     with (
         planted(OperatorSeed, cluster, tmp_path) as seed,
         reading(cluster, seed.near, operator),
     ):
         seed.apply()
-        run_experiment(seed)
-
-
-def test_the_daemon_beside_a_minicluster_is_upgraded_alone(
-    operator: Path, cluster: GivenCluster, tmp_path: Path
-) -> None:
-    with (
-        planted(OperatorSeed, cluster, tmp_path) as seed,
-        reading(cluster, seed.near, operator),
-    ):
-        seed.apply()
-        upgrade_daemon(seed)
+        experiment(seed)
