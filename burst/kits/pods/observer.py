@@ -46,9 +46,10 @@ class _Steady(msgspec.Struct, frozen=True):
     """A burst that runs."""
 
     status: BurstStatus
-    pods: tuple[ContainerLog, ...]
-    logs: dict[str, str]
-    """Those of its pods that do not say yet that they joined, by pod."""
+    logs: tuple[ContainerLog, ...]
+    """Of its brokers."""
+    unjoined: dict[str, str]
+    """The ends of those logs that do not say yet that the broker joined, by pod."""
 
 
 class BurstSource(Protocol):
@@ -99,35 +100,32 @@ class Observer:
         found = {i: self._source.objects(i) for i in ids if i not in self._steady}
         self._ended_logs.begin()
         warnings = self._warnings.read(ids, found, now)
-        pods = {i: _joining_pods(burst) for i, burst in found.items()}
-        steady = {i: known.pods for i, known in self._steady.items()}
-        running = (log for logs in (steady | pods).values() for log in logs)
-        joining = self._join_logs.read(running, now)
+        logs = {i: known.logs for i, known in self._steady.items()}
+        logs |= {i: _join_logs_of(burst) for i, burst in found.items()}
+        ends = self._join_logs.read((log for own in logs.values() for log in own), now)
         for burst_id, known in list(self._steady.items()):
-            if known.logs != _logs_of(known.pods, joining):
+            if known.unjoined != _select(ends, known.logs):
                 del self._steady[burst_id]
                 found[burst_id] = self._source.objects(burst_id)
-                pods[burst_id] = known.pods
-        fresh = {
-            i: self._describe(burst, warnings, _logs_of(pods[i], joining), now)
-            for i, burst in found.items()
-        }
-        for burst_id, status in fresh.items():
-            if _is_steady(found[burst_id], status):
-                logs = _logs_of(pods[burst_id], joining)
-                self._steady[burst_id] = _Steady(status, pods[burst_id], logs)
+        fresh: dict[BurstId, BurstStatus] = {}
+        for burst_id, burst in found.items():
+            unjoined = _select(ends, logs[burst_id])
+            status = self._describe(burst, warnings, unjoined, now)
+            fresh[burst_id] = status
+            if _is_steady(burst, status):
+                self._steady[burst_id] = _Steady(status, logs[burst_id], unjoined)
         return [fresh[i] if i in fresh else self._steady[i].status for i in ids]
 
     def _describe(
         self,
         burst: BurstObjects,
         warnings: Warnings,
-        joining: Mapping[str, str],
+        unjoined: Mapping[str, str],
         now: float,
     ) -> BurstStatus:
         schedule = self._settings.schedule
         isolated = bool(program_of(burst))
-        logs = {} if isolated else {**joining, **self._crash_logs(burst)}
+        logs = {} if isolated else {**unjoined, **self._crash_logs(burst)}
         status = describe(burst, warnings, logs, schedule, now)
         if not isolated:
             return status
@@ -184,17 +182,16 @@ class Observer:
         return bounded(self._cluster.log(namespace, log.pod, log.container))
 
 
-def _joining_pods(burst: BurstObjects) -> tuple[ContainerLog, ...]:
+def _join_logs_of(burst: BurstObjects) -> tuple[ContainerLog, ...]:
     """Return the logs of a burst that may say why it does not join."""
     if burst.ending or program_of(burst):
         return ()
     return running_logs(burst.of(POD.name))
 
 
-def _logs_of(
-    pods: Sequence[ContainerLog], joining: Mapping[str, str]
-) -> dict[str, str]:
-    return {log.pod: joining[log.pod] for log in pods if log.pod in joining}
+def _select(ends: Mapping[str, str], logs: Sequence[ContainerLog]) -> dict[str, str]:
+    """Return the ends of these logs, where one is known, by pod."""
+    return {log.pod: ends[log.pod] for log in logs if log.pod in ends}
 
 
 def _is_steady(burst: BurstObjects, status: BurstStatus) -> bool:
