@@ -65,8 +65,7 @@ class HandPods:
         output = self._given.kubectl(*logs)
         for each in made:
             self._cluster.delete(each)
-        while self._cluster.find(POD, self._namespace, {"job-name": name}):
-            time.sleep(_LOOK_S)
+        self._wait_gone(name)
         return began, output
 
     def _wait(self, name: str) -> None:
@@ -80,6 +79,13 @@ class HandPods:
             if status.get("failed") or time.monotonic() > ends:
                 logs = ("logs", "-n", self._namespace, "-l", f"job-name={name}")
                 raise RuntimeError(f"{status}: {self._given.kubectl(*logs)}")
+            time.sleep(_LOOK_S)
+
+    def _wait_gone(self, name: str) -> None:
+        ends = time.monotonic() + _DEADLINE_S
+        while self._cluster.find(POD, self._namespace, {"job-name": name}):
+            if time.monotonic() > ends:
+                raise TimeoutError(f"the pods of {name} are still there")
             time.sleep(_LOOK_S)
 
     def _first(self, name: str) -> str:

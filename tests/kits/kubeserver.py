@@ -20,6 +20,8 @@ class Watch:
         self.query = query
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.cut = False
+        self.lost = threading.Event()
+        """Set once something could not be sent, as the client is gone."""
 
     def say(self, kind: str, found: Any) -> None:
         """Send an event."""
@@ -89,8 +91,13 @@ class _Answering(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         while (line := watch.lines.get()) is not None:
-            self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
-            self.wfile.flush()
+            try:
+                self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+                self.wfile.flush()
+            except OSError:
+                self.close_connection = True
+                watch.lost.set()
+                return
         self.close_connection = watch.cut
         if not watch.cut:
             self.wfile.write(b"0\r\n\r\n")

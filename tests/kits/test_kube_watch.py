@@ -278,8 +278,12 @@ def test_what_is_no_event_ends_the_watch(watcher: Watcher) -> None:
 def test_closed_it_leaves_no_connection(watcher: Watcher) -> None:
     watch = watcher.begin("a")
     watcher.kind.close()
-    # Who goes on to write there finds that nobody reads.
-    watch.say("ADDED", pod("b"))
+
+    def lost() -> bool:
+        watch.say("ADDED", pod("b"))
+        return watch.lost.is_set()
+
+    wait_until(lost, "the server to find that nobody reads")
     assert watcher.read().listed
     assert "b" not in watcher.pods
     assert watcher.watch is watch

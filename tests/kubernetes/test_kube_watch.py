@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from burst.errors import Transient
+from burst.errors import NotFound, Transient
 from burst.model.burst import BurstId
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
@@ -92,4 +92,5 @@ def test_with_the_role_of_before_all_is_listed(bursts: Bursts, proxy: Proxy) -> 
     assert lists(proxy) == before + 2
     reap_all(provider, bursts.spec)
     assert provider.observe() == []
-    assert attempt(lambda: provider.reap(BurstId("burst-0-000000")))
+    none = attempt(lambda: provider.reap(BurstId("burst-0-000000")))
+    assert isinstance(none, NotFound)
