@@ -43,7 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         """Send what the method returns, or why there is nothing."""
         given = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {os.environ['TOKEN']}".encode()):
-            self.send(HTTPStatus.UNAUTHORIZED, {"error": "say Authorization: Bearer"})
+            self.send(
+                HTTPStatus.UNAUTHORIZED, {"error": "send Authorization: Bearer TOKEN"}
+            )
             return
         try:
             handle = flux.Flux()
