@@ -24,13 +24,11 @@ Debian, Go, `flux` and `lmp`.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import tomllib
@@ -41,20 +39,15 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.handpods import HandPods
-from benchmarks.table import Goal, Measure, Skipped, main_of
+from benchmarks.real_nodes import given_cluster, main_on_nodes
+from benchmarks.table import Goal, Measure, Skipped
 from burst.kits.kube import Cluster, Kubeconfig
 from tests.e2e.mpilead import CORES, EXAMPLE, PODS, MpiLead, mpi_lead
 from tests.e2e.tools import PACKAGES
-from tests.kubelab import nodes
-from tests.kubelab.build import Unavailable
-from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.kubernetes.access import new_namespace
 
 _DEADLINE_S = 300.0
 _TIMES = "{t_run:f} {t_cleanup:f}"
-_NUMBERS = {
-    "rounds": (10, "of each"),
-    "steps": (200, "of LAMMPS in each"),
-}
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -71,12 +64,9 @@ def measure(rounds: int, steps: int) -> Sequence[Measure]:
     if not shutil.which("lmp"):
         install = f"apt-get install {' '.join(PACKAGES['lmp'])}"
         raise Skipped(f"no lmp on PATH: {install}")
-    if "KUBELAB" not in os.environ:
-        raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
     options = _options(steps)
-    given = GivenCluster(Path(os.environ["KUBECONFIG"]))
     with (
-        given,
+        given_cluster() as given,
         tempfile.TemporaryDirectory() as place,
         new_namespace(given, "burst") as near,
         new_namespace(given, "hand") as far,
@@ -175,19 +165,12 @@ def _measures(rows: Mapping[str, Sequence[Round]]) -> list[Measure]:
     return found
 
 
-def main() -> None:
-    """Measure; first make a Kubernetes around this program, if it is in none."""
-    missing = not shutil.which("flux") or not shutil.which("lmp")
-    if "KUBELAB" in os.environ or missing or {"-h", "--help"} & set(sys.argv):
-        main_of(__doc__, measure, **_NUMBERS)
-        return
-    again = [sys.executable, "-m", "benchmarks.lammps", *sys.argv[1:]]
-    try:
-        sys.exit(int(nodes.run(again)))  # type: ignore[no-untyped-call]
-    except Unavailable:
-        # It cannot be had here: `measure` says so, in the form that was asked for.
-        main_of(__doc__, measure, **_NUMBERS)
-
-
 if __name__ == "__main__":
-    main()
+    main_on_nodes(
+        "benchmarks.lammps",
+        __doc__,
+        measure,
+        ["flux", "lmp"],
+        rounds=(10, "of each"),
+        steps=(200, "of LAMMPS in each"),
+    )

@@ -19,21 +19,18 @@ root, Debian, Go and `flux`.
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from burst_kube import KubeProvider, KubeSettings
 
 from benchmarks.plainpods import NODES, Plain
-from benchmarks.table import Goal, Measure, Skipped, main_of
+from benchmarks.real_nodes import given_cluster, main_on_nodes
+from benchmarks.table import Goal, Measure
 from burst import flux
 from burst.config import convert
 from burst.errors import NotFound
@@ -43,8 +40,6 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.testing import example_spec
 from tests.e2e.programs import provider_table
-from tests.kubelab import nodes
-from tests.kubelab.build import Unavailable
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster, new_namespace
 from tests.support.fluxlead import flux_lead
@@ -55,12 +50,9 @@ _LOOK_S = 0.01
 
 def measure(rounds: int) -> Sequence[Measure]:
     """Take turns; both are timed from the first call that creates anything."""
-    if "KUBELAB" not in os.environ:
-        raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
     slot = PlannedSlot(hosts=f"burst-0-[0-{NODES - 1}]", shape=Shape(1))
-    given = GivenCluster(Path(os.environ["KUBECONFIG"]))
     with (
-        given,
+        given_cluster() as given,
         new_namespace(given, "bench") as namespace,
         flux_lead(slot, address=OUTSIDE_IP) as stand,
         closing(flux.connect(stand.files.uri)) as lead,
@@ -153,19 +145,7 @@ def _p95(times: list[float]) -> float:
     return statistics.quantiles(times, n=20)[-1]
 
 
-def main() -> None:
-    """Measure; first make a Kubernetes around this program, if it is in none."""
-    inside = "KUBELAB" in os.environ or not shutil.which("flux")
-    if inside or {"-h", "--help"} & set(sys.argv):
-        main_of(__doc__, measure, rounds=(20, "of each"))
-        return
-    again = [sys.executable, "-m", "benchmarks.minicluster", *sys.argv[1:]]
-    try:
-        sys.exit(int(nodes.run(again)))  # type: ignore[no-untyped-call]
-    except Unavailable:
-        # It cannot be had here: `measure` says so, in the form that was asked for.
-        main_of(__doc__, measure, rounds=(20, "of each"))
-
-
 if __name__ == "__main__":
-    main()
+    main_on_nodes(
+        "benchmarks.minicluster", __doc__, measure, ["flux"], rounds=(20, "of each")
+    )

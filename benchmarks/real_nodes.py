@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Runs a benchmark in a Kubernetes of two real kubelets, which is made for the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from benchmarks.table import Measure, Skipped, main_of
+from tests.kubelab import nodes
+from tests.kubelab.build import Unavailable
+from tests.kubernetes.access import GivenCluster
+
+_INSIDE = "KUBELAB"
+
+
+def given_cluster() -> GivenCluster:
+    """Return the cluster that this program runs in. Raises Skipped without one."""
+    if _INSIDE not in os.environ:
+        raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
+    return GivenCluster(Path(os.environ["KUBECONFIG"]))
+
+
+def main_on_nodes(
+    module: str,
+    doc: str | None,
+    measure: Callable[..., Sequence[Measure]],
+    programs: Collection[str],
+    **numbers: tuple[int, str],
+) -> None:
+    """Run a benchmark as `main_of` does; first make the nodes, if it is on none.
+
+    `module` is run again on them. None are made where one of `programs` is not on PATH:
+    then `measure` says so.
+    """
+    missing = any(shutil.which(program) is None for program in programs)
+    helps = {"-h", "--help"} & set(sys.argv)
+    if _INSIDE not in os.environ and not missing and not helps:
+        again = [sys.executable, "-m", module, *sys.argv[1:]]
+        # If there can be none here, `measure` says so, in the form that was asked for.
+        with contextlib.suppress(Unavailable):
+            sys.exit(int(nodes.run(again)))  # type: ignore[no-untyped-call]
+    main_of(doc, measure, **numbers)
