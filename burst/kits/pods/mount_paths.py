@@ -66,9 +66,9 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
 
 
 def check_empty(paths: Mapping[str, str], mounted: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each path, by its key, where none may be an empty directory.
+    """Yield a sentence for each path, by its key, where an empty directory would harm.
 
-    In those within what is `mounted` nothing is hidden: they are made there.
+    One within what is `mounted` is made there, and hides nothing.
     """
     for key, path in paths.items():
         pure = PurePosixPath(path)

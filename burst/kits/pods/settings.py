@@ -245,9 +245,11 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
         *check_sizes(sizes),
         *check_paths(_storage_paths(settings)),
     ]
-    for number, path in enumerate(settings.cwd):
-        wrong += check_paths({f"cwd[{number}]": path})
-    wrong += check_empty(*_empty_paths(settings))
+    cwd = {f"cwd[{number}]": path for number, path in enumerate(settings.cwd)}
+    for key, path in cwd.items():
+        wrong += check_paths({key: path})
+    mounted = [*settings.host_paths, *(v.path for v in settings.volumes.values())]
+    wrong += check_empty(_scratch_path(settings) | cwd, mounted)
     # A munge of the nodes may be mounted, where there is no other.
     munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
     wrong += check_host_paths(settings.host_paths, _storage_paths(settings) | munge)
@@ -263,15 +265,11 @@ def _storage_paths(settings: PodSettings) -> dict[str, str]:
     """Return where storage is mounted, by the key that says so."""
     paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
     paths |= {"shm": SHM_PATH} if settings.shm else {}
-    return paths | ({"scratch_path": settings.scratch_path} if settings.scratch else {})
+    return paths | _scratch_path(settings)
 
 
-def _empty_paths(settings: PodSettings) -> tuple[dict[str, str], list[str]]:
-    """Return where followers have empty directories, by key, and what is mounted."""
-    mounted = [*settings.host_paths, *(v.path for v in settings.volumes.values())]
-    paths = {f"cwd[{number}]": path for number, path in enumerate(settings.cwd)}
-    scratch = {"scratch_path": settings.scratch_path} if settings.scratch else {}
-    return scratch | paths, mounted
+def _scratch_path(settings: PodSettings) -> dict[str, str]:
+    return {"scratch_path": settings.scratch_path} if settings.scratch else {}
 
 
 def _wrong_view(settings: PodSettings) -> Iterator[str]:
