@@ -95,7 +95,7 @@ class GoogleApis:
         try:
             return msgspec.json.decode(found.content, type=answer)
         except msgspec.MsgspecError as error:
-            raise Transient(f"{url} answered what it never does: {error}") from error
+            raise Transient(f"{url} gave an unexpected answer: {error}") from error
 
 
 class _Failed(msgspec.Struct, frozen=True):

@@ -24,10 +24,10 @@ def wrong_network(settings: GkeSettings) -> Iterator[str]:
     """Say what of the settings of networks cannot be, each with its key."""
     for key in _OF_A_CLUSTER:
         if settings.cluster and getattr(settings, key):
-            yield f"{key}: is of a cluster that is made, and cluster names one"
+            yield f"{key}: is for clusters made for bursts, but cluster names one"
     for key in _OF_NODES:
         if settings.pool and getattr(settings, key):
-            yield f"{key}: is of nodes that are made, and pool names some"
+            yield f"{key}: is for nodes made for bursts, but pool names some"
     for key in ("pods_range", "services_range"):
         ours = not settings.cluster and getattr(settings, key)
         if ours and not settings.subnetwork:

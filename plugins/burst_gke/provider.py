@@ -225,7 +225,7 @@ class GkeProvider:
         return self._followers(cluster, settings).probe(lead, tell)
 
     def _has_credentials(self) -> bool:
-        """Tell whether there are credentials; that there are none was said."""
+        """Return whether there are credentials. If not, `examine_cloud` says so."""
         try:
             self._cloud.token()
         except ProviderError:

@@ -93,7 +93,7 @@ class BurstResources(msgspec.Struct, frozen=True):
 def autopilot(cluster: str) -> tuple[str, str]:
     """Return what is wrong with a cluster that is an Autopilot one, and advice."""
     return (
-        f"cluster {cluster} is of GKE's Autopilot, which takes no node pools",
+        f"cluster {cluster} is an Autopilot cluster, which takes no node pools",
         'set cluster to a Standard one, or to "" for one for each burst, or use a'
         ' provider with type = "kube", whose pods make Autopilot add nodes',
     )

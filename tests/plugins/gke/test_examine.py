@@ -98,7 +98,7 @@ def test_a_cluster_that_does_not_run_is_wrong(world: World) -> None:
 def test_an_autopilot_cluster_is_said_at_once(world: World) -> None:
     world.gke.add_cluster("shared", autopilot={"enabled": True})
     (found,) = words(examine(world, **POOL), Level.WRONG)
-    assert "shared is of GKE's Autopilot, which takes no node pools" in found
+    assert "shared is an Autopilot cluster, which takes no node pools" in found
     assert 'type = "kube"' in found
     with pytest.raises(Refused, match="Autopilot"):
         world.make(**POOL).provision(world.spec)
