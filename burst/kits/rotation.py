@@ -3,7 +3,7 @@
 
 A broker reads its certificate once, when it starts. So after a rotation the lead that
 runs still has the one before, which is kept beside the new one until it is replaced:
-`burst.cert.until-1795385134.63` for the file that was `burst.cert` until then, in
+`burst.cert.until-1795385134.628301` for the file that was `burst.cert` until then, in
 seconds since the epoch.
 """
 
@@ -34,7 +34,7 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
     path = path.resolve()
     _check_owner(path)
     made = certificate.create(before.name if name is None else name)
-    kept = path.with_name(f"{path.name}.until-{time.time():.2f}")
+    kept = path.with_name(f"{path.name}.until-{time.time():.6f}")
     try:
         text = certificate.format_certificate(before)
         write_atomically(kept, text, private=True, replace=False)

@@ -46,6 +46,18 @@ def test_a_lead_that_runs_has_the_one_before_and_the_next_has_the_new_one(
     assert running_certificate(lead(path, now + 60)) == str(path)
 
 
+def test_rotations_in_a_row_keep_each_certificate(path: Path) -> None:
+    """Also within the hundredth of a second to which Flux tells the lead's start."""
+    before = [certificate.read(path)]
+    kept = []
+    for _ in range(5):
+        made, each = rotate(path)
+        before.append(made)
+        kept.append(each)
+    assert [*map(certificate.read, kept), certificate.read(path)] == before
+    assert running_certificate(lead(path, time.time() - 60)) == str(kept[0])
+
+
 def test_of_several_rotations_the_first_after_the_start_counts(path: Path) -> None:
     first, second, third = (keep(path, until) for until in (100.0, 900.25, 1000.0))
     assert running_certificate(lead(path, 50.0)) == first
