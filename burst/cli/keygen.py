@@ -55,7 +55,7 @@ def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
-    certificate.read(path)
+    certificate.read(path)  # where it cannot be read no lead is asked
     started, bursts = 0.0, list[str]()
     try:
         with target.lead() as lead:
@@ -83,7 +83,7 @@ def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
         click.echo(f"{old}: deleted, as the lead was restarted since")
     click.echo("restart the lead and its own nodes, then delete the one before")
     if bursts:
-        click.echo(f"by that these lose the lead for good: {', '.join(bursts)}")
+        click.echo(f"at its restart these lose the lead for good: {', '.join(bursts)}")
 
 
 def _joined(lead: Lead, target: Target) -> list[str]:

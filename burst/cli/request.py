@@ -109,8 +109,10 @@ def _asked(
         raise click.UsageError(
             "--isolated takes no --slot, and one of COMMAND, --batch, --service"
         )
-    if any(word.encode(errors="replace").decode() != word for word in command):
-        raise click.UsageError("COMMAND is not UTF-8")  # as jobspecs are
+    try:
+        "".join(command).encode()
+    except UnicodeEncodeError as error:
+        raise click.UsageError("COMMAND is not UTF-8, as jobspecs are") from error
     words = parse_listing(listing.read()) if listing else command
     kind = kinds[0] if kinds else "interactive"
     return {**asked, "isolated": {"kind": kind, "command": list(words)}}

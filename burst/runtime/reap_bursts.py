@@ -11,11 +11,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.world import LastCall, repeat_at
 from burst.provider import Provider
 from burst.runtime.clock import Clock
-from burst.runtime.executor import (
-    CallResult,
-    ProviderWorkers,
-    run_call,
-)
+from burst.runtime.executor import CallResult, ProviderWorkers, run_call
 from burst.runtime.last_call import ProviderBurst, ended_call, next_call
 from burst.runtime.queued_call import QueuedCall
 

@@ -18,7 +18,6 @@ import msgspec
 from burst import __version__
 from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
-from burst.core.cost import rate
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
 from burst.core.worth.accounts import budgets_at
@@ -210,7 +209,7 @@ def plan(snapshot: Snapshot) -> Row:
         "bursts": [
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
-                "price": rate(burst),
+                "price": cost.rate(burst),
             }
             for burst in new
         ],

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -28,22 +29,18 @@ class ThreadChecks(ContractFixtures):
         trials = [trial, begin(spec.owner, lambda _: provider)]
         listing = begin(spec.owner, lambda _: provider)
         pairs = list(zip(trials, specs, strict=True))
-        _at_a_time(
-            [lambda t=t, s=s: t.provision(s) for t, s in pairs],  # type: ignore[misc]
-            listing,
-        )
+        _at_a_time([partial(one.provision, made) for one, made in pairs], listing)
         for one, made in pairs:
             one.wait_running(made)
         assert set(listing.observe()) == {made.burst_id for made in specs}
         _at_a_time(
-            [lambda t=t, s=s: t.reap_all(s.burst_id) for t, s in pairs],  # type: ignore[misc]
-            listing,
+            [partial(one.reap_all, made.burst_id) for one, made in pairs], listing
         )
         for one, made in pairs:
             one.wait_empty(made)
 
 
-def _at_a_time(calls: list[Callable[[], object]], listing: Trial) -> None:
+def _at_a_time(calls: Sequence[Callable[[], object]], listing: Trial) -> None:
     """Make these calls at a time, and list meanwhile."""
     together = threading.Barrier(len(calls))
 
