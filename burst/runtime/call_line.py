@@ -20,6 +20,7 @@ class CallLine:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: list[QueuedCall] = []
+        # With the object that is called: a reload may put another in its place.
         self._running: list[tuple[QueuedCall, Provider | None]] = []
         self._threads = 0
         self._closed = False

@@ -116,3 +116,20 @@ def test_an_rpc_that_is_not_answered_has_its_effect_or_not() -> None:
         with pytest.raises(Unreadable):
             lead.drain(frozenset({3}), "x")
         assert bool(lead.drained) == took_effect
+
+
+@pytest.mark.parametrize("took_effect", [True, False])
+def test_a_job_has_its_result_once_though_the_lead_did_not_answer(
+    took_effect: bool,
+) -> None:
+    machine = Steps({"providers": {"a": {"modes": ["joined", "isolated"]}}})
+    machine.take("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False})
+    machine.take("programs_end", {"status": 0, "runs_for": 0})
+    machine.take("rpc_is_not_answered", {"rpc": "finish", "took_effect": took_effect})
+    go_on(machine)
+    lead = machine.world.lead
+    assert lead.silence.came == 1
+    (job,) = lead.jobs.values()
+    assert job.result == "completed"
+    ends = [entry for entry in lead.log if entry[0] in ("finish", "fail")]
+    assert ends == [("finish", job.id, "exit status 0")]
