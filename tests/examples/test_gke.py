@@ -27,6 +27,7 @@ from tests.plugins.gke import build
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import Token, connect, serve
+from tests.support.set_clock import SetClock
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gke"
 README = (EXAMPLE / "README.md").read_text()
@@ -80,7 +81,7 @@ def test_each_way_is_ordered_and_reaped(
     gke: Gke, way: Way, tmp_path: Path, offer: str, things: int
 ) -> None:
     settings, cloud = way
-    means = Dependencies(cloud, Kubernetes(gke).followers, build.Clock())
+    means = Dependencies(cloud, Kubernetes(gke).followers, SetClock(build.NOW))
     provider = GkeProvider("gke", settings, "owner-a", means)
     asking = build.Asking(provider, _spec(tmp_path, offer))
     asking.provision()

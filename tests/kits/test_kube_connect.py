@@ -22,6 +22,7 @@ from burst.kits.kube import (
     server_of,
 )
 from tests.kits.kubeserver import Said, api_server, kubeconfig
+from tests.support.set_clock import SetClock
 
 VERSION = 200, {"gitVersion": "v1.34.4"}
 NOT_AUTHORIZED = 401, {"kind": "Status", "reason": "Unauthorized"}
@@ -62,22 +63,13 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-class Time:
-    """A clock that a test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_credentials_that_are_not_good_are_refused_and_not_told(
     server: Said, tmp_path: Path
 ) -> None:
     """Only after a while: an authenticator that is down answers in the same way."""
     path = kubeconfig(tmp_path / "config", server.url, {"token": "hush-hush"})
     server.answer("GET", "/version", NOT_AUTHORIZED)
-    clock = Time()
+    clock = SetClock()
     cluster = Cluster(Kubeconfig(path), clock=clock)
     with pytest.raises(
         Transient, match="does not accept the credentials of"
@@ -94,7 +86,7 @@ def test_credentials_that_are_not_good_are_refused_and_not_told(
 
 def test_credentials_that_work_again_were_good(server: Said, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", server.url, {"token": "good"})
-    clock = Time()
+    clock = SetClock()
     cluster = Cluster(Kubeconfig(path), clock=clock)
     for _ in range(2):
         server.answer("GET", "/version", NOT_AUTHORIZED)
@@ -136,7 +128,7 @@ def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
     user = plugin(tmp_path, "echo gone fishing >&2; exit 3")
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
     handlers = list(logging.getLogger().handlers)
-    clock = Time()
+    clock = SetClock()
     cluster = Cluster(Kubeconfig(path), clock=clock)
     for now, error in ((0, Transient), (119, Transient), (120, Refused)):
         clock.now = now

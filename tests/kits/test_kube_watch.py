@@ -16,6 +16,7 @@ from burst.kits.kube.kinds import POD
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from tests.kits.kubeserver import Said, Watch, api_server
+from tests.support.set_clock import SetClock
 from tests.support.waiting import wait_until
 
 PODS = "/api/v1/namespaces/far/pods"
@@ -31,19 +32,12 @@ class Pod(msgspec.Struct):
     metadata: Meta
 
 
-class Time:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Watcher:
     """What is known of the pods, and what the API server was asked for."""
 
     def __init__(self, server: Said) -> None:
         self.server = server
-        self.clock = Time()
+        self.clock = SetClock(1000.0)
         cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
         selected = Selection(POD, "far", {"x": "y"})
         self.kind = WatchedKind(cluster, selected, Pod, self.clock)

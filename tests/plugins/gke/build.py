@@ -20,6 +20,7 @@ from burst.testing import example_lead, example_spec
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import Token
+from tests.support.set_clock import SetClock
 
 OFFER = "n2"
 TABLE: dict[str, Any] = {
@@ -30,6 +31,7 @@ TABLE: dict[str, Any] = {
 }
 POOL = {"cluster": "shared"}
 NAMED_POOL = {"cluster": "shared", "pool": "burstable"}
+NOW = 1_800_000_000.0
 
 
 def settings(**table: Any) -> GkeSettings:
@@ -40,16 +42,6 @@ def settings(**table: Any) -> GkeSettings:
 def spec(directory: Path, number: int = 0, owner: str = "owner-a") -> BurstSpec:
     """Return the spec of a burst of two nodes."""
     return example_spec(example_lead(directory, owner), number, OFFER)
-
-
-class Clock:
-    """A clock that stands until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def provider(
@@ -64,7 +56,8 @@ def provider(
 ) -> GkeProvider:
     """Return a provider that works in this world."""
     cloud = Cloud(found.parent, client=client, credentials=Token())
-    dependencies = Dependencies(cloud, kubernetes.followers, clock or Clock(), apis)
+    clock = clock or SetClock(NOW)
+    dependencies = Dependencies(cloud, kubernetes.followers, clock, apis)
     return GkeProvider(name, found, owner, dependencies)
 
 
@@ -125,7 +118,7 @@ class World(Asking):
         self.gke = gke
         self.kubernetes = kubernetes
         self.client = client
-        self.clock = Clock()
+        self.clock = SetClock(NOW)
         super().__init__(self.make(), spec(at))
 
     def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
