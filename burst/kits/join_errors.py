@@ -85,6 +85,10 @@ _WORDS = {
     "closed": _UNREACHED,
     "connected": _MUTE,
 }
+# Events that begin another attempt to connect.
+_ATTEMPTS = ("connect delayed", "connect retried")
+# What the lead says to a follower that it does not take.
+_ANSWER = re.compile(r"overlay\.hello: ")
 _JOINED = re.compile(r"\bparent-ready: ")
 # As sd-daemon(3) has it, for info and debug.
 _CHATTER = re.compile(r"^<[67]>")
@@ -97,15 +101,20 @@ def explain_log(log: str) -> str:
     `log` may be the end of a log only.
     """
     found = before = ""
+    answered = False  # by the lead, through the connection
     for line in log.splitlines():
         event = _EVENT.search(line)
         if event:
-            found = _follow(found, before, event)
+            # Flux may log the events of a connection after the answer that came by it.
+            answered = answered and event["event"] not in _ATTEMPTS
+            if not answered:
+                found = _follow(found, before, event)
             before = event["event"]
         elif _JOINED.search(line):
             found = ""
-        else:
-            found = _explain_line(line) or found
+        elif explained := _explain_line(line):
+            found = explained
+            answered = bool(_ANSWER.search(line))
     return found
 
 

@@ -29,10 +29,11 @@ def connect(pod, namespace, socket=SOCKET):
 
 def run_on_all(handle, command):
     """Run a command once on each node that is up; return what each job wrote."""
-    count = resources.resource_list(handle).get().up.nnodes
     jobs = []
-    for _ in range(count):
+    for rank in resources.resource_list(handle).get().up.ranks:
         spec = flux.job.JobspecV1.from_command(command, num_nodes=1, exclusive=True)
+        # Else one node may run them all: the first may end before the next is placed.
+        spec.setattr("system.constraints", {"ranks": [str(rank)]})
         spec.cwd = "/tmp"  # noqa: S108  of the pod alone
         # This host's environment says nothing of the pod.
         spec.environment = {}

@@ -47,6 +47,28 @@ def test_the_latest_reason_counts() -> None:
     assert "list of hosts" in explain_log(f"{SHAKE}\noverlay.hello: Invalid argument")
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["connect delayed", "connected", "handshake succeeded"], ["disconnected"]),
+        (["connect delayed", "connected"], ["handshake succeeded"]),
+        (["connect delayed"], ["connected", "handshake succeeded", "disconnected"]),
+    ],
+)
+def test_events_that_are_logged_after_the_answer_change_nothing(
+    before: list[str], after: list[str]
+) -> None:
+    answer = "overlay.hello: client (1) version mismatched with server (2)\n"
+    log = f"{events(*before)}overlay.err[1]: {answer}{events(*after)}"
+    assert explain_log(log).startswith("it runs Flux 1 and the lead 2,")
+
+
+def test_an_answer_counts_until_another_attempt_fails() -> None:
+    answer = "overlay.err[1]: overlay.hello: Invalid argument\n"
+    log = answer + events("connect delayed", "closed")
+    assert "nothing listens" in explain_log(log)
+
+
 @pytest.mark.parametrize("log", ["", "broker.err[2]: something else"])
 def test_a_log_that_does_not_tell_is_not_guessed_at(log: str) -> None:
     assert explain_log(log) == ""
