@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from burst.cli.target import Target, target_options
-from burst.cli.watch import watch_burst
+from burst.cli.wait_for_burst import wait_for_burst
 
 
 @click.command()
@@ -36,4 +36,4 @@ def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:
-            watch_burst(lambda: lead.call("status", {}), burst_id, until="inactive")
+            wait_for_burst(lambda: lead.call("status", {}), burst_id, until="inactive")

@@ -10,7 +10,7 @@ import click
 
 from burst.cli.output import show_output
 from burst.cli.target import Target, target_options
-from burst.cli.watch import watch_burst
+from burst.cli.wait_for_burst import wait_for_burst
 from burst.model.listing import parse_listing
 
 # So long, in seconds, the next tick may take to decide on a job.
@@ -78,7 +78,7 @@ def request(
         for burst in made["bursts"]:
             ends = command or wanted["batch"]
             until = "inactive" if ends else "online"
-            watch_burst(lambda: lead.call("status", {}), burst, until=until)
+            wait_for_burst(lambda: lead.call("status", {}), burst, until=until)
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
@@ -132,4 +132,4 @@ def _burst_for(job: str, target: Target, no_wait: bool) -> None:
             click.echo(f"  {refusal['offer']}: {refusal['why']}")
         live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
         for burst in () if no_wait else live:
-            watch_burst(lambda: lead.call("status", {}), burst["id"], until="online")
+            wait_for_burst(lambda: lead.call("status", {}), burst["id"], until="online")

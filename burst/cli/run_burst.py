@@ -16,7 +16,7 @@ from rich.status import Status
 from burst import log
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.target import Target, run_command, target_options
-from burst.cli.watch import line_of, wait_for_state, watch_burst
+from burst.cli.wait_for_burst import line_of, wait_for_burst, wait_for_state
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
@@ -149,14 +149,14 @@ class _ManualBurst:
                 raise BurstError(f"there is no burst in {slot}", "burst status -a")
             for row in rows:
                 lead.call("down", {"burst": row["id"]}, timeout=60.0)
-                watch_burst(look, row["id"], until="inactive")
+                wait_for_burst(look, row["id"], until="inactive")
             return
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
         made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
         for burst in made["bursts"]:
-            watch_burst(look, burst)
+            wait_for_burst(look, burst)
 
     def _without_daemon(self, lead: Lead, settings: Settings, slot: str) -> None:
         provider = self._provider

@@ -19,7 +19,7 @@ from burst.core.placement.offers import price_of
 from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
-from burst.core.timeline import begin_time, timeline
+from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import LastCall, ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
@@ -61,6 +61,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "note": burst.quarantined or _note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
+        "states": state_times(burst),
     }
 
 

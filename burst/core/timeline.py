@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from burst.model.burst import Burst, JobTimes
+from burst.core.lifecycle import EDGES
+from burst.model.burst import Burst, JobTimes, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 
@@ -46,6 +48,20 @@ def timeline(burst: Burst) -> dict[str, float]:
             stages[stage] = round(max(0.0, when - start), 3)
     stages["submit"] = 0.0
     return stages
+
+
+def state_times(burst: Burst) -> list[dict[str, Any]]:
+    """Return each state that a burst was in, in order, and when it entered it.
+
+    As `state` and `at`, in seconds since the epoch.
+    """
+    state, found = State.NEW, [(State.NEW, burst.lease.created)]
+    for event in burst.events:
+        after = EDGES.get((state, event.name), state)
+        if after is not state:
+            found.append((after, event.timestamp))
+        state = after
+    return [{"state": state.value, "at": at} for state, at in found]
 
 
 def begin_time(burst: Burst) -> float:

@@ -20,6 +20,7 @@ from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
+from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport, budget_row, names_user
 from burst.core.worth.forecast import kind_of
@@ -82,6 +83,15 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
 def burst_totals(rows: list[Row], snapshot: Snapshot) -> Row:
     """Return nodes and cost of the bursts in these rows."""
     return cost.totals(rows, snapshot.world.slots, snapshot.settings)
+
+
+def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> list[Row]:
+    """Return rows of the jobs that wait, of this user or, if None, of all."""
+    starts = snapshot.forecasts.starts if snapshot.forecasts else {}
+    waiting = WaitingJobs(
+        snapshot.records, snapshot.world, snapshot.decisions, starts, snapshot.now
+    )
+    return waiting.rows(most, userid)
 
 
 def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:

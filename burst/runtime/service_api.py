@@ -33,6 +33,7 @@ from burst.runtime.service_requests import (
     CostRequest,
     NamedRequest,
     PolicyRequest,
+    StatusRequest,
     demand_of,
     parse_job,
     read_request,
@@ -122,6 +123,10 @@ class ServiceApi:
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         row = service_answers.status(snapshot, self.holder())
+        most = read_request(request, StatusRequest).jobs
+        if most:
+            userid = None if request.owner else request.userid
+            row["jobs"] = service_answers.waiting_jobs(snapshot, most, userid)
         if request.owner:
             return row
         mine = {format_f58(job) for job in jobs_of(request.userid, snapshot)}

@@ -33,6 +33,13 @@ class NamedRequest(msgspec.Struct):
     force: bool = False
 
 
+class StatusRequest(msgspec.Struct):
+    """What `burst status` and `burst watch` ask for."""
+
+    jobs: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """So many of the jobs that wait are listed at most."""
+
+
 class BurstRequest(msgspec.Struct):
     """What `burst request` asks for."""
 

@@ -109,6 +109,24 @@ def test_a_guest_sees_and_releases_his_own_only():
     assert asking.sim.lead.jobs[other].urgency == 0
 
 
+def test_jobs_that_wait_are_listed_where_that_is_asked_for():
+    asking = Asking()
+    asking.sim.joins = False
+    his = asking.sim.lead.submit(whole(4), userid=GUEST)
+    other = asking.sim.lead.submit(whole(9), userid=7)
+    asking.sim.tick(3)
+
+    assert "jobs" not in asking.ask("status")
+    rows = asking.ask("status", jobs=9)["jobs"]
+    assert [row["id"] for row in rows] == [format_f58(his), format_f58(other)]
+    assert [row["verdict"] for row in rows] == ["coming", "too-large"]
+    assert rows[0]["bursts"] == [asking.sim.burst.id]
+    assert asking.ask("status", jobs=1)["jobs"] == rows[:1]
+    assert asking.ask("status", jobs=9, guest=True)["jobs"] == rows[:1]
+    with pytest.raises(BurstError, match="status: "):
+        asking.ask("status", jobs=-1)
+
+
 @pytest.mark.parametrize(
     "method", ["plan", "request", "down", "gc", "enable", "reload"]
 )

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Look = Callable[[], Row]
 
 
-def watch_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
+def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
     """Wait until a burst is online, or `inactive`, and return its row.
 
     `look` returns what `burst status` shows. Raises BurstError once it cannot come to
