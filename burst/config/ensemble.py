@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The file of an ensemble, as it was read: `burst.config.ensemble_file` reads it.
+
+Keys have the words of the Ensemble Operator's Custom Resource where it has one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config.convert import Seconds, Table
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class JobSpec(Table, frozen=True):
+    """`[[jobs]]`: jobs that are alike. Those of the file's top are for all members."""
+
+    name: str
+    """What rules, metrics and `burst ensemble status` call them."""
+    command: str = ""
+    """What each of them runs, split as a shell would; no shell is started."""
+    batch: str = ""
+    """In place of a command: a file with a command a line, a job each, from the
+    ensemble file's directory. Lines that are empty or begin with # are left out."""
+    count: int = 1
+    """How many; 0: as many as the algorithm submits. Not with `batch`."""
+    nodes: int = 1
+    """Nodes of each."""
+    tasks: int = 0
+    """Tasks of each; default: one a node."""
+    cores: int = 0
+    """Cores of each task; default: those of the nodes, divided among the tasks."""
+    duration: Seconds = Seconds(0)
+    """Time limit of each; 0 for none."""
+    workdir: str = ""
+    """Where it runs; default: where the ensemble file is."""
+    commands: tuple[str, ...] = ()
+    """The lines of `batch`, once it is read."""
+
+    @property
+    def total(self) -> int:
+        """How many jobs the file asks for; 0 for as many as the algorithm submits."""
+        return len(self.commands) if self.batch else self.count
+
+    def command_of(self, number: int) -> str:
+        """Return what the job of that number runs."""
+        return (
+            self.commands[number % len(self.commands)] if self.batch else self.command
+        )
+
+
+class AlgorithmSpec(Table, frozen=True):
+    """`algorithm`: which plug-in, and its options as they are written."""
+
+    name: str
+    options: Mapping[str, Any] = _NONE
+
+
+class EnsembleLimits(Table, frozen=True):
+    """`[limits]`: of all members together."""
+
+    nodes: int = 0
+    """Most nodes that are paid at once; 0 for no limit."""
+    money: float = 0.0
+    """Once this is spent all members end; 0 for no limit."""
+    time: Seconds = Seconds(math.inf)
+    """After this time all members end."""
+
+
+class MemberSpec(Table, frozen=True):
+    """`[[members]]`: one burst with jobs of its own."""
+
+    name: str
+    """Lower-case letters, digits and dashes. Of `count` members it is the stem."""
+    provider: str
+    """A table `[providers.NAME]` of the settings; default: the only one."""
+    offer: str = ""
+    """Default: the provider's cheapest that is large enough."""
+    mode: Literal["joined", "isolated"] = "joined"
+    size: int = 1
+    """Nodes at first; default: `min`."""
+    min: int = 1
+    max: int = 1
+    """Default: `size`."""
+    share: float = 1.0
+    """Weight in the fair share, where members want more nodes than `[limits] nodes`."""
+    jobs: tuple[JobSpec, ...] = ()
+    algorithms: tuple[AlgorithmSpec, ...] = ()
+    """In the order in which they are asked."""
+    grow_window: Seconds = Seconds(30)
+    """`growWindow`: from one change of its size to the next growth, at least."""
+    shrink_window: Seconds = Seconds(60)
+    """`shrinkWindow`: from one change of its size to the next shrinking, at least."""
+    minicluster: Mapping[str, Any] = _NONE
+    """Fields of a MiniCluster's `spec`, for a provider that makes such."""
+
+
+class EnsembleSpec(Table, frozen=True):
+    """One ensemble, checked: names are unique, each member has its own jobs."""
+
+    name: str
+    members: tuple[MemberSpec, ...]
+    """One for each burst: those with a `count` are written out, NAME-0, NAME-1..."""
+    jobs: tuple[JobSpec, ...] = ()
+    """For whichever member submits them first."""
+    limits: EnsembleLimits = EnsembleLimits()
+    check: Seconds = Seconds(10)
+    """`checkSeconds`: from one decision to the next."""
+    custom: Mapping[str, tuple[str, ...]] = _NONE
+    """`[custom]`: commands that rules may run, by name."""
+    directory: str = ""
+    """Where the file is."""
+    notes: tuple[str, ...] = ()
+    """What the file says and is not used."""
+
+    def member(self, name: str) -> MemberSpec:
+        """Return the member of that name. Raises KeyError."""
+        for each in self.members:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+
+def as_builtins(spec: EnsembleSpec) -> dict[str, Any]:
+    """Return it as JSON has it, to be kept beside the record."""
+    found: dict[str, Any] = msgspec.to_builtins(spec)
+    return found

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""What the daemon has read of a member: the one input of a step that is not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from burst.algorithm import QueueCounts
+
+_NONE: Mapping[int, int] = MappingProxyType({})
+
+
+class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of the eventlog of a member's job (RFC 21), by `burst` submitted."""
+
+    at: float
+    """Its timestamp, seconds since the epoch."""
+    name: str
+    """Such as submit, start, finish, exception."""
+    group: str
+    success: bool = False
+    """Of `finish`: whether the exit status was 0 and no exception was raised."""
+    took: float = 0.0
+    """Of `start`: seconds since submit. Of `finish`: seconds since start."""
+
+
+class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
+    """A member as it is now. One that cannot be read has none: nothing is done to it.
+
+    Of a member that is not made yet: all 0.
+    """
+
+    nodes: int = 0
+    """Nodes that are paid: made or asked for, and not confirmed as gone."""
+    size: int = 0
+    """Nodes that it would have once nothing is being made or drained any more."""
+    nodes_up: int = 0
+    """Of its nodes, those whose broker is online and that are not drained."""
+    nodes_free: int = 0
+    """Of these, those on which no job runs."""
+    cores_up: int = 0
+    cores_free: int = 0
+    queue: QueueCounts = QueueCounts()
+    """The member's jobs only, by state."""
+    waiting: Mapping[int, int] = _NONE
+    """Number of jobs in the states priority and sched, by nodes of each."""
+    next_jobs: tuple[int, ...] = ()
+    """Nodes of the first 11 of these, in the order in which Flux would start them."""
+    events: tuple[MemberEvent, ...] = ()
+    """In the order of the eventlogs. Events that were given before do no harm where
+    they are not later than `MemberRecord.read_until`: those are left out."""
+    spent: float = 0.0
+    """What it has cost so far, settled and running."""
+    price: float = 0.0
+    """Of a node and hour."""

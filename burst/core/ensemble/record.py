@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of an ensemble, under the key `ensemble/NAME`: JSON by msgspec.
+
+A step takes the record and returns the next one, which is written before any of the
+step's intents is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from burst.core.ensemble.intents import JobRef
+from burst.core.ensemble.statistics import GroupStatistics
+from burst.errors import RecordUnreadable
+
+RECORD_VERSION = 1
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a member's algorithm is not asked: it raised, or was too slow."""
+
+    what: str
+    first: float
+    """When it began."""
+    until: float
+    """It is asked again from then on; the member stays as it is before."""
+
+
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a member. Times are seconds since the epoch."""
+
+    started: float
+    nodes: int = 0
+    """How many it is to have."""
+    grown: float | None = None
+    shrunk: float | None = None
+    memory: Mapping[str, Mapping[str, Any]] = _NONE
+    """What each algorithm remembers, by its name."""
+    submitted: Mapping[str, int] = _NONE
+    """Jobs that were given out of its own groups; the next gets this number."""
+    unconfirmed: tuple[JobRef, ...] = ()
+    """Jobs that are on record and may not be submitted yet."""
+    commands: int = 0
+    """Commands that were asked for so far."""
+    unconfirmed_commands: tuple[tuple[int, str], ...] = ()
+    statistics: Mapping[str, GroupStatistics] = _NONE
+    """By group."""
+    read_until: float = 0.0
+    """Timestamp of the last event that is counted in `statistics`."""
+    trouble: Trouble | None = None
+    why: str = ""
+    """Of the last change, or of the end."""
+    ended: float | None = None
+    """When it was decided that it ends, for good."""
+
+
+class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of an ensemble."""
+
+    name: str
+    started: float
+    version: int = RECORD_VERSION
+    members: Mapping[str, MemberRecord] = _NONE
+    shared: Mapping[str, int] = _NONE
+    """Jobs that were given out of groups that all members share."""
+    ended: float | None = None
+    why: str = ""
+    """Of the end."""
+
+
+def encode_ensemble(record: EnsembleRecord) -> str:
+    """Return the JSON text that is kept."""
+    return msgspec.json.encode(record).decode()
+
+
+def decode_ensemble(text: str) -> EnsembleRecord:
+    """Return the record of an ensemble. Raises RecordUnreadable."""
+    try:
+        record = msgspec.json.decode(text, type=EnsembleRecord)
+    except msgspec.MsgspecError as error:
+        raise RecordUnreadable(f"not the record of an ensemble: {error}") from error
+    if record.version != RECORD_VERSION:
+        raise RecordUnreadable(
+            f"record of version {record.version}, this program knows {RECORD_VERSION}",
+            "run the version that wrote it",
+        )
+    return record
