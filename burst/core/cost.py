@@ -43,7 +43,12 @@ def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float |
 
 
 def idle_limit(burst: Burst, settings: Settings) -> float:
-    """Return for how many seconds it is kept once it is idle; math.inf for ever."""
+    """Return for how many seconds it is kept once it is idle; math.inf for ever.
+
+    An ensemble decides by itself how long those of its members are kept.
+    """
+    if burst.lease.member is not None:
+        return math.inf
     return min(settings.deadlines.idle, burst.keep_idle)
 
 

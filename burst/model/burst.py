@@ -72,6 +72,15 @@ class Isolated(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("job", "command", "batch")
 
 
+class Membership(msgspec.Struct, frozen=True):
+    """Of which member of which ensemble something is."""
+
+    name: str
+    """`ENSEMBLE/MEMBER`."""
+    userid: int
+    """Who runs the ensemble. Jobs of others do not run on its bursts."""
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided when the burst was made. Never changes.
 
@@ -106,6 +115,10 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     race: str = ""
     """What two bursts of two providers have in common that are made for the same jobs,
     of which the first that is online keeps them; empty for all others."""
+
+    member: Membership | None = None
+    """Of which ensemble it is: it runs the jobs of that member and no others, and the
+    ensemble decides how long it is kept. None for all others."""
 
     @property
     def isolated_job(self) -> JobId | None:

@@ -144,6 +144,11 @@ class Reason(enum.Enum):
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
+    MEMBER_FULL = _waits(
+        "it waits for nodes of {member}, which its ensemble makes grow and shrink"
+        " (burst ensemble status)",
+        lasting=False,
+    )
 
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(

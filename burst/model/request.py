@@ -92,6 +92,9 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     jobspec."""
     race: bool = False
     """Whether the site's rule has two providers raced. Never read of a jobspec."""
+    member: str = ""
+    """`ENSEMBLE/MEMBER` on whose bursts it is to run, and on no others; empty for a job
+    of no ensemble."""
 
     def takes(self, provider: str) -> bool:
         """Tell whether bursts of a provider are as the user and the rule want them."""
@@ -215,6 +218,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
         urgency=found.urgency or 0,
         mode=found.mode or "",
         wanted=bool(found.wanted),
+        member=found.member or "",
     )
 
 
@@ -251,6 +255,7 @@ class _PreferencesTable(msgspec.Struct, rename="kebab"):
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)] | None = None
     mode: Literal["", "joined", "isolated"] | None = None
     wanted: bool | None = None
+    member: _Name | None = None
 
 
 class _Found(msgspec.Struct):

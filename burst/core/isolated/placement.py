@@ -92,6 +92,7 @@ class IsolatedPlacement:
                 end=candidate.lease_end,
                 place=candidate.place,
                 isolated=demand.isolated,
+                member=demand.member,
             )
             jobs = () if demand.job is None else (demand.job,)
             proposals.append(Proposal(lease, jobs))

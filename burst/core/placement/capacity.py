@@ -71,6 +71,7 @@ def burst_capacities(
         BurstCapacity(
             burst=burst.id,
             userids=frozenset(burst.lease.userids),
+            member=burst.lease.member,
             provider=burst.lease.provider,
             price=burst.lease.price,
             nodes=burst.lease.nodes,

@@ -173,6 +173,8 @@ class LiveNodes:
     def _suits(self, demand: Demand, capacity: BurstCapacity) -> bool:
         """Tell whether a live burst is one that a job may be on, whatever is free."""
         userids = capacity.userids
+        if capacity.member != demand.member:
+            return False
         if not self._share_users and userids and userids != {demand.userid}:
             return False
         joins = bool(userids) and demand.userid not in userids

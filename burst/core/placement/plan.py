@@ -14,7 +14,7 @@ from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.slots import RankSlot
 from burst.core.worth.budget import Commitment
 from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
-from burst.model.burst import BurstId, Isolated, Lease
+from burst.model.burst import BurstId, Isolated, Lease, Membership
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
@@ -55,6 +55,9 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     something may be."""
     live_worth: LiveBurstWorth | None = None
     """What a live burst has to be worth to the job; None: it may have any."""
+    member: Membership | None = None
+    """The ensemble's member on whose bursts the job is to run, or whose the requested
+    burst becomes; None for all others."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +75,8 @@ class BurstCapacity(msgspec.Struct, kw_only=True):
     burst: BurstId
     userids: frozenset[int]
     """For whose jobs; empty for anybody's."""
+    member: Membership | None = None
+    """Of which ensemble it is; it takes no other jobs than those of the member."""
     provider: str
     price: float = 0.0
     """Per node and hour."""
@@ -138,6 +143,7 @@ class PlannedBurst:
         self.nodes = 0
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
+        self.member: Membership | None = None
         self.demands: list[Demand] = []
         """Those that it gets all nodes for."""
         self.races = False
@@ -160,6 +166,7 @@ class PlannedBurst:
     def add(self, demand: Demand) -> None:
         """Note for whom it is made."""
         self.demands.append(demand)
+        self.member = demand.member
         if demand.job is not None:
             self.jobs.append(demand.job)
         if demand.userid is not None:
@@ -185,5 +192,6 @@ class PlannedBurst:
             priced_by=self.provider_offer.priced_by,
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,
+            member=self.member,
         )
         return Proposal(lease, tuple(self.jobs))

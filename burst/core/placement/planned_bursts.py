@@ -91,6 +91,8 @@ class PlannedBursts:
     def _may_join(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Tell whether a burst of this plan, if large enough, may be used for a job."""
         offer = planned.provider_offer.offer
+        if planned.member != demand.member:
+            return False
         if not accepts(
             demand.preferences, planned.provider_offer.provider, offer.price
         ):

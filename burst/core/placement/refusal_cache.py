@@ -21,7 +21,7 @@ from burst.core.placement.refusal_inputs import RefusalInputs
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
-from burst.core.select.triage import wants_isolated
+from burst.core.select.triage import never_on_own_nodes
 from burst.core.world import World
 from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
@@ -227,7 +227,7 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
         return job not in made.left.here
     if hold is not None:
         return hold.state is HoldState.HELD
-    if wants_isolated(view):
+    if never_on_own_nodes(view):
         return False  # Flux could start it here before it is held
     if intake.mode == "scheduler":
         return job not in made.left.here

@@ -20,7 +20,7 @@ from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up, missing_nodes
 from burst.core.records import Transaction
 from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
-from burst.core.select.triage import JobTriage, wants_isolated
+from burst.core.select.triage import JobTriage, never_on_own_nodes
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
@@ -100,11 +100,11 @@ class _HoldPlan:
     def hold_or_release(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Hold a job that would block others, release one that would not."""
         tx, settings = self._tx, self._settings
-        # A job that an isolated burst runs is held in every mode.
-        isolated = wants_isolated(job) or any(
+        # A job that an isolated burst runs, or an ensemble has, is held in every mode.
+        never_here = never_on_own_nodes(job) or any(
             behaviour_of(burst).holds_its_job for burst in bursts
         )
-        if blocks and (isolated or not _waits_harmlessly(job, settings)):
+        if blocks and (never_here or not _waits_harmlessly(job, settings)):
             if len(self._holding) < _AT_ONCE and _hold(tx, job):
                 self._holding.append(job.id)
                 _record_of_job(tx, bursts, "job-hold", job.id)
@@ -150,7 +150,7 @@ def _blocks_others(
         # Its attribute, or the rule, was taken away: it is not held any more.
         return False
     assert job.request is not None  # or the decision were UNREADABLE
-    return wants_isolated(job) or not triage.own_nodes.fits_when_idle(job.request)
+    return never_on_own_nodes(job) or not triage.own_nodes.fits_when_idle(job.request)
 
 
 def _hold(tx: Transaction, job: JobView) -> bool:

@@ -22,7 +22,7 @@ from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import decide_on_queue, in_stopped_queue, may_leave_queue
 from burst.core.world import World
-from burst.model.burst import Burst, Isolated
+from burst.model.burst import Burst, Isolated, Membership
 from burst.model.decision import Decision, moment
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
@@ -144,7 +144,7 @@ class JobTriage:
         """Tell whether a job may wait for own nodes that are up, and blocks nobody."""
         view = self._lead.jobs[job]
         request = view.request
-        if request is None or wants_isolated(view):
+        if request is None or never_on_own_nodes(view):
             return False
         return self.own_nodes.fits_when_idle(request)
 
@@ -190,7 +190,7 @@ class JobTriage:
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Decision(Reason.LOCAL)
         found = self._demand(job, request, 0)
-        if isinstance(found, Decision):
+        if isinstance(found, Decision) or found.member:
             return found
         return self.policy.decide_on_bank(job) or self._by_rule(job, found)
 
@@ -269,7 +269,7 @@ class JobTriage:
     ) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
         held = hold is not None and hold.state in HELD_BY_US
-        if in_stopped_queue(job, self._settings) or wants_isolated(job):
+        if in_stopped_queue(job, self._settings) or never_on_own_nodes(job):
             return False
         if not self.own_nodes.take(request):
             return False
@@ -303,6 +303,8 @@ class JobTriage:
             coming=coming,
             duration=job.duration,
             isolated=self._isolated(job),
+            not_worth=_waits_for_member(job),
+            member=_membership(job),
         )
 
     def _isolated(self, job: JobView) -> Isolated | None:
@@ -314,6 +316,17 @@ class JobTriage:
     def _taken_back(self, job: JobView) -> bool:
         hold = self._holds.get(job.id)
         return hold is not None and hold.state is HoldState.TAKEN_BACK
+
+
+def _membership(job: JobView) -> Membership | None:
+    name = job.preferences.member
+    return Membership(name, job.userid) if name else None
+
+
+def _waits_for_member(job: JobView) -> Decision | None:
+    """Return what is told of a job for which alone nothing is bought."""
+    name = job.preferences.member
+    return Decision(Reason.MEMBER_FULL, {"member": name}) if name else None
 
 
 def lease_warning(job: JobView, bursts: list[Burst]) -> str:
@@ -328,3 +341,12 @@ def lease_warning(job: JobView, bursts: list[Burst]) -> str:
 def wants_isolated(job: JobView) -> bool:
     """Tell whether its user wants the job run in an isolated burst, never here."""
     return job.preferences.mode == "isolated"
+
+
+def never_on_own_nodes(job: JobView) -> bool:
+    """Tell whether a job is not to run on the lead's own nodes, even if they are free.
+
+    That is one for an isolated burst, and one of an ensemble, whose nodes are those of
+    its member.
+    """
+    return wants_isolated(job) or bool(job.preferences.member)
