@@ -90,6 +90,7 @@ __all__ = [
     "Provider",
     "ProviderError",
     "Refused",
+    "Resizable",
     "Seconds",
     "Shape",
     "SpecRefused",
@@ -323,6 +324,40 @@ class Concurrent(Protocol):
 
     concurrency: int
     """How many calls may be made at a time; at most 32 are."""
+
+
+@runtime_checkable
+class Resizable(Protocol):
+    """An optional interface: changes how many followers a burst has while it lives.
+
+    Of bursts that join the lead only. Without it the daemon makes another burst where
+    jobs need more nodes, and keeps all nodes of one as long as some are used.
+    """
+
+    def resize(self, spec: BurstSpec) -> None:
+        """Have the burst consist of the followers of `spec`. Returns promptly.
+
+        `spec` is that of the burst's `provision` or of its last `resize`, with other
+        `hosts` and `ranks`: either these with further ones behind them, or the first
+        of them. Followers that are in both are not touched. What is provisioned again
+        after it has the new hosts.
+
+        To grow: start those that are missing of the further ones, nothing twice. It is
+        called until it returns, and again after a crash. Once all of them have joined,
+        the burst has grown.
+
+        To shrink: end those behind the last of `hosts`, on which nothing runs and
+        nothing can start any more. It is called again until `observe` lists none of
+        them, which says that nothing of them exists, no process and nothing that
+        costs. As `reap`, it may do more the longer that takes. It may be called to take
+        back a growth that has not ended.
+
+        Raises NotFound where nothing of the burst exists, and makes nothing then;
+        InsufficientCapacity and SpecRefused for a growth that cannot be had, which
+        leave the burst as it is and let it go on; Transient and Refused. `reap`
+        deletes what a growth has made, too.
+        """
+        ...
 
 
 @runtime_checkable

@@ -62,6 +62,22 @@ class FakeBurst:
     """Calls of `observe` since all its followers run."""
     joins: bool = True
     """Whether its followers join the lead."""
+    missing: set[str] = field(default_factory=set)
+    """Hosts by which it is to grow, and that are not made yet."""
+    grown_at: dict[str, int] = field(default_factory=dict)
+    """Hosts by which it grew, and `observed` at that time."""
+    leaving: dict[str, int] = field(default_factory=dict)
+    """Hosts by which it shrinks, and further calls of `observe` until they are gone."""
+
+    def let_go(self, calls: int = 0) -> None:
+        """Let so many calls of `observe` pass for the hosts by which it shrinks."""
+        for host, left in list(self.leaving.items()):
+            self.leaving[host] = left - calls
+            if left - calls <= 0:
+                del self.leaving[host]
+                self.made = [each for each in self.made if each != host]
+                self.grown_at.pop(host, None)
+                self.reclaimed.discard(host)
 
 
 @dataclass
@@ -85,7 +101,7 @@ class FakeCloud:
     stalled: bool = False
     """While it is True, no follower starts."""
     full: bool = False
-    """While it is True, no new burst is made."""
+    """While it is True, no new burst is made, and none grows."""
 
     def followers(self) -> Mapping[str, BurstId]:
         """Return the hosts that exist, and the burst of each."""

@@ -18,6 +18,7 @@ from burst.errors import (
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
 from burst.testing.contract_failures import FailureChecks
+from burst.testing.contract_resize import ResizeChecks
 from burst.testing.contract_threads import ThreadChecks
 from burst.testing.contract_traces import TraceChecks
 from burst.testing.examples import isolate
@@ -27,7 +28,7 @@ from burst.testing.trial import Trial
 __all__ = ["Begin", "Count", "MakeProvider", "MakeSpec", "ProviderContract"]
 
 
-class ProviderContract(FailureChecks, TraceChecks, ThreadChecks):
+class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
     """Subclass it as `Test…` and give these fixtures.
 
     `make_provider`

@@ -35,13 +35,14 @@ class FakeProvider:
     next_provision_error: Exception | None = None
     every_provision_error: Exception | None = None
     """Raised by each provision until it is None."""
+    next_resize_error: Exception | None = None
     next_observe_error: Exception | None = None
     next_list_all_error: Exception | None = None
     next_reap_error: Exception | None = None
     next_answer_lost = False
-    """The next provision or reap does its work and then raises Transient."""
+    """The next provision, resize or reap does its work, then raises Transient."""
     build_only: int | None = None
-    """The next provision makes this many followers and then raises Transient."""
+    """The next provision or resize makes so many followers, then raises Transient."""
     hang: threading.Event | None = None
     """Calls do not return before this is set."""
     listed_after = 0
@@ -51,7 +52,8 @@ class FakeProvider:
     starts_only: int | None = None
     """How many followers of a burst ever run: 0 for none, None for all."""
     ends_after = 0
-    """Calls between the first reap of a burst and its end."""
+    """Calls between the first reap of a burst and its end; calls of `observe` between a
+    shrink and the end of those that leave."""
     ends_with: int | None = 0
     """Exit status of the programs of isolated bursts; None where they do not end."""
     writes = "done\n"
@@ -156,6 +158,27 @@ class FakeProvider:
             self.cloud.begun.append(spec.burst_id)
         self._leave()
 
+    def resize(self, spec: BurstSpec) -> None:
+        """Make what is missing of a growth, or begin to end what is too much."""
+        self._enter(ProviderCall("resize", spec.burst_id))
+        burst = self._admit_resize(spec)
+        known, burst.spec = set(burst.spec.hosts), spec
+        burst.missing = (burst.missing | set(spec.hosts) - known) & set(spec.hosts)
+        missing = [host for host in spec.hosts if host in burst.missing]
+        some, self.build_only = missing[: self.build_only], None
+        burst.missing.difference_update(some)
+        burst.made += some
+        burst.grown_at |= dict.fromkeys(some, burst.observed)
+        for host in known.difference(spec.hosts):
+            burst.leaving[host] = self.ends_after
+            burst.failed.pop(host, None)
+        if not burst.failed:
+            burst.failure = Failure.OTHER
+        burst.let_go()
+        if some != missing:
+            raise Transient("connection reset", "call again")
+        self._leave()
+
     def observe(self) -> Sequence[BurstStatus]:
         """List our bursts, and let one unit of time pass for them."""
         self._enter(ProviderCall("observe"))
@@ -163,6 +186,7 @@ class FakeProvider:
         for burst_id, burst in self._mine().items():
             burst.observed += 1
             self._pass(burst_id, burst)
+            burst.let_go(1)
             if burst.ends_in != 0 and burst.observed > self.listed_after:
                 listed.append(self._status(burst))
         return [*listed, *self._list_ghosts()]
@@ -243,6 +267,26 @@ class FakeProvider:
             self._key(spec.burst_id), known or FakeBurst(spec)
         )
 
+    def _admit_resize(self, spec: BurstSpec) -> FakeBurst:
+        """Return the burst, which may be resized to that."""
+        burst = self._mine().get(spec.burst_id)
+        if burst is None:
+            raise NotFound(f"there is no {spec.burst_id}")
+        if burst.ends_in is not None:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        before, after = burst.spec.hosts, spec.hosts
+        least = min(len(before), len(after))
+        if before[:least] != after[:least] or not after:
+            raise SpecRefused(f"{spec.burst_id} has other hosts", "reap it first")
+        if burst.leaving.keys() & set(after):
+            raise Transient(f"{spec.burst_id} has not shrunk yet", "call again")
+        used = sum(len(each.spec.hosts) for each in self.cloud.bursts.values())
+        free = 0 if self.cloud.full else self.settings.capacity - used
+        grows = len(after) - len(before)
+        if grows > 0 and (grows > free or len(after) > self.settings.max_nodes):
+            raise InsufficientCapacity(f"{free} nodes are free")
+        return burst
+
     def _pass(self, burst_id: BurstId, burst: FakeBurst) -> None:
         """Let one unit of time pass for a burst that is being reaped."""
         if burst.ends_in is None:
@@ -265,7 +309,12 @@ class FakeProvider:
 
     def _followers(self, burst: FakeBurst) -> tuple[FollowerStatus, ...]:
         up = burst.observed > self.listed_after + self.starts_after
-        able = set(burst.spec.hosts[: self.starts_only] if up else ())
+        able = {
+            host
+            for host in (burst.spec.hosts[: self.starts_only] if up else ())
+            if burst.observed
+            > burst.grown_at.get(host, -self.starts_after - 1) + self.starts_after
+        }
         end = burst.spec.lease_end
         if self.clock and end and self.clock() >= end:
             burst.failed = dict.fromkeys(burst.made, "its lease has ended")
@@ -287,6 +336,7 @@ class FakeProvider:
 
     def _status(self, burst: FakeBurst) -> BurstStatus:
         followers = self._followers(burst)
+        leaving = [FollowerStatus(h, Phase.ENDING, "it ends") for h in burst.leaving]
         phases = {status.phase for status in followers}
         if burst.ends_in is not None:
             phase = Phase.ENDING
@@ -297,7 +347,7 @@ class FakeProvider:
         return BurstStatus(
             burst_id=burst.spec.burst_id,
             phase=phase,
-            followers=followers,
+            followers=(*followers, *leaving),
             why=next((s.why for s in followers if s.why), ""),
             failure=burst.failure,
             instance=self._instance(burst, phase) if burst.spec.program else None,

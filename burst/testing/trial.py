@@ -18,7 +18,7 @@ import pytest
 from burst.errors import BurstError, CertificateError, NotFound, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider
+from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider, Resizable
 
 _T = TypeVar("_T")
 
@@ -122,6 +122,28 @@ class Trial:
         """Provision once, and raise what it raises."""
         self.give(spec)
         self._call(lambda: self.provider.provision(spec))
+
+    def resize(self, spec: BurstSpec, within: float | None = None) -> None:
+        """Resize as the daemon does: again while it raises Transient."""
+        self.wait(
+            lambda: self._resizes(spec),
+            f"resize of {spec.burst_id} to go through",
+            within,
+        )
+
+    def _resizes(self, spec: BurstSpec) -> bool:
+        try:
+            self.resize_once(spec)
+        except Transient:
+            return False
+        return True
+
+    def resize_once(self, spec: BurstSpec) -> None:
+        """Resize once, and raise what it raises."""
+        assert isinstance(self.provider, Resizable)
+        resize = self.provider.resize
+        self.give(spec)
+        self._call(lambda: resize(spec))
 
     def observe(self) -> dict[BurstId, BurstStatus]:
         """Return what it lists, by id, after checks that hold for every list."""

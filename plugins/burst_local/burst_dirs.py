@@ -17,7 +17,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -116,12 +116,16 @@ class BurstDirectory(msgspec.Struct, frozen=True):
                     yield FollowerDirectory(path)
 
     def make(self, spec: BurstSpec, config: str) -> None:
-        """Make the directories and the files that followers need."""
+        """Make the directories and the files that followers need.
+
+        An empty `config` leaves broker.toml as it is.
+        """
         self.path.mkdir(mode=0o700, exist_ok=True)
         write_atomically(
             self.path / "spec.json", msgspec.json.encode(spec), private=True
         )
-        write_atomically(self.config, config.encode(), private=True)
+        if config:
+            write_atomically(self.config, config.encode(), private=True)
         for host in spec.hosts:
             self.follower(host).path.mkdir(mode=0o700, exist_ok=True)
 
@@ -144,16 +148,20 @@ class BurstDirectory(msgspec.Struct, frozen=True):
                 self.path / "ending", msgspec.json.encode(since), private=True
             )
 
+    def remove_followers(self, hosts: Collection[str]) -> None:
+        """Remove the directories of these followers, of which no process is left.
+
+        Raises OSError.
+        """
+        for host in hosts:
+            _remove(self.follower(host).path)
+
     def remove(self) -> None:
         """Remove the directory. No process of the burst may be left.
 
         Raises OSError.
         """
-        for parent, names, _ in os.walk(self.path):
-            for name in names:
-                _allow(Path(parent, name))
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.path)
+        _remove(self.path)
 
 
 class ProviderDirectory(PrivateDirectory):
@@ -169,6 +177,14 @@ class ProviderDirectory(PrivateDirectory):
         for place in places:
             _allow(place.path)
         return places
+
+
+def _remove(directory: Path) -> None:
+    for parent, names, _ in os.walk(directory):
+        for name in names:
+            _allow(Path(parent, name))
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(directory)
 
 
 def _allow(directory: Path) -> None:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +22,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.broker import find_gateways, follower_config
+from burst.kits.broker import follower_config
 from burst.kits.private_dir import (
     PrivateDirectory,
     default_base,
@@ -40,20 +38,12 @@ from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
 from burst_local.examine import examine_home, examine_program
 from burst_local.members import Followers, find_members
-from burst_local.processes import (
-    ProcessIdentity,
-    identity_of,
-    is_hidden,
-    scan_all,
-    send,
-)
+from burst_local.processes import identity_of, is_hidden, scan_all
 from burst_local.status import describe
+from burst_local.stopping import Stopper
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-# Seconds until SIGTERM is repeated: a Flux broker that is starting ignores it, and one
-# that is shutting down is faster after a second one.
-_ASK_AGAIN = 2.0
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +92,7 @@ class LocalProvider:
         self._command = command or launch.follower_command(settings.flux)
         # The host's clock, so that a restarted daemon has the same.
         self._clock = clock
-        self._asked: dict[str, dict[ProcessIdentity, float]] = {}
-        """When processes got their last SIGTERM, by burst."""
+        self._stopper = Stopper(clock, settings.grace)
         self._ending: dict[str, float] = {}
         """Since when bursts are being reaped, if that could not be written."""
 
@@ -132,11 +121,7 @@ class LocalProvider:
     def _provision(self, spec: BurstSpec) -> None:
         self._home.check()
         place = self._admit(spec)
-        try:
-            config = follower_config(spec.lead, spec.hosts, spec.ranks)
-            commands = {host: self._argv(spec, place, host) for host in spec.hosts}
-        except (ConfigError, CertificateError) as error:
-            raise Refused(error.what, error.advice) from error
+        config, commands = self._prepare(spec, place, spec.hosts)
         self._home.open()
         place.make(spec, config)
         followers = self._members().get(spec.burst_id, {})
@@ -147,6 +132,38 @@ class LocalProvider:
             else:
                 # The daemon that started it may have died before it wrote this.
                 place.follower(host).record(members.leader.identity)
+
+    def resize(self, spec: BurstSpec) -> None:
+        """Start the followers of a growth, or end those behind the last host."""
+        with disk_errors(self._home.path, writing=True):
+            self._resize(spec)
+
+    def _resize(self, spec: BurstSpec) -> None:
+        self._home.check()
+        place, known = self._find(spec)
+        followers = self._members().get(spec.burst_id, {})
+        kept = set(spec.hosts)
+        new = kept.difference(known.hosts)
+        lacking = [
+            host
+            for host in spec.hosts
+            # One that was started before and has ended is not started again.
+            if host in new
+            or (host not in followers and not place.follower(host).identity())
+        ]
+        if new and (leaving := sorted(followers.keys() & new)):
+            raise Transient(f"{', '.join(leaving)}: of its shrink, has not ended yet")
+        if new:
+            self._check_room(spec)
+        config, commands = self._prepare(spec, place, lacking)
+        place.remove_followers(new)
+        place.make(spec, config)
+        for host, argv in commands.items():
+            self._start(spec, place, host, argv)
+        others = {host: m for host, m in followers.items() if host not in kept}
+        self._stopper.stop_some(place, others)
+        gone = {each.host for each in place.followers()} - kept - others.keys()
+        place.remove_followers(gone)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have a directory or a process."""
@@ -191,7 +208,9 @@ class LocalProvider:
         if since is None:
             since = self._ending[burst_id] = now
         if followers:
-            self._stop(place, followers, overdue=now - since >= self._settings.grace)
+            self._stopper.stop(
+                place, followers, overdue=now - since >= self._settings.grace
+            )
             # After the signals, which must be sent even if nothing can be written.
             if place.ending_since() is None:
                 place.note_ending(since)
@@ -224,9 +243,38 @@ class LocalProvider:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
         known = place.spec()
         if known and (known.hosts, known.ranks) != (spec.hosts, spec.ranks):
-            raise SpecRefused(
-                f"{spec.burst_id} exists with other hosts", "reap it first"
-            )
+            raise _other_hosts(spec.burst_id)
+        self._check_room(spec)
+        return place
+
+    def _find(self, spec: BurstSpec) -> tuple[BurstDirectory, BurstSpec]:
+        """Return the directory of a burst that may be resized to that, and its spec."""
+        gone = NotFound(f"nothing of {spec.burst_id} is on this host")
+        if not is_safe_name(spec.burst_id):
+            raise gone
+        place = self._home.burst(spec.burst_id)
+        known = place.spec()
+        if known is None:
+            raise gone
+        if self._since(place) is not None:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        both = min(len(known.hosts), len(spec.hosts))
+        if not both or known.hosts[:both] != spec.hosts[:both]:
+            raise _other_hosts(spec.burst_id)
+        return place, known
+
+    def _prepare(
+        self, spec: BurstSpec, place: BurstDirectory, hosts: Sequence[str]
+    ) -> tuple[str, Mapping[str, list[str]]]:
+        """Return broker.toml, empty where no host is to start, and their commands."""
+        try:
+            config = follower_config(spec.lead, spec.hosts, spec.ranks) if hosts else ""
+            return config, {host: self._argv(spec, place, host) for host in hosts}
+        except (ConfigError, CertificateError) as error:
+            raise Refused(error.what, error.advice) from error
+
+    def _check_room(self, spec: BurstSpec) -> None:
+        """Raise InsufficientCapacity unless the host may have these followers."""
         others = (p.spec() for p in self._home.bursts() if p.id != spec.burst_id)
         free = self._settings.max_nodes - sum(len(s.hosts) for s in others if s)
         if len(spec.hosts) > free:
@@ -235,7 +283,6 @@ class LocalProvider:
                 f" {self._settings.max_nodes} are free on this host",
                 "raise max_nodes if the host can run more",
             )
-        return place
 
     def _argv(self, spec: BurstSpec, place: BurstDirectory, host: str) -> list[str]:
         rundir = place.follower(host).path
@@ -282,31 +329,11 @@ class LocalProvider:
         written = place.ending_since()
         return self._ending.get(place.id) if written is None else written
 
-    def _stop(
-        self, place: BurstDirectory, followers: Followers, *, overdue: bool
-    ) -> None:
-        """Send signals to the processes that are to end next. Does not wait."""
-        if overdue:
-            send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
-            return
-        spec = place.spec()
-        gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
-        # A broker whose gateway has ended before may not end on SIGTERM.
-        behind = [m for host, m in followers.items() if host not in gateways]
-        ask = [
-            process
-            for members in behind or followers.values()
-            for process in members.all
-            # Jobs have their own process groups; the broker ends them while it lives.
-            if members.leader is None or process.group == members.leader.group
-        ]
-        now = self._clock()
-        asked = self._asked.setdefault(place.id, {})
-        again = [p for p in ask if now - asked.get(p.identity, -math.inf) >= _ASK_AGAIN]
-        send(signal.SIGTERM, again)
-        asked.update((process.identity, now) for process in again)
-
     def _forget(self, place: BurstDirectory) -> None:
-        self._asked.pop(place.id, None)
+        self._stopper.forget(place)
         self._ending.pop(place.id, None)
         launch.forget(place.path)
+
+
+def _other_hosts(burst_id: BurstId) -> SpecRefused:
+    return SpecRefused(f"{burst_id} exists with other hosts", "reap it first")

@@ -33,10 +33,15 @@ def describe(
     phase = next(p for p in (Phase.FAILED, Phase.PENDING, Phase.RUNNING) if p in phases)
     alike = [follower for follower in found if follower.phase is phase]
     worst = next((follower for follower in alike if follower.why), alike[0])
+    there = {*followers, *(follower.host for follower in place.followers())}
+    leaving = tuple(
+        FollowerStatus(host, Phase.ENDING, "ends, as the burst shrinks")
+        for host in sorted(there.difference(spec.hosts))
+    )
     return BurstStatus(
         burst_id=place.id,
         phase=phase,
-        followers=found,
+        followers=(*found, *leaving),
         why=f"{worst.host} {worst.why}" if worst.why else "",
     )
 

@@ -6,6 +6,7 @@ Not collected by itself: test_provider_mutants.py runs it and reads who failed w
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -16,7 +17,13 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import NotFound, Refused, SpecRefused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
@@ -459,6 +466,158 @@ class EndsBeforeItsLease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         self.clock = lambda: time.time() + 0.12
         return super().observe()
+
+
+class GrowsAgainOnARepeat(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        again = known is not None and known.spec == spec and len(spec.hosts) > 1
+        super().resize(spec)
+        if known and again:
+            known.made += spec.hosts[1:]
+
+
+class ForgetsAGrowthAtARestart(FakeProvider):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for burst in self._mine().values():
+            if burst.grown_at:
+                burst.made, burst.grown_at = burst.made[:1], {}
+
+
+class GrowsInNameOnly(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        super().resize(spec)
+        known = self._mine()[spec.burst_id]
+        known.made = known.made[:1]
+
+
+class RestartsWhatItResizes(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        super().resize(spec)
+        if known and len(spec.hosts) < 2:
+            known.grown_at |= dict.fromkeys(spec.hosts, known.observed)
+            self.starts_after = 1
+
+
+class ShrinksFromTheBottom(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        made = list(known.made) if known else []
+        super().resize(spec)
+        if known and len(made) > len(spec.hosts):
+            known.made = made[len(spec.hosts) :]
+
+
+class NeverEndsWhatLeaves(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        self.ends_after = 1_000_000_000
+        super().resize(spec)
+        self.ends_after = 0
+
+
+class ListsNothingOfWhatLeaves(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        made = list(known.made) if known else []
+        super().resize(spec)
+        if known and len(made) > len(spec.hosts):
+            known.made = made
+
+
+class ReapsWithoutItsGrowth(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        known = self._mine().get(burst_id)
+        if known is None or not known.grown_at:
+            super().reap(burst_id)
+            return
+        known.made = [host for host in known.made if host in known.grown_at]
+        raise NotFound("what was provisioned is gone")
+
+
+class MakesByAResizeWhatNeverWas(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        try:
+            super().resize(spec)
+        except NotFound:
+            self.provision(spec)
+
+
+class SaysNothingOfWhatNeverWas(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        with contextlib.suppress(NotFound):
+            super().resize(spec)
+
+
+class ResizesForAnyOwner(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        owners = [key[0] for key in self.cloud.bursts if key[2] == spec.burst_id]
+        self.owner = owners[0] if owners else self.owner
+        super().resize(spec)
+
+
+class RevivesByAResize(FakeProvider):
+    ends_after = 1
+
+    def resize(self, spec: BurstSpec) -> None:
+        known = self._mine().get(spec.burst_id)
+        if known and known.ends_in is not None:
+            known.ends_in = 1_000_000_000
+            return
+        super().resize(spec)
+
+
+class GrowsPastItsOffer(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        most = self.settings
+        self.settings = msgspec.structs.replace(most, max_nodes=1000)
+        super().resize(spec)
+        self.settings = most
+
+
+class IsDisabledByALargeGrowth(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        try:
+            super().resize(spec)
+        except InsufficientCapacity as error:
+            if len(spec.hosts) > self.settings.max_nodes:
+                raise Refused(error.what) from error
+            raise
+
+
+class TakesAnyHosts(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        try:
+            super().resize(spec)
+        except SpecRefused:
+            known = self._mine()[spec.burst_id]
+            known.spec, known.made = spec, list(spec.hosts)
+
+
+class EndsABurstForWantOfRoom(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        try:
+            super().resize(spec)
+        except InsufficientCapacity:
+            if self.cloud.full:
+                self.fail(spec.burst_id, "there is no room for its growth")
+            raise
+
+
+class SaysThatItGrewWhenUnreachable(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        if self.cloud.reachable:
+            super().resize(spec)
+
+
+class WaitsUntilItHasGrown(FakeProvider):
+    def resize(self, spec: BurstSpec) -> None:
+        super().resize(spec)
+        for _ in range(100):
+            if not self.cloud.stalled:
+                return
+            threading.Event().wait(0.01)
 
 
 def _secret(spec: BurstSpec) -> str:

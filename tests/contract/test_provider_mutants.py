@@ -52,6 +52,20 @@ CAUGHT_BY = {
     ),
 }
 
+CAUGHT_BY |= {
+    "GrowsAgainOnARepeat": "test_grown_twice_it_grows_once",
+    "ForgetsAGrowthAtARestart": "test_a_restart_goes_on_with_a_growth",
+    "GrowsInNameOnly": "test_grown_it_runs_with_all_its_followers",
+    "RestartsWhatItResizes": "test_shrunk_its_first_followers_go_on",
+    "ShrinksFromTheBottom": "test_shrunk_its_first_followers_go_on",
+    "NeverEndsWhatLeaves": "test_shrunk_its_first_followers_go_on",
+    "ListsNothingOfWhatLeaves": "test_shrunk_its_first_followers_go_on",
+    "ReapsWithoutItsGrowth": "test_reaped_while_it_grows_it_is_gone",
+    "SaysNothingOfWhatNeverWas": "test_what_does_not_exist_is_not_made_by_a_resize",
+    "MakesByAResizeWhatNeverWas": "test_what_does_not_exist_is_not_made_by_a_resize",
+    "ResizesForAnyOwner": "test_another_burst_is_not_touched_when_one_is_resized",
+}
+
 _UNREACHABLE = "test_unreachable_it_raises_and_never_says_that_nothing_is_there"
 _DEAD = "test_a_follower_that_dies_is_told_with_a_reason"
 _FULL = "test_without_room_it_says_so_by_insufficient_capacity"
@@ -65,6 +79,13 @@ _TEMPORARY = "test_once_reaped_no_temporary_file_tells_of_it"
 _OWNERS = "test_the_bursts_of_all_owners_are_listed_with_their_tags"
 
 CAUGHT_ONLY_BY = {
+    "RevivesByAResize": {"test_while_it_is_reaped_it_does_not_grow"},
+    "GrowsPastItsOffer": {"test_past_what_it_sells_it_does_not_grow"},
+    "IsDisabledByALargeGrowth": {"test_past_what_it_sells_it_does_not_grow"},
+    "TakesAnyHosts": {"test_other_followers_are_no_resize"},
+    "EndsABurstForWantOfRoom": {"test_without_room_its_first_followers_go_on"},
+    "SaysThatItGrewWhenUnreachable": {"test_unreachable_a_resize_raises"},
+    "WaitsUntilItHasGrown": {"test_a_resize_does_not_wait_for_progress"},
     "ListsOnlyItsOwn": {_OWNERS},
     "MixesCallsAtATime": {
         "test_called_for_two_bursts_at_a_time_it_makes_and_ends_both"

@@ -19,8 +19,10 @@ from burst.provider import BurstSpec, BurstStatus
 from burst.testing import example_lead, example_spec
 from tests.support.fluxlead import short_directory
 from tests.support.reaping import reap_until_gone
+from tests.support.waiting import wait_until
 
 SLEEP = "exec sleep 1000"
+STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
 
 
 class LocalHarness:
@@ -68,6 +70,11 @@ class LocalHarness:
     def reap_all(self, provider: LocalProvider, burst_id: BurstId) -> None:
         """Reap until nothing is left."""
         reap_until_gone(provider, burst_id)
+
+
+def wait_said(local: LocalHarness, spec: BurstSpec, word: str) -> None:
+    """Wait until every follower said it."""
+    wait_until(lambda: all(word in log for log in local.logs(spec)), word)
 
 
 @contextlib.contextmanager

@@ -19,15 +19,8 @@ from burst.errors import NotFound, Refused
 from burst.model.burst import BurstId
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec, Phase
-from tests.plugins.local.harness import SLEEP, LocalHarness
+from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness, wait_said
 from tests.support.waiting import wait_until
-
-STUBBORN = "trap 'echo asked' TERM; echo ready; while :; do echo tick; sleep 0.05; done"
-
-
-def wait_said(local: LocalHarness, spec: BurstSpec, word: str) -> None:
-    """Wait until every follower said it."""
-    wait_until(lambda: all(word in log for log in local.logs(spec)), word)
 
 
 def test_what_heeds_sigterm_is_gone_with_its_directory(local: LocalHarness) -> None:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Ends followers: SIGTERM, again while they do not end, SIGKILL after a grace time."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable, Iterable
+
+from burst.kits.broker import find_gateways
+from burst_local.burst_dirs import BurstDirectory
+from burst_local.members import FollowerProcesses, Followers
+from burst_local.processes import Process, ProcessIdentity, send
+
+# Seconds until SIGTERM is repeated: a Flux broker that is starting ignores it, and one
+# that is shutting down is faster after a second one.
+_ASK_AGAIN = 2.0
+
+
+class Stopper:
+    """Sends signals to processes of bursts. Never waits."""
+
+    def __init__(self, clock: Callable[[], float], grace: float) -> None:
+        self._clock = clock
+        self._grace = grace
+        self._asked: dict[str, dict[ProcessIdentity, float]] = {}
+        """When processes got their last SIGTERM, by burst."""
+        self._first: dict[str, dict[ProcessIdentity, float]] = {}
+        """When processes of followers that a burst has no more got their first."""
+
+    def stop(
+        self, place: BurstDirectory, followers: Followers, *, overdue: bool
+    ) -> None:
+        """Send signals to the processes that are to end next."""
+        if overdue:
+            send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
+            return
+        spec = place.spec()
+        gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
+        # A broker whose gateway has ended before may not end on SIGTERM.
+        behind = [m for host, m in followers.items() if host not in gateways]
+        self._terminate(place, behind or followers.values())
+
+    def stop_some(self, place: BurstDirectory, followers: Followers) -> None:
+        """Send signals to followers that a burst has no more, as it shrinks.
+
+        Those that a restarted daemon finds have the grace time again.
+        """
+        now = self._clock()
+        first = self._first.setdefault(place.id, {})
+        processes = [p for members in followers.values() for p in members.all]
+        for process in processes:
+            first.setdefault(process.identity, now)
+        late = [p for p in processes if now - first[p.identity] >= self._grace]
+        send(signal.SIGKILL, late)
+        self._terminate(place, followers.values())
+
+    def forget(self, place: BurstDirectory) -> None:
+        """Forget a burst, of which nothing is left."""
+        self._asked.pop(place.id, None)
+        self._first.pop(place.id, None)
+
+    def _terminate(
+        self, place: BurstDirectory, followers: Iterable[FollowerProcesses]
+    ) -> None:
+        ask: list[Process] = [
+            process
+            for members in followers
+            for process in members.all
+            # Jobs have their own process groups; the broker ends them while it lives.
+            if members.leader is None or process.group == members.leader.group
+        ]
+        now = self._clock()
+        asked = self._asked.setdefault(place.id, {})
+        again = [p for p in ask if now - asked.get(p.identity, -math.inf) >= _ASK_AGAIN]
+        send(signal.SIGTERM, again)
+        asked.update((process.identity, now) for process in again)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Local bursts that grow and shrink: processes, directories, crashes in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import msgspec
+import pytest
+from burst_local.processes import scan
+
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec, Phase
+from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness, wait_said
+from tests.support.waiting import wait_until
+
+
+def part(spec: BurstSpec, nodes: int) -> BurstSpec:
+    return msgspec.structs.replace(
+        spec, hosts=spec.hosts[:nodes], ranks=spec.ranks[:nodes]
+    )
+
+
+def leaders(local: LocalHarness, spec: BurstSpec) -> set[int]:
+    found = scan()
+    pids = local.pids(spec.burst_id)
+    return {pid for pid in pids if pid in found and found[pid].session == pid}
+
+
+def test_a_follower_that_ended_is_not_started_again_by_a_growth(
+    local: LocalHarness,
+) -> None:
+    provider, spec = local.provider(), local.spec(nodes=3)
+    provider.provision(part(spec, 2))
+    first = min(leaders(local, spec))
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: first not in leaders(local, spec), "it to end")
+    provider.resize(spec)
+    provider.resize(spec)
+    status = local.status(provider)
+    phases = [follower.phase for follower in status.followers]
+    assert phases == [Phase.FAILED, Phase.RUNNING, Phase.RUNNING]
+    assert len(leaders(local, spec)) == 2
+
+
+def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
+    local: LocalHarness,
+) -> None:
+    local.script = STUBBORN
+    provider, spec = local.provider(grace=10), local.spec()
+    provider.provision(spec)
+    wait_said(local, spec, "ready")
+    small = part(spec, 1)
+    provider.resize(small)
+    status = local.status(provider)
+    assert status.phase is Phase.RUNNING
+    assert [f.phase for f in status.followers] == [Phase.RUNNING, Phase.ENDING]
+    with pytest.raises(Transient, match="has not ended yet"):
+        provider.resize(spec)
+    local.now += 9.9
+    provider.resize(small)
+    assert len(leaders(local, spec)) == 2
+    local.now += 0.2
+    provider.resize(small)
+    wait_until(lambda: len(leaders(local, spec)) == 1, "the second to be killed")
+    # Its directory is left until the next call, and is listed as it.
+    assert len(local.status(provider).followers) == 2
+    provider.resize(small)
+    assert len(local.status(provider).followers) == 1
+    assert not local.home.burst(spec.burst_id).follower(spec.hosts[1]).path.exists()
+
+
+def test_a_shrink_goes_on_after_a_restart(local: LocalHarness) -> None:
+    local.script = STUBBORN
+    spec = local.spec()
+    provider = local.provider()
+    provider.provision(spec)
+    wait_said(local, spec, "ready")
+    provider.resize(part(spec, 1))
+    again = local.provider(grace=0)
+    again.resize(part(spec, 1))
+    wait_until(lambda: len(leaders(local, spec)) == 1, "the second to be killed")
+
+
+def test_a_growth_that_broke_off_is_gone_on_with(local: LocalHarness) -> None:
+    provider, spec = local.provider(), local.spec(nodes=3)
+    provider.provision(part(spec, 1))
+    local.script = SLEEP
+    # The daemon died when all was written, and nothing was started.
+    local.home.burst(spec.burst_id).make(spec, "")
+    assert local.status(provider).phase is Phase.PENDING
+    local.provider().resize(spec)
+    assert local.status(provider).phase is Phase.RUNNING
+    assert len(leaders(local, spec)) == 3
+
+
+def test_it_grows_within_the_host_only(local: LocalHarness) -> None:
+    provider, spec = local.provider(max_nodes=3), local.spec(nodes=3)
+    other = local.spec(number=1, nodes=1)
+    provider.provision(part(spec, 1))
+    provider.provision(other)
+    with pytest.raises(InsufficientCapacity, match="3 followers are needed, and 2"):
+        provider.resize(spec)
+    provider.resize(part(spec, 2))
+    assert len(leaders(local, spec)) == 2
+
+
+def test_what_cannot_be_started_is_refused_before_anything_is_written(
+    local: LocalHarness,
+) -> None:
+    provider, spec = local.provider(), local.spec()
+    provider.provision(part(spec, 1))
+    lead = msgspec.structs.replace(spec.lead, certificate="/nowhere/burst.cert")
+    with pytest.raises(Refused):
+        provider.resize(msgspec.structs.replace(spec, lead=lead))
+    assert len(local.status(provider).followers) == 1
+    # What it has too much can be ended without the certificate.
+    provider.resize(part(msgspec.structs.replace(spec, lead=lead), 1))
+
+
+def test_an_id_that_is_no_file_name_does_not_exist(local: LocalHarness) -> None:
+    spec = msgspec.structs.replace(local.spec(), burst_id=BurstId("../x"))
+    with pytest.raises(NotFound):
+        local.provider().resize(spec)
