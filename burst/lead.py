@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The lead interface: what the engine needs of a Flux instance.
 
-`Lead` is what every lead does. `WholeQueue`, `Accounting`, `Queues` and
-`SchedulerHints` are optional interfaces: a lead that tells of all its jobs, or of the
-banks of users, that has queues, or a scheduler that can be told of leases, implements
-them too, and `queues_of` and `scheduler_of` return them.
+`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `Accounting`, `Queues` and
+`SchedulerHints` are optional interfaces: a lead that tells of all its jobs, takes jobs
+from the daemon, tells of the banks of users, has queues, or a scheduler that can be
+told of leases, implements them too; `queues_of` and `scheduler_of` return the last two.
 Implemented for Flux in `burst.flux`, and, without the last three, in `burst.embedded`;
 one contract suite, `tests/contract/`, runs against both.
 
@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.errors import ConfigError
+from burst.errors import BurstError, ConfigError
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.banks import Associations
 from burst.model.event import Event
@@ -289,6 +289,37 @@ class StartHints(Protocol):
 
         These are all that are known, in seconds since the epoch. It annotates the jobs.
         Raises LeadError.
+        """
+        ...
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    """A job to submit."""
+
+    jobspec: Mapping[str, Any]
+    """Of version 1 (RFC 25), with its environment and working directory."""
+    urgency: int = 16
+    """0 to 31; 0 submits it held."""
+
+
+@runtime_checkable
+class JobSubmitter(Protocol):
+    """An optional interface: submits jobs as the user who calls it.
+
+    Over a connection of its own, from any thread, also while other methods are called.
+    """
+
+    def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
+        """Submit these jobs; return the id of each, or why it has none.
+
+        They may get their ids, and so their places in the queue, in another order.
+        Raises LeadGone, Unreadable: then any of them may have been submitted.
+        """
+        ...
+
+    def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
+        """Return the jobs of all users that have these names (`job.name`), ended ones
+        too. Of several with one name it is the last. Raises LeadError.
         """
         ...
 

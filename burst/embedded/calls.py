@@ -91,6 +91,12 @@ class ListJobs(_Body, frozen=True):
     jobs: tuple[JobId, ...] = ()
 
 
+class FindJobs(_Body, frozen=True):
+    """Answer: the last job of each of these names, by name; only those there are."""
+
+    names: tuple[str, ...]
+
+
 class Lookup(_Body, frozen=True):
     """Answer: the job's jobspec."""
 
@@ -145,6 +151,7 @@ Body = (
     | DrainCall
     | UndrainCall
     | ListJobs
+    | FindJobs
     | Lookup
     | Attach
     | WatchInstance

@@ -34,6 +34,7 @@ from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import failure, say
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadIdentity
+from burst.model.request import parse_name
 
 _NO_DAEMON = NoDaemon(
     "no daemon serves this lead", "start one with `burst daemon -c FILE`"
@@ -74,6 +75,7 @@ class Control:
             calls.DrainCall: lambda body: queue.drain(body.ranks, body.reason),
             calls.UndrainCall: lambda body: queue.undrain(body.ranks),
             calls.ListJobs: self._list,
+            calls.FindJobs: self._find,
             calls.Lookup: lambda body: self._queue.find(body.job).jobspec,
             calls.Sync: self._sync,
         }
@@ -198,6 +200,10 @@ class Control:
     def _list(self, body: calls.ListJobs) -> list[calls.JobInfo]:
         wanted = body.jobs or tuple(self._queue.jobs)
         return [job_info(self._queue.find(job_id)) for job_id in wanted]
+
+    def _find(self, body: calls.FindJobs) -> dict[str, JobId]:
+        named = ((parse_name(job.jobspec), job.id) for job in self._queue.jobs.values())
+        return {name: job_id for name, job_id in named if name in body.names}
 
     def _sync(self, _: calls.Sync) -> int:
         self.push()

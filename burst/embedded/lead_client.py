@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead` and `WholeQueue` for the embedded lead.
+"""`burst.lead.Lead`, `WholeQueue` and `JobSubmitter` for the embedded lead.
 
 Everyone who can connect is its owner.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,10 +17,11 @@ from burst.embedded.client import TIMEOUT_S, EmbeddedClient
 from burst.embedded.file_store import FileStore
 from burst.embedded.queue_mirror import QueueMirror
 from burst.embedded.streams import EmbeddedService, InstanceWatcher, as_json
-from burst.errors import Unreadable
+from burst.errors import BurstError, LeadGone, Unreadable
 from burst.lead import (
     JobFailures,
     MayBurst,
+    NewJob,
     QueueListener,
     RequestHandler,
     Store,
@@ -102,6 +104,16 @@ class EmbeddedLead:
             )
         return self._watched.view(self._ask(calls.Sync(), int))
 
+    def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
+        """Submit these jobs."""
+        with closing(EmbeddedClient(self._uri)) as client:
+            return [_submit(client, job) for job in jobs]
+
+    def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
+        """Return the jobs that have these names."""
+        with closing(EmbeddedClient(self._uri)) as client:
+            return client.call(calls.FindJobs(tuple(names)), dict[str, JobId])
+
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """Set the urgency of each job to 0."""
         return self.release(dict.fromkeys(jobs, 0))
@@ -176,6 +188,15 @@ class EmbeddedLead:
     def _check(self) -> None:
         """Raise LeadGone unless the lead is there."""
         self._ask(calls.Sync(), int)
+
+
+def _submit(client: EmbeddedClient, job: NewJob) -> JobId | BurstError:
+    try:
+        return client.call(calls.Submit(job.jobspec, job.urgency), JobId)
+    except (LeadGone, Unreadable):
+        raise
+    except BurstError as error:
+        return error
 
 
 class _StoreOfLead:

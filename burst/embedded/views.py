@@ -104,8 +104,13 @@ def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
         t_start=job.t_start,
         t_finish=job.t_finish,
         result=job.result,
+        held_at_submit=job.urgency == 0 and _urgency_is_as_submitted(job),
         burstable=is_burstable(job.jobspec, wanted.attribute),
     )
+
+
+def _urgency_is_as_submitted(job: EmbeddedJob) -> bool:
+    return all(event.name != "urgency" for event in job.events)
 
 
 def job_info(job: EmbeddedJob) -> JobInfo:

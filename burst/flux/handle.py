@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import Denied, LeadError, LeadGone
+from burst.errors import Denied, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
 
 SEND_DEADLINE_S = 10.0
@@ -144,6 +144,33 @@ class Handle:
         if events & self._lib.FLUX_POLLERR:
             raise self._gone()
         self._poll.poll(max(0.0, timeout_s) * 1000)
+
+    def submit_job(self, jobspec: bytes, urgency: int) -> Any:
+        """Send a job to job-ingest, signed as flux_job_submit(3) does it.
+
+        Returns Flux's future, for `submitted_job`; nothing may be received by `receive`
+        on a handle that submits. Raises LeadError where the job cannot be signed.
+        """
+        future = self._lib.flux_job_submit(self._h, jobspec, urgency, 0)
+        if not future:
+            raise LeadError(f"the job cannot be submitted: {self._reason()}")
+        return self._ffi.gc(future, self._lib.flux_future_destroy)
+
+    def submitted_job(self, future: Any, timeout_s: float) -> int:
+        """Return the id of a job that was sent.
+
+        Raises LeadError with what job-ingest said, and Unreadable where it said nothing
+        within the timeout.
+        """
+        if self._lib.flux_future_wait_for(future, timeout_s) < 0:
+            if self._ffi.errno == errno.ETIMEDOUT:
+                raise Unreadable(f"job-ingest: no answer within {timeout_s:g}s")
+            raise self._gone()
+        job = self._ffi.new("flux_jobid_t *")
+        if self._lib.flux_job_submit_get_id(future, job) < 0:
+            text = self._text(self._lib.flux_future_error_string(future))
+            raise LeadError(f"the lead does not take the job: {text}")
+        return int(job[0])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:
         """Answer a request."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead`, `WholeQueue`, `Queues` and `SchedulerHints` for Flux."""
+"""`burst.lead.Lead` and all of its optional interfaces for Flux."""
 
 from __future__ import annotations
 
@@ -33,7 +33,14 @@ from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
-from burst.lead import JobFailures, MayBurst, QueueListener, RequestHandler
+from burst.flux.submit import find_jobs, submit_jobs
+from burst.lead import (
+    JobFailures,
+    MayBurst,
+    NewJob,
+    QueueListener,
+    RequestHandler,
+)
 from burst.model.active_job import QueuePicture, picture_of
 from burst.model.banks import Associations
 from burst.model.event import Event
@@ -170,6 +177,16 @@ class FluxLead:
         """See `burst.lead.Accounting`. Over a connection of its own."""
         with closing(Handle(self._uri)) as handle:
             return read_associations(RpcClient(handle), timeout)
+
+    def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
+        """See `burst.lead.JobSubmitter`."""
+        with closing(Handle(self._uri)) as handle:
+            return submit_jobs(handle, jobs)
+
+    def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
+        """See `burst.lead.JobSubmitter`."""
+        with closing(Handle(self._uri)) as handle:
+            return find_jobs(RpcClient(handle), names)
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """See `burst.lead.Lead`."""

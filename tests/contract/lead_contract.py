@@ -14,6 +14,7 @@ from tests.contract.orders import OrdersContract
 from tests.contract.rank_side import RanksContract
 from tests.contract.serving import GuestContract, ServiceContract
 from tests.contract.storing import LastingStore, StoreContract
+from tests.contract.submitting import SubmitContract
 from tests.contract.whole_queue import WholeQueueContract
 
 __all__ = ["GuestContract", "LastingContract", "LeadContract"]
@@ -27,6 +28,7 @@ class LeadContract(
     RanksContract,
     StoreContract,
     ServiceContract,
+    SubmitContract,
 ):
     """What every lead must do."""
 

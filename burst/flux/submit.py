@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Submits jobs, and finds jobs by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.errors import BurstError, LeadError, LeadGone, Unreadable
+from burst.flux.handle import Handle
+from burst.flux.rpc import ANSWER_DEADLINE_S, RpcClient
+from burst.lead import NewJob
+from burst.model.jobid import JobId
+
+# Of jobs that are sent before the first answer is awaited.
+_IN_FLIGHT = 256
+
+
+def submit_jobs(handle: Handle, jobs: Sequence[NewJob]) -> list[JobId | BurstError]:
+    """See `burst.lead.JobSubmitter`. Nothing else may use the handle meanwhile."""
+    found: list[JobId | BurstError] = []
+    for begin in range(0, len(jobs), _IN_FLIGHT):
+        sent = [_send(handle, job) for job in jobs[begin : begin + _IN_FLIGHT]]
+        found += [_answer(handle, future) for future in sent]
+    return found
+
+
+def find_jobs(client: RpcClient, names: Collection[str]) -> dict[str, JobId]:
+    """See `burst.lead.JobSubmitter`. By job-list.list (RFC 43)."""
+    if not names:
+        return {}
+    query = {
+        "max_entries": 0,
+        "attrs": ["name"],
+        "constraint": {"name": sorted(names)},
+        "since": 0.0,
+    }
+    answer = client.ask("job-list.list", query)["jobs"]
+    return {job["name"]: job["id"] for job in sorted(answer, key=lambda job: job["id"])}
+
+
+def _send(handle: Handle, job: NewJob) -> Any:
+    try:
+        return handle.submit_job(msgspec.json.encode(job.jobspec), job.urgency)
+    except LeadGone:
+        raise
+    except LeadError as error:
+        return error
+
+
+def _answer(handle: Handle, future: Any) -> JobId | BurstError:
+    if isinstance(future, BurstError):
+        return future
+    try:
+        return JobId(handle.submitted_job(future, ANSWER_DEADLINE_S))
+    except (LeadGone, Unreadable):
+        raise
+    except LeadError as error:
+        return error

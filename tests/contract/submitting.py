@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Contract of `burst.lead.JobSubmitter`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from burst.errors import BurstError
+from burst.lead import JobSubmitter, Lead, NewJob
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from tests.contract.base import WithInstance
+from tests.contract.instance import Instance
+from tests.contract.watching import Watch
+
+
+def jobspec(name: str, *command: str, nodes: int = 4, **system: Any) -> dict[str, Any]:
+    """A jobspec of whole nodes, as the daemon makes it."""
+    slot = {"type": "slot", "label": "task", "count": 1}
+    core = {"type": "core", "count": 1}
+    node = {"type": "node", "count": nodes, "exclusive": True}
+    return {
+        "version": 1,
+        "resources": [{**node, "with": [{**slot, "with": [core]}]}],
+        "tasks": [{"command": command, "slot": "task", "count": {"per_slot": 1}}],
+        "attributes": {
+            "system": {
+                "duration": 0,
+                "cwd": "/",
+                "environment": {"PATH": os.environ["PATH"]},
+                "job": {"name": name},
+                "burstable": True,
+                **system,
+            }
+        },
+    }
+
+
+def submitter(lead: Lead) -> JobSubmitter:
+    assert isinstance(lead, JobSubmitter)
+    return lead
+
+
+def ids(answers: Sequence[JobId | BurstError]) -> list[JobId]:
+    assert not [each for each in answers if isinstance(each, BurstError)]
+    return [each for each in answers if not isinstance(each, BurstError)]
+
+
+class SubmitContract(WithInstance):
+    def test_jobs_are_submitted_as_the_caller(self, lead: Lead, watch: Watch) -> None:
+        preferences = {"member": "sweep/a", "urgency": 16}
+        wanted = [
+            NewJob(jobspec("sweep-1", "true", burst=preferences), urgency=0),
+            NewJob(jobspec("sweep-2", "true", nodes=3), urgency=20),
+        ]
+        one, two = ids(submitter(lead).submit_jobs(wanted))
+        view = watch.state(one, JobState.SCHED)
+        assert (view.name, view.urgency, view.held_at_submit) == ("sweep-1", 0, True)
+        assert view.preferences.member == "sweep/a"
+        assert view.userid == os.getuid()
+        assert view.request
+        assert view.request.nodes == 4
+        assert watch.state(two, JobState.SCHED).urgency == 20
+
+    def test_a_job_that_is_submitted_runs_as_it_says(
+        self, instance: Instance, lead: Lead
+    ) -> None:
+        spec = jobspec("told", "sh", "-c", "pwd; echo $COLOR", nodes=1)
+        spec["attributes"]["system"]["environment"]["COLOR"] = "grün"
+        (job,) = ids(submitter(lead).submit_jobs([NewJob(spec)]))
+        assert instance.output(job).split() == ["/", "grün"]
+
+    def test_one_that_is_refused_keeps_no_other_back(self, lead: Lead) -> None:
+        bad: Mapping[str, Any] = {**jobspec("bad"), "resources": []}
+        good = jobspec("good", "true")
+        refused, taken = submitter(lead).submit_jobs([NewJob(bad), NewJob(good)])
+        assert isinstance(refused, BurstError)
+        assert str(refused)
+        assert not isinstance(taken, BurstError)
+        assert submitter(lead).find_jobs(["bad", "good"]) == {"good": taken}
+
+    def test_jobs_are_found_by_their_names_also_when_they_have_ended(
+        self, instance: Instance, lead: Lead
+    ) -> None:
+        whole = {"nodes": 1}
+        first, ended, waits = ids(
+            submitter(lead).submit_jobs(
+                [
+                    NewJob(jobspec("twice", "true", **whole)),
+                    NewJob(jobspec("twice", "true", **whole)),
+                    NewJob(jobspec("waits", "true"), urgency=0),
+                ]
+            )
+        )
+        instance.output(first)
+        instance.output(ended)
+        found = submitter(lead).find_jobs(["twice", "waits", "never"])
+        assert found == {"twice": ended, "waits": waits}
+        assert submitter(lead).find_jobs([]) == {}
+
+    def test_jobs_are_submitted_from_another_thread(self, lead: Lead) -> None:
+        found: list[JobId | BurstError] = []
+
+        def submit() -> None:
+            many = [NewJob(jobspec(f"n{i}", "true"), 0) for i in range(300)]
+            found.extend(submitter(lead).submit_jobs(many))
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        while thread.is_alive():
+            lead.drain(frozenset({1}), "called meanwhile")
+            lead.undrain(frozenset({1}))
+        assert len(set(ids(found))) == 300
