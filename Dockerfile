@@ -16,6 +16,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY burst ./burst
 COPY plugins ./plugins
+COPY man ./man
 # kubernetes/aio is the asynchronous client: 68 MB, and nothing here imports it.
 RUN python -m venv --without-pip /opt/burst \
     && python -m pip --python /opt/burst/bin/python install --no-cache-dir \

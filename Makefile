@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test soak e2e lint bench clean help
+.PHONY: demo test soak e2e lint bench docs clean help
 help:
 	@echo "make demo   two whole bursts on this machine, in a minute"
 	@echo "make test   linters, tests without Kubernetes, coverage"
 	@echo "make soak   the state machine test with new seeds; SOAK=30m sets for how long"
 	@echo "make e2e    tests with Kubernetes, kind and real nodes; as root on Debian, with Go"
 	@echo "make lint   ruff, mypy, import-linter only"
+	@echo "make docs   the settings page and man pages from the code; the site of docs"
 	@echo "make bench  all benchmarks; each prints ratios that were measured in one run"
 
 $(READY): pyproject.toml
@@ -44,5 +45,9 @@ e2e: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+docs: $(READY)
+	PYTHONPATH=.:plugins $(BIN)/python -m docs.generate
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* site

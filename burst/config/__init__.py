@@ -7,7 +7,7 @@ declare the keys of their table `[providers.NAME]` as a msgspec.Struct, duration
 """
 
 from burst.config.convert import Seconds, convert
-from burst.config.file import effective, load, parse, read_settings, read_toml
+from burst.config.file import RANGES, effective, load, parse, read_settings, read_toml
 from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
 from burst.config.policy import PolicyMatch, PolicyRule
 from burst.config.tables import (
@@ -26,6 +26,7 @@ from burst.config.tables import (
 __all__ = [
     "LONGEST_OWNER",
     "MOST_UNITS",
+    "RANGES",
     "BudgetMatch",
     "BudgetSettings",
     "DaemonSettings",

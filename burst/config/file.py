@@ -212,7 +212,7 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
     return msgspec.structs.replace(parsed, options=rest)
 
 
-_RANGES: Mapping[str, tuple[float, float]] = {
+RANGES: Mapping[str, tuple[float, float]] = {
     "lead.port": (0, 65535),
     "intake.release_urgency": (0, 31),
     "daemon.cadence": (0.05, 3600),
@@ -233,7 +233,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def _check_ranges(settings: Settings, where: str) -> None:
-    for key, (low, high) in _RANGES.items():
+    for key, (low, high) in RANGES.items():
         value = operator.attrgetter(key)(settings)
         most = format_fsd(high) if isinstance(value, Seconds) else str(high)
         if not low <= value <= high:

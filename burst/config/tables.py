@@ -161,6 +161,7 @@ class LimitSettings(Table, frozen=True):
     max_bursts: int = 0
     """Live bursts at a time."""
     max_nodes_per_burst: int = 0
+    """Nodes of one burst."""
     max_nodes_per_user: int = 0
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
@@ -242,6 +243,7 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""
     enabled: bool = True
+    """Whether it is used. Of one that is not, no package is imported."""
     provision: Seconds | None = None
     """In place of `[deadlines] provision` for bursts of this one: processes start in a
     second, clusters in minutes, and a job of another scheduler waits its turn."""

@@ -92,6 +92,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """
 
     project: str
+    """The id of the Google Cloud project that pays and that has the clusters."""
     location: str
     """A zone such as `us-central1-a`, or a region; of the cluster."""
     zone: str = ""
@@ -109,20 +110,24 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     networks. dns: its name, where Google checks the caller's account, not its
     address."""
     offers: Mapping[str, MachineTable]
+    """The types of machines that may be made, by name; at least one."""
     name_prefix: str = ""
     """Before the burst's id in the name of what is made."""
     labels: Mapping[str, str] = {}
     """Further resource labels, which appear on the bill."""
     network: str = ""
+    """Of a cluster of its own; the project's `default` if empty. A shared VPC's is
+    `projects/HOST/global/networks/NAME`."""
     subnetwork: str = ""
-    """Of a cluster of its own; the project's `default` if empty. A shared VPC's are
-    `projects/HOST/global/networks/NAME` and `projects/HOST/regions/R/subnetworks/NAME`.
-    """
+    """Of a cluster of its own; the project's `default` if empty. A shared VPC's is
+    `projects/HOST/regions/R/subnetworks/NAME`."""
     pods_range: str = ""
+    """Name of that subnetwork's secondary range for pods, of a cluster of its own; GKE
+    makes one if empty, which it cannot in a shared VPC. A node pool of its own has its
+    pods' addresses from it, too."""
     services_range: str = ""
-    """Names of that subnetwork's secondary ranges, for pods and for Services, of a
-    cluster of its own; GKE makes its own if empty, which it cannot in a shared VPC.
-    A node pool of its own has its pods' addresses from `pods_range`, too."""
+    """Name of its secondary range for Services, of a cluster of its own; GKE makes one
+    if empty, which it cannot in a shared VPC."""
     private_nodes: bool = False
     """Nodes without external addresses: they pull images from Google's registries, and
     reach a lead outside of their network by a Cloud NAT only. A cluster of its own

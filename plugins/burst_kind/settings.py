@@ -29,8 +29,10 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     node_image: str = ""
     """As in `kind create cluster --image`; default: that of the kind program."""
     pod_subnet: str = "10.245.0.0/16"
+    """Addresses of pods. Not kind's own default, so that a lead in a kind cluster has
+    others."""
     service_subnet: str = "10.97.0.0/16"
-    """Neither is kind's own default, so that a lead in a kind cluster has others."""
+    """Addresses of Services. Not kind's own default, for the same reason."""
     manifests: tuple[str, ...] = ()
     """YAML files applied to the new cluster: a namespace, the Flux Operator."""
     images: tuple[str, ...] = ()

@@ -56,6 +56,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Cores of each follower in the offer; 0 for all that this process may use.
     Followers are not bound to cores: all share those of the host."""
     gpus: _AtLeast0 = 0
+    """GPUs of each follower in the offer. Nothing binds a follower to any."""
     price: Price = 0.0
     """Per node and hour. Free by default, as the host exists anyway."""
     dir: str = ""

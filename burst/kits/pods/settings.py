@@ -53,6 +53,7 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_nodes: _AtLeast1
     """The most followers of one burst."""
     gpus: _AtLeast0 = 0
+    """Of each follower, and its pod's request and limit of `gpu_resource`."""
     price: Price = 0.0
     """Per node and hour. Free by default, as the cluster exists anyway."""
     join_time: Seconds = Seconds(10)
@@ -76,9 +77,13 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A toleration of followers, as in a pod's spec."""
 
     key: str = ""
+    """Of the taint; none with operator Exists: every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """Whether the taint is to have `value`, or any."""
     value: str = ""
+    """Of the taint, with operator Equal."""
     effect: str = ""
+    """Of the taint, such as "NoSchedule"; default: every effect."""
 
 
 class CommandsTable(
@@ -117,6 +122,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     service_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 5000
     """The port at which it listens."""
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
+    """When nodes pull the image, as `imagePullPolicy` of a container."""
     pull_secrets: tuple[str, ...] = ()
     """Names of Secrets in the namespace with which the image is pulled."""
     service_account: str = ""
@@ -130,7 +136,9 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
     privileged: a namespace that enforces more denies the pods."""
     node_selector: Mapping[str, str] = {}
+    """Labels that a node must have to get followers."""
     tolerations: tuple[Toleration, ...] = ()
+    """Taints of nodes that followers tolerate."""
     one_per_node: bool = True
     """No node gets two followers, also of different bursts and namespaces, as each is a
     node to Flux.
@@ -153,6 +161,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Size of an empty directory on the node's disk at `scratch_path`, such as "50Gi";
     a node must have as much. It is gone with the pod."""
     scratch_path: str = "/scratch"
+    """Where followers have `scratch`."""
     cwd: tuple[str, ...] = ()
     """Directories in which jobs are submitted, such as "/home/ann/run", that followers
     are to have too. They are made in each follower, empty and on the node's disk, or

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""The site of docs: it is built without a warning, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import posixpath
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+
+
+def build(top: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(site)]
+    return subprocess.run(
+        command, cwd=top, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = tmp_path_factory.mktemp("docs") / "site"
+    done = build(TOP, site)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return site
+
+
+class Found(HTMLParser):
+    """What a page links to, what it loads, and the names that it has."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.names: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.names.add(given.get("id") or "")
+        if tag == "a":
+            self.links.add(given.get("href") or "")
+        self.loaded.add(given.get("src") or "")
+        if tag == "link" and given.get("rel") != "canonical":
+            self.loaded.add(given.get("href") or "")
+
+
+def target(page: str, link: str) -> str:
+    """Where a link of a page leads: a file of the site."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(link)))
+    return posixpath.join(path, "index.html") if link.endswith(("/", ".")) else path
+
+
+def test_each_page_of_docs_is_in_it(site: Path) -> None:
+    for page in (TOP / "docs").glob("*.md"):
+        assert (site / page.stem / "index.html").is_file()
+    assert (site / "index.html").is_file()
+
+
+def test_each_link_leads_to_something(site: Path) -> None:
+    pages = {str(p.relative_to(site)): Found(p) for p in site.rglob("*.html")}
+    assert len(pages) > 20
+    for page, found in pages.items():
+        if page in ("404.html", "search.html"):
+            continue  # their links begin at the top of a server
+        for link in found.links | found.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or not (parts.path or parts.fragment):
+                continue
+            there = target(page, parts.path) if parts.path else page
+            assert (site / there).is_file(), f"{page}: {link}"
+            if parts.fragment and there in pages:
+                assert parts.fragment in pages[there].names, f"{page}: {link}"
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not [link for link in Found(page).loaded if urlsplit(link).netloc]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[x](nowhere.md)", "[x](../SECURITY.md#nowhere)", "[x](../burst/nowhere.py)"],
+)
+def test_a_link_that_leads_nowhere_is_no_site(line: str, tmp_path: Path) -> None:
+    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+        shutil.copy(TOP / name, tmp_path)
+    shutil.copy(TOP / "SECURITY.md", tmp_path)
+    for name in ("docs", "manifests", "examples"):
+        shutil.copytree(TOP / name, tmp_path / name)
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    with (tmp_path / "docs/cost.md").open("a", encoding="utf-8") as page:
+        page.write(f"\n{line}\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode == 1
+    assert "cost.md" in done.stderr
