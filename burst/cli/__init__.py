@@ -7,6 +7,7 @@ import click
 
 from burst import __version__
 from burst.cli import (
+    completion,
     config,
     cost,
     daemon,
@@ -44,6 +45,7 @@ def group() -> None:
 
 
 for command in (
+    completion.completion,
     config.show_config,
     cost.cost,
     daemon.daemon,

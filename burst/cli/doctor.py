@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from burst.cli.complete_names import complete_provider
 from burst.cli.listing import (
     Column,
     Listing,
@@ -32,7 +33,12 @@ _COLUMNS = (
 
 
 @click.command()
-@click.option("--provider", default="", help="Check this provider only.")
+@click.option(
+    "--provider",
+    default="",
+    shell_complete=complete_provider,
+    help="Check this provider only.",
+)
 @click.option(
     "--probe",
     is_flag=True,

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.complete_names import complete_burst
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 
 
 @click.command()
-@click.argument("burst_id", metavar="BURST")
+@click.argument("burst_id", metavar="BURST", shell_complete=complete_burst)
 @click.option("--note", default="", help="Reason, kept in the record.")
 @click.option(
     "--provider",

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.complete_names import complete_provider
 from burst.cli.target import Target, target_options
 
 
 @click.command()
-@click.argument("provider")
+@click.argument("provider", shell_complete=complete_provider)
 @target_options
 def enable(provider: str, target: Target) -> None:
     """Use a PROVIDER again that was disabled or failed."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from burst.cli.complete_names import complete_job_or_burst
 from burst.cli.listing import Row, fsd, money, print_json
 from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
@@ -23,7 +24,7 @@ _OVER = {"inactive", "gone"}
 
 
 @click.command()
-@click.argument("name", metavar="JOB|BURST")
+@click.argument("name", metavar="JOB|BURST", shell_complete=complete_job_or_burst)
 @target_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(name: str, as_json: bool, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.complete_names import complete_burst
 from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError, NoDaemon
@@ -14,7 +15,7 @@ from burst.runtime.burst_access import access_commands
 
 
 @click.command()
-@click.argument("burst")
+@click.argument("burst", shell_complete=complete_burst)
 @target_options
 def kubeconfig(burst: str, target: Target) -> None:
     """Print the commands by which you reach the cluster that BURST runs in.

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.complete_names import complete_isolated
 from burst.cli.listing import Row
 from burst.cli.target import Target, target_options
 
 
 @click.command()
-@click.argument("name", metavar="JOB|BURST")
+@click.argument("name", metavar="JOB|BURST", shell_complete=complete_isolated)
 @target_options
 def output(name: str, target: Target) -> None:
     """Print what a JOB has written in its isolated burst, once that has ended.

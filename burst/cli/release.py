@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.complete_names import complete_held
 from burst.cli.daemon_call import call_daemon
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
@@ -13,7 +14,7 @@ from burst.runtime.offline import release_held_jobs
 
 
 @click.command()
-@click.argument("jobs", nargs=-1)
+@click.argument("jobs", nargs=-1, shell_complete=complete_held)
 @click.option("--all", "everything", is_flag=True, help="All jobs that burst holds.")
 @target_options
 def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:

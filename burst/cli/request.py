@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from burst.cli.complete_names import complete_job, complete_provider, complete_slot
 from burst.cli.output import show_output
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
@@ -22,9 +23,24 @@ _COMING = ("new", "provision", "join")
 
 @click.command()
 @click.option("-N", "--nodes", type=int, default=None, help="Number of nodes.")
-@click.option("--job", default="", help="Burst for this job, whatever it is worth.")
-@click.option("--provider", default="", help="Name of a provider; default: any.")
-@click.option("--slot", default="", help="Rank slot to use, as a hostlist.")
+@click.option(
+    "--job",
+    default="",
+    shell_complete=complete_job,
+    help="Burst for this job, whatever it is worth.",
+)
+@click.option(
+    "--provider",
+    default="",
+    shell_complete=complete_provider,
+    help="Name of a provider; default: any.",
+)
+@click.option(
+    "--slot",
+    default="",
+    shell_complete=complete_slot,
+    help="Rank slot to use, as a hostlist.",
+)
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the nodes.")
 @click.option(
     "--isolated",

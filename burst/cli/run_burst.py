@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from burst import log
+from burst.cli.complete_names import complete_provider, complete_slot_name
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.target import Target, run_command, target_options
 from burst.cli.wait_for_burst import line_of, wait_for_burst, wait_for_state
@@ -44,11 +45,13 @@ _OPTIONS = (
         "--name",
         default="burst-0",
         show_default=True,
+        shell_complete=complete_slot_name,
         help="Name of the rank slot to use.",
     ),
     click.option(
         "--provider",
         default="",
+        shell_complete=complete_provider,
         help="Provider that makes it, by its name in the settings. Default: the type"
         " whose flags are given below, else local.",
     ),

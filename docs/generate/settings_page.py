@@ -47,7 +47,8 @@ A key that is not listed here is an error that names it.
 A *duration* is text with a unit, `ms`, `s`, `m`, `h` or `d`, such as `"90s"` or
 `"1.5h"`; `"inf"` is without end. A *price* is an amount for an hour, from 0, in the
 unit of money of all prices. A *number* may have a fraction. *List* and *table* are
-those of TOML. A key whose default is *none* is off, or as its text says, until it is set.
+those of TOML. A key whose default is *none* is off, or as its text says, until it is
+set.
 """
 
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (

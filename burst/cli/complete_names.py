@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Names that a shell completes: of bursts, jobs and providers, as the daemon has them.
+
+Each is given to click as `shell_complete`. What goes wrong gives no names: whoever
+presses Tab wants nothing else on the screen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from burst.cli.listing import Row
+from burst.cli.target import Target
+from burst.errors import BurstError
+
+LONGEST_S = 1.5
+"""How long all of it may take; a person waits for each Tab."""
+_Names = Callable[[Row], Iterator[str]]
+_Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completes(names: _Names) -> _Complete:
+    """Return what click calls; `names` makes them of the answer to `burst status`."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[str]:
+        target = Target(context.params.get("config"), context.params.get("uri"))
+        given = context.params.get(parameter.name or "")
+        before = set(given) if isinstance(given, tuple | list) else set()
+        found = _quietly(lambda: list(names(_ask(target))))
+        spelled = (_as_typed(name, incomplete) for name in dict.fromkeys(found))
+        return [
+            name
+            for name in spelled
+            if name.startswith(incomplete) and name not in before
+        ]
+
+    return complete
+
+
+def _as_typed(name: str, incomplete: str) -> str:
+    """Return a job's id with an `f`, as Flux takes it too, if that was typed."""
+    is_plain = incomplete.startswith("f") and name.startswith("ƒ")
+    return f"f{name[1:]}" if is_plain else name
+
+
+def _ask(target: Target) -> Row:
+    """Return the status; without a daemon the providers of the settings alone."""
+    try:
+        with target.lead() as lead:
+            return lead.call("status", {}, timeout=LONGEST_S)
+    except BurstError:
+        providers = target.settings().providers
+        return {"providers": [{"name": name} for name in providers]}
+
+
+def _quietly(look: Callable[[], list[str]]) -> list[str]:
+    """Return what is found in time; a lead that hangs is left to its thread."""
+    found: list[str] = []
+
+    def run() -> None:
+        # The settings may be wrong, the lead gone, a binding missing: `burst status`
+        # says it, and a line here would be written over the command being typed.
+        with contextlib.suppress(Exception):
+            found.extend(look())
+
+    thread = threading.Thread(target=run, daemon=True)
+    with contextlib.redirect_stderr(io.StringIO()):
+        thread.start()
+        thread.join(LONGEST_S)
+    return list(found)
+
+
+def _bursts(status: Row) -> Iterator[str]:
+    yield from (row["id"] for row in status.get("bursts", ()))
+
+
+def _isolated(status: Row) -> Iterator[str]:
+    for row in _rows(status):
+        if row["isolated"]:
+            yield row["id"]
+            yield from row["jobs"]
+
+
+def _held(status: Row) -> Iterator[str]:
+    yield from status.get("held", ())
+
+
+def _jobs(status: Row) -> Iterator[str]:
+    yield from _held(status)
+    for row in _rows(status):
+        yield from row["jobs"]
+
+
+def _jobs_and_bursts(status: Row) -> Iterator[str]:
+    yield from _jobs(status)
+    yield from _bursts(status)
+
+
+def _providers(status: Row) -> Iterator[str]:
+    yield from (row["name"] for row in status.get("providers", ()))
+
+
+def _slots(status: Row) -> Iterator[str]:
+    yield from (row["hosts"] for row in status.get("slots", ()))
+
+
+def _slot_names(status: Row) -> Iterator[str]:
+    yield from (row["name"] for row in status.get("slots", ()))
+
+
+def _rows(status: Row) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = status.get("bursts", [])
+    return found
+
+
+complete_burst = _completes(_bursts)
+complete_isolated = _completes(_isolated)
+complete_held = _completes(_held)
+complete_job = _completes(_jobs)
+complete_job_or_burst = _completes(_jobs_and_bursts)
+complete_provider = _completes(_providers)
+complete_slot = _completes(_slots)
+complete_slot_name = _completes(_slot_names)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""`burst completion`: the script by which a shell completes our commands."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+)
+
+_SHELLS: dict[str, type[ShellComplete]] = {
+    "bash": BashComplete,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
+_PROGRAMS = ("burst", "flux-burst", "run-burst")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(tuple(_SHELLS)))
+def completion(shell: str) -> None:
+    """Print a script by which SHELL completes burst and run-burst.
+
+    Options, commands, and names of jobs, bursts and providers, which the daemon is
+    asked for. Load it where the shell starts:
+
+    \b
+    bash  eval "$(burst completion bash)"      in ~/.bashrc
+    zsh   eval "$(burst completion zsh)"       in ~/.zshrc, after compinit
+    fish  burst completion fish | source       in ~/.config/fish/config.fish
+    """  # noqa: D301
+    for program in _PROGRAMS:
+        click.echo(_script(_SHELLS[shell], program))
+
+
+def _script(shell: type[ShellComplete], program: str) -> str:
+    """Return click's script; `source()` would first start a bash for its version."""
+    variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
+    complete = shell(click.Command(program), {}, program, variable)
+    return shell.source_template % complete.source_vars()
