@@ -33,6 +33,7 @@ from burst.cli import (
     request,
     setup,
     status,
+    watch,
 )
 from burst.cli.target import run_command
 from burst.embedded.commands import group as embedded
@@ -67,6 +68,7 @@ for command in (
     request.request,
     setup.setup,
     status.status,
+    watch.watch,
     embedded,
 ):
     group.add_command(command)

@@ -94,7 +94,9 @@ def cost(
                 snapshot, msgspec.convert(asked, CostRequest)
             )
     if by == "user":
-        found["rows"] = [{**row, "name": _user(row["name"])} for row in found["rows"]]
+        found["rows"] = [
+            {**row, "name": user_name(row["name"])} for row in found["rows"]
+        ]
     if listing.as_json:
         print_json(found)
         return
@@ -131,7 +133,7 @@ def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
         yield _PRICES, found["prices"]
 
 
-def _user(name: str) -> str:
+def user_name(name: str) -> str:
     """Return the name of a user that this host knows, else the number."""
     try:
         return pwd.getpwuid(int(name)).pw_name

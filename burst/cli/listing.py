@@ -68,6 +68,8 @@ class Column(msgspec.Struct, frozen=True):
 
     title: str
     show: Callable[[Row], Any]
+    style: Callable[[Row], str] = lambda _: ""
+    """On a terminal: a style of rich, empty for none."""
 
 
 def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> None:
@@ -82,7 +84,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
     for column in columns:
         table.add_column(Text(column.title), no_wrap=column is not columns[-1])
     for row in rows:
-        table.add_row(*(Text(str(column.show(row))) for column in columns))
+        table.add_row(*(Text(str(c.show(row)), c.style(row)) for c in columns))
     _print_table(table)
 
 
@@ -102,6 +104,15 @@ def _print_table(table: Table) -> None:
 def fsd(seconds: float | None) -> str:
     """Return a duration for people, `-` for none."""
     return "-" if seconds is None else format_fsd(round(seconds, 3))
+
+
+def span(seconds: float) -> str:
+    """Return a duration to the second, such as 4m48s; past an hour, to the minute."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def money(amount: float) -> str:

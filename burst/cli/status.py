@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import click
+from rich.text import Text
 
+from burst.cli.colours import NOTICE, WRONG, print_text, result_style, state_style
 from burst.cli.listing import (
     Column,
     Listing,
@@ -14,6 +16,7 @@ from burst.cli.listing import (
     money,
     print_json,
     print_rows,
+    span,
 )
 from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
@@ -25,11 +28,11 @@ from burst.runtime import service_answers
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
     Column("PROVIDER", lambda row: f"{row['provider']}/{row['offer']}"),
-    Column("STATE", lambda row: row["state"]),
+    Column("STATE", lambda row: row["state"], state_style),
     Column("FOR", lambda row: fsd(row["age"])),
     Column("NODES", lambda row: f"{_known(row['online'])}/{row['nodes']}"),
     Column("RANKS", lambda row: row["ranks"]),
-    Column("RESULT", lambda row: row["result"] or "-"),
+    Column("RESULT", lambda row: row["result"] or "-", result_style),
     Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
     Column("NOTE", lambda row: row["note"] or _idle(row)),
 )
@@ -39,7 +42,7 @@ _SLOTS = (
     Column("SLOT", lambda row: row["name"]),
     Column("RANKS", lambda row: row["ranks"]),
     Column("NODES", lambda row: row["shape"]),
-    Column("STATE", lambda row: row["state"]),
+    Column("STATE", lambda row: row["state"], state_style),
     Column("BURST", lambda row: row["burst"] or "-"),
 )
 
@@ -74,57 +77,49 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
         click.echo("no bursts")
     click.echo()
     print_rows(found["slots"], _SLOTS, listing)
-    for line in _notices(found):
-        click.echo(line)
+    for line in notices(found):
+        print_text(line)
 
 
 def _idle(row: Row) -> str:
     """Return how long a burst is idle, and when it goes."""
     if row["idle"] is None:
         return ""
-    left = "" if row["down_in"] is None else f", down in {_span(row['down_in'])}"
-    return f"idle {_span(row['idle'])}{left}"
-
-
-def _span(seconds: float) -> str:
-    """Return a duration to the second, such as 4m48s; past an hour, to the minute."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+    left = "" if row["down_in"] is None else f", down in {span(row['down_in'])}"
+    return f"idle {span(row['idle'])}{left}"
 
 
 def _known(online: int | None) -> str:
     return "?" if online is None else str(online)
 
 
-def _notices(found: Row) -> list[str]:
+def notices(found: Row) -> list[Text]:
     """Return a line for everything that a person should know of."""
     lines = []
     if found["totals"]["nodes"]:
-        lines.append(_bill(found["totals"]))
-    lines += [_used(budget) for budget in found["budgets"] if budget["warns"]]
+        lines.append(Text(bill(found["totals"])))
+    used = (used_text(budget) for budget in found["budgets"] if budget["warns"])
+    lines += [Text(line, NOTICE) for line in used]
     if found["banks_unverified"]:
-        lines.append(f"banks are as jobs name them: {found['banks_unverified']}")
+        lines.append(Text(f"banks are as jobs name them: {found['banks_unverified']}"))
     if found["daemon"] is None:
-        lines.append(_no_daemon(found))
+        lines.append(Text(_no_daemon(found), WRONG))
     if found["lead"]["trouble"]:
-        lines.append(f"the lead cannot be read: {found['lead']['trouble']}")
+        trouble = f"the lead cannot be read: {found['lead']['trouble']}"
+        lines.append(Text(trouble, WRONG))
     for provider in found["providers"]:
         lines += _notices_of(provider, found["now"])
     if found["held"]:
-        lines.append(f"held: {' '.join(found['held'])}")
+        lines.append(Text(f"held: {' '.join(found['held'])}"))
     for orphan in found["orphans"]:
-        lines.append(
-            f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}; burst gc"
-        )
+        text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
+        lines.append(Text(f"{text}; burst gc", NOTICE))
     for key, why in found["unreadable"].items():
-        lines.append(f"record {key} cannot be read: {why}")
+        lines.append(Text(f"record {key} cannot be read: {why}", WRONG))
     return lines
 
 
-def _bill(totals: Row) -> str:
+def bill(totals: Row) -> str:
     """Return how many nodes are rented, and what they cost, if anything."""
     of = f" of {totals['of']}" if totals["of"] else ""
     text = f"{totals['nodes']}{of} nodes"
@@ -133,7 +128,7 @@ def _bill(totals: Row) -> str:
     return text
 
 
-def _used(budget: Row) -> str:
+def used_text(budget: Row) -> str:
     """Return how much of a budget is used, and until when the rest has to do."""
     used = money(budget["settled"] + budget["reserved"])
     return (
@@ -142,17 +137,16 @@ def _used(budget: Row) -> str:
     )
 
 
-def _notices_of(provider: Row, now: float) -> list[str]:
+def _notices_of(provider: Row, now: float) -> list[Text]:
     lines = []
     name = provider["name"]
     if provider["disabled"]:
-        lines.append(
-            f"provider {name} is disabled: {provider['disabled']}; burst enable {name}"
-        )
+        text = f"provider {name} is disabled: {provider['disabled']}"
+        lines.append(Text(f"{text}; burst enable {name}", WRONG))
     if provider["trouble"]:
-        lines.append(f"provider {name}: {provider['trouble']}")
+        lines.append(Text(f"provider {name}: {provider['trouble']}", NOTICE))
     lines += [
-        _learnt(f"{name}/{offer['name']}", offer)
+        Text(learnt(f"{name}/{offer['name']}", offer))
         for offer in provider["offers"]
         if offer["online"]
     ]
@@ -160,16 +154,17 @@ def _notices_of(provider: Row, now: float) -> list[str]:
         until = offer["set_aside_until"]
         if until and until > now:
             left = fsd(round(until - now))
-            lines.append(f"offer {name}/{offer['name']} is set aside for {left}")
+            text = f"offer {name}/{offer['name']} is set aside for {left}"
+            lines.append(Text(text, NOTICE))
     return lines
 
 
-def _learnt(key: str, offer: Row) -> str:
+def learnt(key: str, offer: Row) -> str:
     """Return what a node of an offer costs, and how long its bursts take to come."""
     online = offer["online"]
     text = (
-        f"offer {key}: 9 of 10 bursts within {_span(online['p90'])}, half within"
-        f" {_span(online['p50'])} (of the last {online['bursts']})"
+        f"offer {key}: 9 of 10 bursts within {span(online['p90'])}, half within"
+        f" {span(online['p50'])} (of the last {online['bursts']})"
     )
     if offer["price"]:
         source = PRICE_SOURCES[offer["priced_by"]]

@@ -52,9 +52,7 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         assert self.world.lead is not None
         job, hold = self.world.lead.jobs[number], self.records.holds.get(number)
         expected, by = self._expected(number, coming)
-        row = job_row(job, self.decisions[number])
-        del row["refusals"]
-        return row | {
+        return job_row(job, self.decisions[number]) | {
             "name": job.name,
             "submitted": job.t_submit,
             "held": hold.state.value if hold else None,

@@ -64,7 +64,7 @@ def test_those_that_waited_longest_come_first_and_no_more_than_asked_for():
     assert [row["submitted"] for row in found] == [T0 + 1, T0 + 2]
     assert found[0]["needs"].startswith("2 whole nodes")
     assert found[0]["verdict"] == "turned-down"
-    assert "refusals" not in found[0]
+    assert found[0]["refusals"] == []
 
 
 def test_a_user_sees_his_own():

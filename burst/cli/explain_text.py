@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What `burst explain` prints of a job or a burst, as lines with styles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from burst.cli.colours import HEAD, NOTICE, QUIET, WRONG, result_style, state_style
+from burst.cli.listing import Row, fsd, money
+from burst.model.burst import PRICE_SOURCES
+
+# Events that say that something went wrong.
+_BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
+
+
+def story_lines(found: Row) -> list[Text]:
+    """Return the answer of the method `explain` as lines; that of a burst has `burst`.
+
+    Their plain text is what is printed where there is no terminal.
+    """
+    return list(_burst(found) if "burst" in found else _job(found))
+
+
+def _job(found: Row) -> Iterator[Text]:
+    """Yield the story of a job: why it waits, or how it ended, and its bursts."""
+    needs = found["needs"] or "needs unknown"
+    yield Text.assemble((found["id"], HEAD), ": ", _state(found), f", {needs}")
+    if found["why"]:
+        yield Text(f"  {found['why']}")
+    if found.get("here"):
+        yield from (Text(f"  {line}") for line in _start(found))
+    if found["held"] in {"holding", "held"}:
+        before = found["urgency_before"]
+        held = f"  held by burst; its urgency was {before} (burst release)"
+        yield Text(held, NOTICE)
+    for refusal in found["refusals"]:
+        yield Text.assemble("  ", (refusal["offer"], HEAD), f": {refusal['why']}")
+    for burst in found["bursts"]:
+        title = (burst["id"], HEAD), f" of {burst['provider']}: "
+        yield Text.assemble("  ", *title, _state(burst), _result(burst))
+        yield from (_event("    ", event) for event in burst["events"])
+
+
+def _state(found: Row) -> tuple[str, str]:
+    return str(found["state"]), state_style(found)
+
+
+def _result(found: Row) -> Text:
+    if not found["result"]:
+        return Text()
+    return Text.assemble(", ", (found["result"], result_style(found)))
+
+
+def _start(found: Row) -> list[str]:
+    """Return when a job is expected to start here, and how good such forecasts are."""
+    here = found["here"]
+    # What is weighed against waiting is told with the decision already.
+    told = [] if found["verdict"] == "not-worth" else [str(here["text"])]
+    if here["expected"] is not None and here["grade"] is not None:
+        told.append(f"forecasts were {here['grade']['text']}")
+    return ["; ".join(told)] if told else []
+
+
+def _event(indent: str, event: Row) -> Text:
+    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
+    details = " ".join(f"{key}={value}" for key, value in shown.items())
+    when = f"{indent}{_clock(event['timestamp'])}"
+    return Text.assemble((when, QUIET), f" {event['name']} {details}".rstrip())
+
+
+def _burst(found: Row) -> Iterator[Text]:
+    """Yield the story of a burst: events, durations, jobs, cost."""
+    where = f"{found['provider']}/{found['offer']}"
+    ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
+    title = (found["burst"], HEAD), ": ", _state(found)
+    yield Text.assemble(*title, _result(found))
+    yield Text(f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}")
+    for event in found["events"]:
+        when = f"  {_clock(event['timestamp'])}"
+        wrong = WRONG if event["name"] in _BAD else ""
+        yield Text.assemble((when, QUIET), (f" {event['text']}", wrong))
+    if found["stages"]:
+        yield Text("durations", HEAD)
+    for stage in found["stages"]:
+        yield Text(f"  {fsd(stage['seconds']):>8} {stage['stage']}")
+    ended = [f"{count} {result}" for result, count in found["ended_jobs"].items()]
+    yield Text(f"jobs that ended: {', '.join(ended) or 'none'}")
+    if found["jobs"]:
+        yield Text(f"jobs assigned to it: {' '.join(found['jobs'])}")
+    if found["price"] or found["fee"]:
+        each = f"{found['price']:g} for a node and hour"
+        source = PRICE_SOURCES[found["priced_by"]]
+        fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
+        yield Text(f"cost: {money(found['cost'])}, at {each} {source}{fee}")
+
+
+def _clock(timestamp: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(timestamp))
