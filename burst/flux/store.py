@@ -3,7 +3,9 @@
 
 `flux kvs dir -R burst` lists them. Each write is one transaction, committed with
 FLUX_KVS_SYNC: without it a commit is lost when the lead is killed. The `/` of a key is
-part of its name in the KVS, so that one key may be a prefix of another.
+part of its name in the KVS, so that one key may be a prefix of another. `flux dump`
+writes it as a directory, which it is after `flux restore`: such a record is read as
+well, and replaced when it is next written.
 
 Records are spread over 256 directories by a hash of the key. A commit rewrites each
 directory that it changes: with 10,000 held jobs in one directory it took 80 ms, spread
@@ -31,6 +33,8 @@ _READDIR = 1
 _TREEOBJ = 16
 _APPEND = 32
 _SYNC = 4
+# Types of a treeobj (RFC 11).
+_DIRECTORIES = ("dir", "dirref")
 
 
 class FluxStore:
@@ -38,6 +42,8 @@ class FluxStore:
 
     def __init__(self, client: RpcClient) -> None:
         self._client = client
+        self._restored: dict[str, str] = {}
+        """By key, where records are that were found in a directory of their own."""
 
     def load(self) -> dict[str, str]:
         """Return everything as one commit left it. Raises StoreError, Unreadable."""
@@ -48,18 +54,33 @@ class FluxStore:
         except FileNotFoundError:
             return {}
         at = {"rootdir": root}
-        spread = self._lookup(".", _READDIR, at)["data"]
-        listings = self._look_up_all(spread, _READDIR, at)
-        paths = [
-            f"{directory}.{key}"
-            for directory, listing in zip(spread, listings, strict=True)
-            for key in _entries(directory, listing)
-        ]
-        texts = self._look_up_all(paths, 0, at)
+        paths = self._list(at)
+        texts = self._look_up_all(paths.values(), 0, at)
         return {
-            path.partition(".")[2]: _text(path, text)
-            for path, text in zip(paths, texts, strict=True)
+            key: _text(path, text)
+            for (key, path), text in zip(paths.items(), texts, strict=True)
         }
+
+    def _list(self, at: Mapping[str, Any]) -> dict[str, str]:
+        """Return where the record of each key is."""
+        found: dict[str, str] = {}
+        self._restored = {}
+        directories = list(self._lookup(".", _READDIR, at)["data"])
+        while directories:
+            listings = self._look_up_all(directories, _READDIR, at)
+            below = []
+            for directory, listing in zip(directories, listings, strict=True):
+                for name, entry in _entries(directory, listing).items():
+                    path = f"{directory}.{name}"
+                    if entry["type"] in _DIRECTORIES:
+                        below.append(path)
+                        continue
+                    key = path.partition(".")[2].replace(".", "/")
+                    if "." in directory:
+                        self._restored[key] = path
+                    found.setdefault(key, path)  # the one in its own place is newer
+            directories = below
+        return found
 
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Write all of the changes or none; they survive a crash of the lead.
@@ -68,8 +89,14 @@ class FluxStore:
         """
         for key, value in changes.items():
             _check(key, value)
-        if changes:
-            self._commit([_operation(key, value, 0) for key, value in changes.items()])
+        if not changes:
+            return
+        restored = changes.keys() & self._restored.keys()
+        replaced = [f"{DIRECTORY}.{self._restored[key]}" for key in restored]
+        written = [_operation(key, value, 0) for key, value in changes.items()]
+        self._commit([*(kvs_operation(path, None) for path in replaced), *written])
+        for key in restored:
+            del self._restored[key]
 
     def agree(self, key: str, proposal: str) -> str:
         """Return the first proposal ever made for this key, ours if there is none.
@@ -144,7 +171,7 @@ def kvs_operation(key: str, data: bytes | None, flags: int = 0) -> dict[str, Any
     return {"key": key, "flags": flags, "dirent": dirent}
 
 
-def _entries(directory: str, listing: Mapping[str, Any]) -> Iterable[str]:
+def _entries(directory: str, listing: Mapping[str, Any]) -> Mapping[str, Any]:
     if listing["type"] != "dir":
         raise _stray(directory, listing)
     entries: Mapping[str, Any] = listing["data"]

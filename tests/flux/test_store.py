@@ -41,7 +41,10 @@ class Kvs:
         if asked["flags"] == 1:
             below = "" if asked["key"] == "." else f"{asked['key']}."
             names = [k.removeprefix(below) for k in self.entries if k.startswith(below)]
-            refs = {name.partition(".")[0]: {"ver": 1, "type": "ref"} for name in names}
+            refs = {}
+            for name in names:
+                first, dot, _ = name.partition(".")
+                refs[first] = {"ver": 1, "type": "dirref" if dot else "valref"}
             return {"val": {"ver": 1, "type": "dir", "data": refs}}
         return {"val": self.entries[asked["key"]]}
 
@@ -49,6 +52,9 @@ class Kvs:
         self.flags.append(asked["flags"])
         for operation in asked["ops"]:
             key = operation["key"].removeprefix("burst.")
+            if operation["dirent"] is None:
+                self.entries.pop(key, None)
+                continue
             text = base64.b64decode(operation["dirent"]["data"]).decode()
             before = (
                 self.text(key) if operation["flags"] and key in self.entries else ""
@@ -153,3 +159,24 @@ def test_what_is_not_ours_in_the_directory_is_said(
     )
     with pytest.raises(StoreError, match=r"burst\.stray in the KVS is no record"):
         store.load()
+
+
+def test_a_record_that_flux_restored_as_a_directory_is_read_and_replaced(
+    kvs: Kvs, store: FluxStore
+) -> None:
+    kvs.put_at(f"{zlib.crc32(b'job/b/1') & 255:02x}.job.b.1", "old")
+    kvs.put_at(f"{zlib.crc32(b'job/b/2') & 255:02x}.job.b.2", "stays")
+    assert store.load() == {"job/b/1": "old", "job/b/2": "stays"}
+    store.write({"job/b/1": "new"})
+    assert store.load() == {"job/b/1": "new", "job/b/2": "stays"}
+    assert not [key for key in kvs.entries if key.endswith("job.b.1")]
+    store.write({"job/b/1": None, "job/b/2": None})
+    assert store.load() == {}
+
+
+def test_of_a_record_in_both_places_the_one_in_its_own_is_newer(
+    kvs: Kvs, store: FluxStore
+) -> None:
+    kvs.put_at(f"{zlib.crc32(b'job/b/1') & 255:02x}.job.b.1", "old")
+    kvs.put("job/b/1", "new")
+    assert store.load() == {"job/b/1": "new"}
