@@ -39,7 +39,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -73,7 +72,6 @@ MEMORY_MOST = 8192
 """Bytes of a memory as JSON, at most."""
 
 _T = TypeVar("_T")
-_NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +127,7 @@ class JobTally(msgspec.Struct, frozen=True, kw_only=True):
     """From start to finish."""
     pending: Spread = Spread()
     """From submit to start, of jobs that have started."""
-    events: Mapping[str, int] = _NONE
+    events: Mapping[str, int] = {}
     """How often each event of a job's eventlog was seen (RFC 21): submit, start..."""
 
 
@@ -162,7 +160,7 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
     room: int
     """Nodes that it could still give to jobs: free, or by growing to its most."""
     most: int
-    durations: Mapping[str, float] = _NONE
+    durations: Mapping[str, float] = {}
     """Mean seconds of jobs that succeeded there, by group; none without any."""
 
 
@@ -185,13 +183,15 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
     most: int = 1
     """`max` of the file."""
     queue: QueueCounts = QueueCounts()
-    waiting: Mapping[int, int] = _NONE
+    waiting: Mapping[int, int] = {}
     """How many jobs wait for nodes, by the number of nodes. Only jobs in the states
     priority and sched: those that wait for another job need no nodes yet."""
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first jobs that wait for nodes, in the queue's order; 11 at most."""
     jobs: tuple[JobGroup, ...] = ()
     """The entries of `jobs` of the member, then those that all members share."""
+    unconfirmed: int = 0
+    """Jobs that it was given and that may not be in its queue yet."""
     tally: JobTally = JobTally()
     """Of all its jobs."""
     spent: float = 0.0
@@ -215,10 +215,19 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
         return self.nodes_up - self.nodes_free
 
     @property
+    def room(self) -> int:
+        """Nodes that are free, or that boot."""
+        return max(0, self.nodes - self.nodes_busy)
+
+    @property
+    def nodes_waited_for(self) -> int:
+        """Nodes that waiting jobs need, all at once."""
+        return sum(size * count for size, count in self.waiting.items())
+
+    @property
     def unmet(self) -> int:
         """Nodes that waiting jobs need all at once, beyond what is free or boots."""
-        needed = sum(size * count for size, count in self.waiting.items())
-        return max(0, needed - max(0, self.nodes - self.nodes_busy))
+        return max(0, self.nodes_waited_for - self.room)
 
     def clamp(self, nodes: int) -> int:
         """Return the number of nodes within what the file allows."""
@@ -232,12 +241,17 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     """How many nodes the member is to have; None: no change."""
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
-    they are to be submitted. More than are left of a group are left out."""
+    they are to be submitted. More than are left of a group are left out, and so are
+    more than 200 at once, and all while earlier ones are still being submitted: count
+    by `JobGroup.submitted` and `left`, not by what was asked for."""
+    again: tuple[str, ...] = ()
+    """As `submit`, and without regard to how many are left: `count` of the file is then
+    that of one submission."""
     end: bool = False
     """Whether the member is done: it is drained and taken down, for good."""
     custom: tuple[str, ...] = ()
     """Names of commands of the file (`[custom]`) that are to be run."""
-    memory: Memory = _NONE
+    memory: Memory = {}
     """What it is given the next time."""
     why: str = ""
     """One sentence for people; it is on record with what was done."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
 
 from burst.config.convert import Seconds, Table
-
-_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class JobSpec(Table, frozen=True):
@@ -59,7 +56,7 @@ class AlgorithmSpec(Table, frozen=True):
     """`algorithm`: which plug-in, and its options as they are written."""
 
     name: str
-    options: Mapping[str, Any] = _NONE
+    options: Mapping[str, Any] = {}
 
 
 class EnsembleLimits(Table, frozen=True):
@@ -97,7 +94,7 @@ class MemberSpec(Table, frozen=True):
     """`growWindow`: from one change of its size to the next growth, at least."""
     shrink_window: Seconds = Seconds(60)
     """`shrinkWindow`: from one change of its size to the next shrinking, at least."""
-    minicluster: Mapping[str, Any] = _NONE
+    minicluster: Mapping[str, Any] = {}
     """Fields of a MiniCluster's `spec`, for a provider that makes such."""
 
 
@@ -112,7 +109,7 @@ class EnsembleSpec(Table, frozen=True):
     limits: EnsembleLimits = EnsembleLimits()
     check: Seconds = Seconds(10)
     """`checkSeconds`: from one decision to the next."""
-    custom: Mapping[str, tuple[str, ...]] = _NONE
+    custom: Mapping[str, tuple[str, ...]] = {}
     """`[custom]`: commands that rules may run, by name."""
     directory: str = ""
     """Where the file is."""

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import msgspec
 
+SUBMIT_MOST = 200
+"""Jobs that one step gives out to a member."""
 
-class JobRef(msgspec.Struct, frozen=True):
+
+class JobRef(msgspec.Struct, frozen=True, array_like=True):
     """One job of a file: the entry of `jobs`, and its number there from 0.
 
     It names the job for good: a job that is submitted bears it as an attribute, and one
@@ -36,7 +39,7 @@ class ResizeMember(msgspec.Struct, frozen=True, kw_only=True, tag="resize"):
 
 
 class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
-    """Submit jobs for a member, in this order; at most 500 in one step."""
+    """Submit jobs for a member, in this order; at most SUBMIT_MOST in one step."""
 
     member: str
     jobs: tuple[JobRef, ...]

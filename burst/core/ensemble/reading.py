@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import msgspec
 
 from burst.algorithm import QueueCounts
-
-_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +27,7 @@ class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
 class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     """A member as it is now. One that cannot be read has none: nothing is done to it.
 
-    Of a member that is not made yet: all 0.
+    Of a member that is not made yet, or of which nothing is left: all 0.
     """
 
     nodes: int = 0
@@ -45,7 +42,7 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     cores_free: int = 0
     queue: QueueCounts = QueueCounts()
     """The member's jobs only, by state."""
-    waiting: Mapping[int, int] = _NONE
+    waiting: Mapping[int, int] = {}
     """Number of jobs in the states priority and sched, by nodes of each."""
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first 11 of these, in the order in which Flux would start them."""

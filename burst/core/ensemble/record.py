@@ -8,7 +8,6 @@ step's intents is done.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -18,8 +17,6 @@ from burst.core.ensemble.statistics import GroupStatistics
 from burst.errors import RecordUnreadable
 
 RECORD_VERSION = 1
-
-_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,19 +37,21 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many it is to have."""
     grown: float | None = None
     shrunk: float | None = None
-    memory: Mapping[str, Mapping[str, Any]] = _NONE
+    memory: Mapping[str, Mapping[str, Any]] = {}
     """What each algorithm remembers, by its name."""
-    submitted: Mapping[str, int] = _NONE
+    submitted: Mapping[str, int] = {}
     """Jobs that were given out of its own groups; the next gets this number."""
     unconfirmed: tuple[JobRef, ...] = ()
     """Jobs that are on record and may not be submitted yet."""
     commands: int = 0
     """Commands that were asked for so far."""
     unconfirmed_commands: tuple[tuple[int, str], ...] = ()
-    statistics: Mapping[str, GroupStatistics] = _NONE
+    statistics: Mapping[str, GroupStatistics] = {}
     """By group."""
     read_until: float = 0.0
     """Timestamp of the last event that is counted in `statistics`."""
+    spent: float = 0.0
+    """As it was read last."""
     trouble: Trouble | None = None
     why: str = ""
     """Of the last change, or of the end."""
@@ -66,8 +65,8 @@ class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     started: float
     version: int = RECORD_VERSION
-    members: Mapping[str, MemberRecord] = _NONE
-    shared: Mapping[str, int] = _NONE
+    members: Mapping[str, MemberRecord] = {}
+    shared: Mapping[str, int] = {}
     """Jobs that were given out of groups that all members share."""
     ended: float | None = None
     why: str = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 import msgspec
 
@@ -18,8 +17,6 @@ from burst.core.ensemble.reading import MemberEvent
 
 LATEST = 32
 """Values that are kept."""
-
-_NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -83,7 +80,7 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     failed: int = 0
     duration: Running = Running()
     pending: Running = Running()
-    events: Mapping[str, int] = _NONE
+    events: Mapping[str, int] = {}
 
     def add(self, event: MemberEvent) -> GroupStatistics:
         """Return it with one event more."""

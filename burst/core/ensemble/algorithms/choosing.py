@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Which jobs of the file come next: what several algorithms submit by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from burst.algorithm import JobGroup, MemberView, shuffled
+
+JobOrder = Literal["", "random", "ascending", "descending"]
+"""As the file has them, drawn at random, by their nodes from few or from many."""
+
+MOST = 200
+"""Jobs that are submitted at once."""
+
+
+def room_for_jobs(view: MemberView) -> int:
+    """Return how many nodes the member could yet give to jobs, by growing, too."""
+    if view.unconfirmed:
+        return 0
+    return max(0, view.most - view.nodes_busy - view.nodes_waited_for)
+
+
+def all_left(groups: Iterable[JobGroup]) -> list[JobGroup]:
+    """Return a group for each job that the file asks for and that is left."""
+    return [group for group in groups for _ in range(group.left or 0)]
+
+
+def in_order(
+    jobs: Sequence[JobGroup], order: JobOrder, *seed: str | float
+) -> list[JobGroup]:
+    """Return the jobs in that order; those of equal size as the file has them."""
+    if order == "random":
+        return shuffled(jobs, *seed)
+    if order:
+        backwards = order == "descending"
+        return sorted(jobs, key=lambda job: job.nodes, reverse=backwards)
+    return list(jobs)
+
+
+def fitting(jobs: Iterable[JobGroup], nodes: int, most: int = MOST) -> list[str]:
+    """Return the names of jobs, in turn, that all run at once on so many nodes."""
+    found: list[str] = []
+    for job in jobs:
+        if len(found) == most:
+            break
+        if job.nodes <= nodes:
+            nodes -= job.nodes
+            found.append(job.name)
+    return found
+
+
+def submitted(view: MemberView) -> int:
+    """Return how many jobs were given out so far: it tells one draw from the next."""
+    return sum(group.submitted for group in view.jobs)

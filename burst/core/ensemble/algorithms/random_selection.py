@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""`random-selection`: jobs are chosen at random, some at a time; nodes follow them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from burst.algorithm import MemberDecision, MemberView, Memory, shuffled
+from burst.core.ensemble.algorithms.choosing import MOST, all_left, submitted
+from burst.core.ensemble.algorithms.idling import decide_end
+from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
+
+
+class RandomOptions(ScaleOptions, frozen=True, rename="camel"):
+    """Its options: those of scaling and of idling, and these."""
+
+    select: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 1
+    """How many jobs are chosen at a time: whenever none waits."""
+
+
+class RandomSelection:
+    """See the module's docstring."""
+
+    Options = RandomOptions
+
+    def __init__(self, options: RandomOptions) -> None:
+        self._options = options
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        """Return what is to be done (`burst.algorithm.Algorithm`)."""
+        size = decide_size(view, memory, now, self._options)
+        idle = decide_end(view, memory, now, self._options)
+        chosen: list[str] = []
+        if not view.queue.pending and not view.unconfirmed:
+            seed = (self._options.seed, view.name, submitted(view))
+            left = shuffled(all_left(view.jobs), *seed)
+            chosen = [job.name for job in left[: self._options.select]]
+        return MemberDecision(
+            nodes=size.nodes,
+            submit=tuple(chosen),
+            end=idle.end,
+            memory={**size.memory, **idle.memory},
+            why=idle.why or size.why,
+        )
